@@ -1,0 +1,1 @@
+"""Keeps a long LLM conversation inside the model's context window."""

@@ -1,0 +1,1 @@
+"""How big things are."""

@@ -1,0 +1,1 @@
+"""Provider bytes to messages and back."""
