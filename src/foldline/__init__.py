@@ -1,1 +1,76 @@
-"""Keeps a long LLM conversation inside the model's context window."""
+"""foldline keeps a long LLM conversation inside the model's context window, and keeps every message for ever.
+
+The public names are imported when they are first used, so that `import foldline` stays as light as the interpreter.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from foldline.errors import ConfigError, FoldlineError, FormatUnknown, InputError, ViewTooLarge, WireError
+    from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
+    from foldline.wire import Rendered, Request, Transcript, parse, read, render
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ConfigError": "errors",
+    "FoldlineError": "errors",
+    "FormatUnknown": "errors",
+    "InputError": "errors",
+    "Media": "message",
+    "Message": "message",
+    "Opaque": "message",
+    "Part": "message",
+    "Rendered": "wire",
+    "Request": "wire",
+    "Text": "message",
+    "Thinking": "message",
+    "ToolCall": "message",
+    "ToolResult": "message",
+    "Transcript": "wire",
+    "Usage": "message",
+    "ViewTooLarge": "errors",
+    "WireError": "errors",
+    "parse": "wire",
+    "read": "wire",
+    "render": "wire",
+}
+
+__all__ = [
+    "ConfigError",
+    "FoldlineError",
+    "FormatUnknown",
+    "InputError",
+    "Media",
+    "Message",
+    "Opaque",
+    "Part",
+    "Rendered",
+    "Request",
+    "Text",
+    "Thinking",
+    "ToolCall",
+    "ToolResult",
+    "Transcript",
+    "Usage",
+    "ViewTooLarge",
+    "WireError",
+    "parse",
+    "read",
+    "render",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'foldline' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"foldline.{home}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,5 @@
+"""`python -m foldline.cli`, for where the `foldline` script is not on the path."""
+
+from foldline.cli.app import main
+
+main()

@@ -1,0 +1,101 @@
+"""The house rules that a reader would otherwise have to check by eye: who may import whom, and what is public."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import foldline
+
+SOURCE = Path(foldline.__file__).parent
+
+BASE = {"message", "policy", "errors"}
+MAY_IMPORT = {
+    "message": set[str](),
+    "errors": set[str](),
+    "policy": {"errors"},
+    "measure": BASE,
+    "plan": BASE | {"measure"},
+    "wire": BASE,
+    "ledger": BASE,
+    "digest": BASE | {"measure", "plan", "ledger", "wire"},
+    "view": BASE | {"measure", "plan", "ledger", "wire"},
+    "recall": BASE | {"measure", "plan", "ledger", "wire"},
+    "telemetry": BASE,
+    "testing": BASE | {"wire", "measure", "plan", "digest", "view", "ledger", "recall", "session"},
+}
+MAY_IMPORT["session"] = BASE | {"measure", "plan", "wire", "ledger", "digest", "view", "recall", "telemetry"}
+for room in ("watch", "faces", "proxy", "cli"):
+    MAY_IMPORT[room] = MAY_IMPORT["session"] | {"session", "testing", "watch", "faces", "proxy", "cli"}
+
+NO_WAITING = {"time", "asyncio", "threading", "socket", "subprocess", "sqlite3", "random", "os", "io", "pathlib"}
+
+
+def imports(path: Path) -> set[str]:
+    """Every module a file imports, also inside functions, as dotted names."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            found.add(node.module or "")
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    rooms = {name.split(".")[1] for name in imports(path) if name.startswith("foldline.")}
+    assert rooms - {room} <= MAY_IMPORT[room], f"{room} may not import {rooms - {room} - MAY_IMPORT[room]}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) == "plan"], ids=lambda path: path.name)
+def test_planning_cannot_block(path: Path) -> None:
+    assert not {name.split(".")[0] for name in imports(path)} & NO_WAITING
+
+
+def test_public_names() -> None:
+    """A new public name is a promise: it is added here on purpose."""
+    assert sorted(foldline.__all__) == PUBLIC
+    assert all(getattr(foldline, name) is not None for name in foldline.__all__)
+    assert set(foldline.__all__) <= set(dir(foldline))
+    with pytest.raises(AttributeError, match="nothing_like_this"):
+        foldline.nothing_like_this  # noqa: B018
+
+
+PUBLIC = [
+    *["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Media", "Message", "Opaque", "Part"],
+    *["Rendered", "Request", "Text", "Thinking", "ToolCall", "ToolResult", "Transcript", "Usage"],
+    *["ViewTooLarge", "WireError", "parse", "read", "render"],
+]
+
+
+def test_import_is_light() -> None:
+    """`import foldline` loads nothing that is optional, nor even its own rooms."""
+    code = "import sys, foldline; print(*sorted(m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    ours = [name for name in loaded if name.split(".")[0] == "foldline"]
+    assert ours == ["foldline"]
+    assert not {"rich", "click", "splintr", "tiktoken", "openai", "anthropic", "numpy"} & set(loaded)
+
+
+def test_core_dependencies_are_few() -> None:
+    import tomllib
+
+    project = SOURCE.parent.parent / "pyproject.toml"
+    if not project.exists():
+        pytest.skip("not run from a checkout")
+    assert len(tomllib.loads(project.read_text())["project"]["dependencies"]) <= 5
