@@ -7,7 +7,7 @@ no class to inherit from. Provider formats parse and render one element of their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -79,11 +79,15 @@ class Rendered:
 
 
 class Loss:
-    """Collects what is lost while one message after another is rendered."""
+    """Collects what is lost while one message after another is rendered.
+
+    `names` knows the calls rendered so far, by id: some providers want the function's name in its result, too.
+    """
 
     def __init__(self) -> None:
         self.message = 0
         self.items: list[Lost] = []
+        self.names: dict[str, str] = {}
 
     def add(self, what: str, why: str) -> None:
         """Record that `what` of the current message could not be carried."""
@@ -112,6 +116,8 @@ class Codec:
     """Makes a system message of the value under `system_key`; its wire value is that value."""
     render_system: Callable[[tuple[Message, ...], Loss], Any] | None = None
     """The value under `system_key` for the leading system messages."""
+    join: Callable[[Any, Any], Any | None] | None = None
+    """Two newly written neighbours as one element, where the provider wants that; None when they stay two."""
     read: Callable[[Iterable[Line]], Transcript] | None = None
     """For a session file: all lines to a transcript."""
 
@@ -137,30 +143,54 @@ def render(messages: Iterable[Message], provider: str) -> Rendered:
         raise ConfigError(f"{provider!r} cannot be sent", hint=f"render to one of {', '.join(PROVIDERS)}")
     loss = Loss()
     everything = tuple(messages)
-    system = tuple(_leading_system(everything, target)) if target.render_system else ()
+    system = leading_system(everything, target)
     body: dict[str, Any] = {}
     if system and target.render_system:
         body[target.system_key] = target.render_system(system, loss)
-    elements: list[Any] = []
-    for index, message in enumerate(everything[len(system) :], start=len(system)):
-        loss.message = index
-        elements.extend(target.render(message, loss))
-    body[target.list_key] = elements
+    body[target.list_key] = [element for element, _ in elements(everything, target, loss, start=len(system))]
     return Rendered(provider=provider, body=body, lost=tuple(loss.items))
 
 
-def _leading_system(messages: tuple[Message, ...], target: Codec) -> Iterator[Message]:
+def elements(messages: Sequence[Message], target: Codec, loss: Loss, *, start: int = 0) -> list[tuple[Any, str | None]]:
+    """The list elements for the messages from `start` on, each with its original text if that is still true."""
+    made: list[tuple[Any, str | None]] = []
+    fresh = False
+    for index in range(start, len(messages)):
+        message = messages[index]
+        loss.message = index
+        loss.names.update((call.id, call.name) for call in message.calls)
+        exact = is_exact(message, target)
+        raw = message.wire.raw if exact and message.wire and message.wire.format == target.name else None
+        for element in target.render(message, loss):
+            joined = target.join(made[-1][0], element) if target.join and fresh and not exact else None
+            if joined is None:
+                made.append((element, raw))
+            else:
+                made[-1] = (joined, None)
+            fresh = not exact
+    return made
+
+
+def is_exact(message: Message, target: Codec) -> bool:
+    """True if the message is untouched and came in the elements of this provider."""
+    wire = message.wire
+    return wire is not None and wire.exact and dialect(wire.format) == target.dialect
+
+
+def leading_system(messages: Sequence[Message], target: Codec) -> tuple[Message, ...]:
     """System messages that belong into the request's own field.
 
     One that stood *inside* the list of the same provider (newer Anthropic models allow it) is an element and stays one.
     """
-    for message in messages:
-        wire = message.wire
-        inline = wire is not None and dialect(wire.format) == target.dialect and _has_role(wire.value)
-        if message.role != "system" or inline:
-            return
-        yield message
+    count = 0
+    while target.render_system and count < len(messages) and messages[count].role == "system":
+        wire = messages[count].wire
+        if wire is not None and dialect(wire.format) == target.dialect and _is_element(wire.value):
+            break
+        count += 1
+    return tuple(messages[:count])
 
 
-def _has_role(value: Any) -> bool:
-    return isinstance(value, Mapping) and "role" in value
+def _is_element(value: Any) -> bool:
+    """A Gemini system instruction may have a role as well, but never a `content`."""
+    return isinstance(value, Mapping) and "role" in value and "content" in value

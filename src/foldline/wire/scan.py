@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from foldline.errors import WireError
@@ -53,17 +54,25 @@ def loads(text: str, *, field: str = "") -> Any:
     except RecursionError:
         raise WireError("nested too deeply to read", field=field) from None
     except ValueError as error:
-        raise WireError(f"not JSON ({error})", field=field) from None
+        raise WireError(f"not JSON ({error})", line=getattr(error, "lineno", 0), field=field) from None
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON text, the one form in which foldline writes JSON."""
+    """Compact JSON text, the one form in which foldline writes JSON. Lone surrogates, having no UTF-8, stay escapes."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text if _has_utf8(text) else json.dumps(value, separators=(",", ":"))
     except RecursionError:
         raise WireError("nested too deeply to write") from None
     except (TypeError, ValueError) as error:
         raise WireError(f"not JSON ({error})") from None
+
+
+def _has_utf8(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def scan(text: str, *lists: str) -> Scan:
@@ -73,12 +82,33 @@ def scan(text: str, *lists: str) -> Scan:
     >>> [found.text[e.start:e.end] for e in found.elements["messages"]]
     ['{"role": "user"}', '2']
     """
-    try:
+    with _typed_errors():
         return _scan(text, lists)
+
+
+def scan_list(text: str) -> tuple[Slice, ...]:
+    """Read a JSON array, remembering where every element stands.
+
+    >>> [item[1:] for item in scan_list('[{"role": "user"}, 2]')]
+    [(1, 17), (19, 20)]
+    """
+    with _typed_errors():
+        at = _skip(text, 0)
+        _expect(text, at, "[")
+        items, at = _scan_list(text, at)
+        _end(text, at)
+        return items
+
+
+@contextmanager
+def _typed_errors() -> Iterator[None]:
+    """One typed error for all that can go wrong while reading: a number too long to convert is no JSON error."""
+    try:
+        yield
     except RecursionError:
         raise WireError("nested too deeply to read") from None
-    except json.JSONDecodeError as error:
-        raise WireError(f"not JSON ({error})", line=error.lineno) from None
+    except ValueError as error:
+        raise WireError(f"not JSON ({error})", line=getattr(error, "lineno", 0)) from None
 
 
 def _scan(text: str, lists: tuple[str, ...]) -> Scan:
@@ -103,9 +133,7 @@ def _scan(text: str, lists: tuple[str, ...]) -> Scan:
             fields[key] = Slice(value, start, at)
             elements.pop(key, None)
         at = _next(text, at, "}")
-    end = _skip(text, at + 1)
-    if end != len(text):
-        raise json.JSONDecodeError("Extra data", text, end)
+    _end(text, at + 1)
     return Scan(text, fields, elements)
 
 
@@ -129,6 +157,12 @@ def _next(text: str, at: int, closing: str) -> int:
     if text[at : at + 1] == closing:
         raise json.JSONDecodeError("Illegal trailing comma", text, at)
     return at
+
+
+def _end(text: str, at: int) -> None:
+    at = _skip(text, at)
+    if at != len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
 
 
 def _skip(text: str, at: int) -> int:
