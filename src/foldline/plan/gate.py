@@ -1,0 +1,89 @@
+"""When: the test whether something must be done, with the reason in words.
+
+SOFT is a wish: the request can be sent as it is. HARD cannot proceed: it is above what the window can take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from foldline.policy import Policy, Rule
+
+
+class Need(IntEnum):
+    """How urgent it is."""
+
+    NONE = 0
+    SOFT = 1
+    HARD = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding."""
+
+    request: int
+    history: int
+    count: int
+    usable: int
+    rent: float = 0.0
+
+    def of(self, rule: Rule) -> float:
+        """The figure a rule is about."""
+        return {"request": self.request, "history": self.history, "count": self.count, "cost": self.rent}[rule.basis]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The gate's answer. `fired` are all rules that hold now, latched ones included until they are cleared."""
+
+    need: Need
+    action: str = ""
+    reason: str = ""
+    fired: tuple[Rule, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.need > Need.NONE
+
+    @property
+    def warns(self) -> bool:
+        """True when a warning holds."""
+        return bool(self.fired)
+
+
+_WEIGHT = {"warn": 0, "pause": 1, "clip": 2, "fold": 2}
+
+
+def limit(rule: Rule, usable: int) -> float:
+    """The figure at which a rule fires."""
+    if rule.limit is not None:
+        return rule.limit
+    share = rule.ratio or 0.0
+    return share if rule.basis == "cost" else share * usable
+
+
+def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
+    """Judge a load: HARD above the usable window, SOFT when a rule asks for an action, NONE otherwise."""
+    held = frozenset(latched)
+    fired = tuple(rule for rule in policy.rules if rule in held or _holds(rule, load))
+    wanted = max((rule for rule in fired if rule.action != "warn"), key=lambda rule: _WEIGHT[rule.action], default=None)
+    if load.request > load.usable:
+        action = wanted.action if wanted and wanted.action != "pause" else "fold"
+        reason = f"the request of {load.request:,} does not fit into {load.usable:,}"
+        return Verdict(need=Need.HARD, action=action, reason=reason, fired=fired)
+    if wanted is None:
+        return Verdict(need=Need.NONE, fired=fired)
+    return Verdict(need=Need.SOFT, action=wanted.action, reason=_reason(wanted, load), fired=fired)
+
+
+def _holds(rule: Rule, load: Load) -> bool:
+    value, bound = load.of(rule), limit(rule, load.usable)
+    return value > bound if rule.strict else value >= bound
+
+
+def _reason(rule: Rule, load: Load) -> str:
+    if rule.basis == "cost":
+        return f"the rent paid on what could leave is {load.rent:.0%} of the price of folding ({rule})"
+    return f"{rule.basis} is {load.of(rule):,} of {limit(rule, load.usable):,.0f} allowed ({rule})"

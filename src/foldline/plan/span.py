@@ -1,0 +1,169 @@
+"""The path of a conversation with an index over it: sizes, steps, turns, and what stands for its folded part.
+
+A path only grows at its end, and everything the gate and the cut ask for is kept up to date while it grows, so that a
+turn costs the same at message 100 and at message 1,000,000. Nothing here is state of its own: the same messages and
+the same folds give the same path.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from foldline.message import Message, Opaque, Thinking, ToolResult
+from foldline.policy import Atom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """The appended record that a prefix left the view.
+
+    `cut` is the first kept message. `pinned` and `carried` are messages before it that stay all the same: pins in front
+    of the digest, and the newest prompt and open calls behind it. `stubs` are kept messages that were pruned.
+    """
+
+    cut: int
+    digest: Message | None = None
+    digest_tokens: int = 0
+    pinned: tuple[int, ...] = ()
+    carried: tuple[int, ...] = ()
+    stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
+    reason: str = ""
+    before: int = 0
+    after: int = 0
+
+
+class Path:
+    """Messages in order, each with its size as it stands in the view, and where the path may be cut.
+
+    A cut is legal where nothing is torn apart: no call is open, the next message is not a result, and the message
+    before is not reasoning that belongs to the next.
+    """
+
+    __slots__ = ("_open", "cuts", "fold", "lead", "messages", "prefix", "prompts", "shown", "tail")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.shown: list[Message] = []
+        """The messages as the view shows them: stubs where a result was pruned."""
+        self.prefix: list[int] = [0]
+        """`prefix[i]`: tokens of the first i messages as shown."""
+        self.cuts: dict[Atom, list[int]] = {"message": [], "step": [], "turn": []}
+        """The legal cuts by atom, ascending."""
+        self.prompts: list[int] = []
+        """Where the user asked something."""
+        self.lead = 0
+        """How many system messages stand in front of everything."""
+        self.tail = 0
+        """The newest unit: where the unanswered prompts begin, or else the newest step. It is never folded."""
+        self.fold: Fold | None = None
+        self._open: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @property
+    def cut(self) -> int:
+        """The first message of the verbatim part: behind the system messages when nothing is folded."""
+        return self.fold.cut if self.fold else self.lead
+
+    @property
+    def history(self) -> int:
+        """Tokens of the verbatim part."""
+        return self.prefix[-1] - self.prefix[self.cut]
+
+    def tokens(self, index: int) -> int:
+        """The size of one message as shown."""
+        return self.prefix[index + 1] - self.prefix[index]
+
+    def append(self, message: Message, tokens: int, shown: Message | None = None) -> None:
+        """Add a message of `tokens` at the end, shown as it is or as a stub."""
+        index = len(self.messages)
+        before = self.messages[-1] if index else None
+        self.messages.append(message)
+        self.shown.append(shown or message)
+        self.prefix.append(self.prefix[-1] + tokens)
+        if message.role == "system" and self.lead == index:
+            self.lead += 1
+            return
+        self._index(index, message, before)
+
+    def _index(self, index: int, message: Message, before: Message | None) -> None:
+        results = message.results if message.role in {"tool", "user"} else ()
+        starts_step = message.role == "assistant" and (before is None or before.role != "assistant")
+        if starts_step:
+            self._open.clear()  # what was not answered before the next reply never will be
+        if not results and not self._open and message.role != "tool" and not _leads(before):
+            self.cuts["message"].append(index)
+            if message.role != "assistant" or starts_step:
+                self.cuts["step"].append(index)
+            if message.is_prompt and not (before is not None and before.is_prompt):
+                self.cuts["turn"].append(index)
+        self._open.update(call.id for call in message.calls)
+        self._open.difference_update(result.call_id for result in results if not result.interim)
+        if message.is_prompt:
+            self.prompts.append(index)
+        fresh = message.is_prompt and not results and before is not None and not before.is_prompt
+        if starts_step or fresh or index == self.lead:
+            self.tail = index
+
+    def apply(self, fold: Fold) -> None:
+        """Put a fold in force: one change of the view, sizes behind the cut counted anew where stubs stand."""
+        self.fold = fold
+        first = min((index for index in fold.stubs), default=len(self.messages))
+        sizes = [self.tokens(index) for index in range(first, len(self.messages))]
+        del self.prefix[first + 1 :]
+        for index, size in enumerate(sizes, start=first):
+            stub = fold.stubs.get(index)
+            if stub is not None:
+                self.shown[index] = stub[0]
+            self.prefix.append(self.prefix[-1] + (stub[1] if stub is not None else size))
+
+    def legal(self, atom: Atom, index: int) -> int:
+        """The last legal cut at or before `index`; `lead` when there is none.
+
+        >>> path = Path()
+        >>> path.cuts["step"] = [0, 3, 7]
+        >>> path.legal("step", 6)
+        3
+        """
+        cuts = self.cuts[atom]
+        found = bisect_right(cuts, index)
+        return cuts[found - 1] if found else self.lead
+
+    def legal_after(self, atom: Atom, index: int) -> int:
+        """The first legal cut at or after `index`; the length of the path when there is none."""
+        cuts = self.cuts[atom]
+        found = bisect_left(cuts, index)
+        return cuts[found] if found < len(cuts) else len(self.messages)
+
+    def step(self, index: int) -> range:
+        """The messages that belong together with one message."""
+        start = self.legal("step", index)
+        return range(start, min(self.legal_after("step", index + 1), len(self.messages)))
+
+
+def path_of(messages: Iterable[Message], tokens: Iterable[int]) -> Path:
+    """A path of messages whose sizes are known."""
+    path = Path()
+    for message, size in zip(messages, tokens, strict=True):
+        path.append(message, size)
+    return path
+
+
+def _leads(message: Message | None) -> bool:
+    """True for reasoning, or a provider's own item, that belongs to the message after it."""
+    return (
+        message is not None
+        and message.role == "assistant"
+        and bool(message.parts)
+        and all(isinstance(part, Thinking | Opaque) for part in message.parts)
+    )
+
+
+def words_only(message: Message) -> Message:
+    """What the user said in a message that carries results too: the words alone, so that no result is an orphan."""
+    if not any(isinstance(part, ToolResult) for part in message.parts):
+        return message
+    return message.with_parts(*(part for part in message.parts if not isinstance(part, ToolResult)))
