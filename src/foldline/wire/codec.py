@@ -81,13 +81,15 @@ class Rendered:
 class Loss:
     """Collects what is lost while one message after another is rendered.
 
-    `names` knows the calls rendered so far, by id: some providers want the function's name in its result, too.
+    `names` and `kinds` know the calls rendered so far, by id: some providers want the function's name in its result,
+    others a result of the call's own kind.
     """
 
     def __init__(self) -> None:
         self.message = 0
         self.items: list[Lost] = []
         self.names: dict[str, str] = {}
+        self.kinds: dict[str, str] = {}
 
     def add(self, what: str, why: str) -> None:
         """Record that `what` of the current message could not be carried."""
@@ -158,7 +160,9 @@ def elements(messages: Sequence[Message], target: Codec, loss: Loss, *, start: i
     for index in range(start, len(messages)):
         message = messages[index]
         loss.message = index
-        loss.names.update((call.id, call.name) for call in message.calls)
+        for call in message.calls:
+            loss.names[call.id] = call.name
+            loss.kinds[call.id] = call.kind
         exact = is_exact(message, target)
         raw = message.wire.raw if exact and message.wire and message.wire.format == target.name else None
         for element in target.render(message, loss):
@@ -192,5 +196,6 @@ def leading_system(messages: Sequence[Message], target: Codec) -> tuple[Message,
 
 
 def _is_element(value: Any) -> bool:
-    """A Gemini system instruction may have a role as well, but never a `content`."""
-    return isinstance(value, Mapping) and "role" in value and "content" in value
+    """A Gemini system instruction may have a role as well, but never a `content`; a Codex line wraps its element."""
+    inner = value.get("payload", value) if isinstance(value, Mapping) else None
+    return isinstance(inner, Mapping) and "role" in inner and "content" in inner

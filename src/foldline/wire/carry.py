@@ -1,0 +1,70 @@
+"""How a part travels where the other provider has no place for it, said once for every format.
+
+What maps is mapped; what does not is replaced by a mark that both the model and a person can read, so that a message
+never silently says less than it did.
+"""
+
+from __future__ import annotations
+
+import re
+
+from foldline.errors import WireError
+from foldline.message import Media, Text, ToolCall, ToolResult, Wire
+from foldline.wire import scan
+from foldline.wire.codec import Loss
+
+ERROR_MARK = "[tool error] "
+"""Begins the text of a failed result where the format has no field that says so."""
+
+_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
+
+
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """The media type and the base64 text of a data URL, or None for any other address.
+
+    >>> split_data_url("data:image/png;base64,AAAA")
+    ('image/png', 'AAAA')
+    """
+    found = _DATA_URL(url, 0, 256)
+    return (found[1], url[found.end() :]) if found else None
+
+
+def data_url(media: Media) -> str:
+    """The data URL for media held by value."""
+    kind = {"image": "image/png", "document": "application/pdf"}.get(media.kind, "application/octet-stream")
+    return f"data:{media.mime or kind};base64,{media.data}"
+
+
+def media_from(kind: str, url: str, wire: Wire) -> Media:
+    """Media that stands on the wire as an address, which may be a data URL."""
+    held = split_data_url(url)
+    return Media(kind=kind, mime=held[0], data=held[1], wire=wire) if held else Media(kind=kind, url=url, wire=wire)
+
+
+def left_out(media: Media, loss: Loss, why: str) -> Text:
+    """Report media that cannot be carried, and give the mark that stands in its place."""
+    loss.add(f"media {media.kind}", why)
+    what = " ".join(word for word in (media.kind, media.mime) if word)
+    return Text(text=media.text or f"[{what} left out]")
+
+
+def failed(result: ToolResult, loss: Loss) -> ToolResult:
+    """A failed result as one whose text says so, for formats that have no field for it."""
+    if not result.is_error:
+        return result
+    loss.add("is_error", "the format has no field for it: the text says so instead")
+    first = next((place for place, part in enumerate(result.parts) if isinstance(part, Text)), None)
+    said = result.parts[first] if first is not None else None
+    mark = Text(text=ERROR_MARK + (said.text if isinstance(said, Text) else ""))
+    rest = tuple(part for place, part in enumerate(result.parts) if place != first)
+    return ToolResult(call_id=result.call_id, name=result.name, parts=(mark, *rest))
+
+
+def as_object(call: ToolCall) -> str:
+    """The arguments of a call that takes free text, as the JSON object that a function call demands."""
+    try:
+        if isinstance(scan.loads(call.arguments), dict):
+            return call.arguments
+    except WireError:
+        pass
+    return scan.dumps({"input": call.arguments})
