@@ -22,12 +22,17 @@ class Need(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding."""
+    """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding.
+
+    `usable` is what there is to fill; `fixed` is the share of the request that lies beside the path and never leaves:
+    tool schemas, memory, and what only the provider's own figure knows of.
+    """
 
     request: int
     history: int
     count: int
     usable: int
+    fixed: int = 0
     rent: float = 0.0
 
     def of(self, rule: Rule) -> float:

@@ -41,7 +41,7 @@ class Path:
     before is not reasoning that belongs to the next.
     """
 
-    __slots__ = ("_open", "cuts", "fold", "lead", "messages", "prefix", "prompts", "shown", "tail")
+    __slots__ = ("_open", "cuts", "fold", "lead", "messages", "pins", "prefix", "prompts", "shown", "tail")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -57,6 +57,8 @@ class Path:
         """How many system messages stand in front of everything."""
         self.tail = 0
         """The newest unit: where the unanswered prompts begin, or else the newest step. It is never folded."""
+        self.pins: set[int] = set()
+        """Messages that no fold may touch."""
         self.fold: Fold | None = None
         self._open: set[str] = set()
 
@@ -167,3 +169,12 @@ def words_only(message: Message) -> Message:
     if not any(isinstance(part, ToolResult) for part in message.parts):
         return message
     return message.with_parts(*(part for part in message.parts if not isinstance(part, ToolResult)))
+
+
+def handle(first: int, last: int | None = None) -> str:
+    """The name under which recall gives messages back, counted from 1 as people do.
+
+    >>> handle(119), handle(119, 130)
+    ('#120', '#120-131')
+    """
+    return f"#{first + 1}" if last is None or last == first else f"#{first + 1}-{last + 1}"

@@ -1,0 +1,196 @@
+"""The decision as a whole: gate, then cut, then prune, until the view fits or the reason why it cannot is known.
+
+Pure: the same path, sizes and policy give the same plan. What the digest will say is not known here; its cap is
+reserved, and the fold's true size is measured when it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foldline.errors import ViewTooLarge
+from foldline.message import Message
+from foldline.plan import cut as cutting
+from foldline.plan.gate import Load, Need, Verdict, gate, limit
+from foldline.plan.prune import Size, at_fold, largest_first, squeeze
+from foldline.plan.span import Fold, Path, words_only
+from foldline.policy import Policy, Rule
+
+MARKER_TOKENS = 60
+"""Reserved for the one line that stands for what left without a digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do. `fold` has everything but its digest; None when nothing is to be done."""
+
+    verdict: Verdict
+    fold: Fold | None = None
+    skipped: str = ""
+    """Why a wish was not granted."""
+
+    def __str__(self) -> str:
+        if self.fold is None:
+            return f"{self.verdict.need.name}: {self.skipped or self.verdict.reason or 'nothing to do'}"
+        fold = self.fold
+        return f"{self.verdict.need.name}: fold {fold.cut} messages, ~{fold.before:,} → ~{fold.after:,} ({fold.reason})"
+
+
+def plan(path: Path, load: Load, policy: Policy, size: Size, *, latched: tuple[Rule, ...] = ()) -> Plan:
+    """Judge the load and, where a fold is due, say what leaves."""
+    verdict = gate(load, policy, latched)
+    if verdict.need is Need.NONE or (verdict.need is Need.SOFT and verdict.action == "pause"):
+        return Plan(verdict=verdict)
+    if not any(rule.action in {"fold", "clip"} for rule in policy.rules):
+        raise ViewTooLarge(load.request, load.usable, bill(path, load), hint="this policy never folds")
+    return fold_now(path, verdict, load, policy, size)
+
+
+def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
+    """The fold for a verdict: floors and target first, then what must give way so that the view fits."""
+    draft = _Draft(path, load, policy, size)
+    rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
+    goal = _goal(rule, policy, load)
+    draft.land(floor_at=cutting.floor(path, policy, load.usable), goal=goal, basis=rule.basis if rule else "request")
+    ceiling = load.usable if verdict.need is Need.HARD else min(load.usable, _trigger(rule, load))
+    if draft.after > ceiling and not policy.keep_hard:
+        draft.yield_floors(ceiling)
+    if draft.after > load.usable:
+        draft.squeeze_to(load.usable)
+    if draft.after > load.usable:
+        if verdict.need is Need.HARD:
+            raise ViewTooLarge(draft.after, load.usable, draft.bill())
+        return Plan(verdict=verdict, skipped="what must stay does not fit below the trigger")
+    fold = draft.fold(before=load.request, reason=verdict.reason)
+    gain, covered = load.request - fold.after, path.prefix[fold.cut] - path.prefix[path.cut]
+    if verdict.need is Need.SOFT and (
+        fold.after >= load.request or gain < policy.min_gain_tokens or gain < policy.min_gain_ratio * covered
+    ):
+        return Plan(verdict=verdict, skipped=f"a fold would free only {max(gain, 0):,} tokens")
+    return Plan(verdict=verdict, fold=fold)
+
+
+def bill(path: Path, load: Load) -> dict[str, int]:
+    """What the request holds now, by block."""
+    digest = path.fold.digest_tokens if path.fold else 0
+    kept = sum(path.tokens(i) for i in (path.fold.pinned + path.fold.carried)) if path.fold else 0
+    return {
+        "system": path.prefix[path.lead],
+        "fixed": load.fixed,
+        "pins": kept,
+        "digest": digest,
+        "history": path.history,
+    }
+
+
+def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
+    """Where the fold should land. A clip lands at its own limit; a fold at the policy's target."""
+    if rule is not None and rule.action == "clip" and rule.basis in {"request", "history"}:
+        return int(limit(rule, load.usable))
+    return int(policy.target_ratio * load.usable)
+
+
+def _trigger(rule: Rule | None, load: Load) -> int:
+    """Above this a fold would fire again at once."""
+    if rule is None or rule.basis != "request":
+        return load.usable
+    return int(limit(rule, load.usable))
+
+
+class _Draft:
+    """A fold in the making: its cut, its stubs, and what the view would then hold."""
+
+    def __init__(self, path: Path, load: Load, policy: Policy, size: Size) -> None:
+        self.path, self.load, self.policy, self.size = path, load, policy, size
+        self.cut = path.cut
+        self.stubs: dict[int, tuple[Message, int]] = {}
+        self.digest = {"digest": policy.digest_tokens, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
+
+    def land(self, *, floor_at: int, goal: int, basis: str) -> None:
+        """Cut as little as reaches the goal, then prune what need not stay whole."""
+        path = self.path
+        beside = 0 if basis == "history" else self._beside(floor_at)
+        self.cut = max(path.cut, cutting.choose(path, self.policy, floor_at=floor_at, room=max(0, goal - beside)))
+        self.stubs = at_fold(path, self.cut, max(self.cut, floor_at), self.policy, self.size)
+
+    def yield_floors(self, ceiling: int) -> None:
+        """Floors are wishes when the view does not fit: keep cutting, down to the newest unit."""
+        last = cutting.newest(self.path, self.policy)
+        room = max(0, ceiling - self._beside(last))
+        self.cut = max(self.cut, cutting.choose(self.path, self.policy, floor_at=last, room=room))
+        self.stubs = {index: stub for index, stub in self.stubs.items() if index >= self.cut}
+
+    def squeeze_to(self, ceiling: int) -> None:
+        """Prune the largest kept results, then anything that can be made smaller, until the view fits."""
+        order = largest_first(self.path, self.cut, self.policy)
+        rest = [index for index in range(self.cut, len(self.path)) if index not in set(order)]
+        for index in (*order, *rest):
+            if self.after <= ceiling:
+                return
+            smaller = squeeze(self.path, index, self.policy, self.size)
+            if smaller is not None:
+                self.stubs[index] = smaller
+
+    @property
+    def tail(self) -> int:
+        """Tokens of what stays word for word, stubs counted as stubs."""
+        path = self.path
+        saved = sum(path.tokens(index) - tokens for index, (_, tokens) in self.stubs.items())
+        return path.prefix[-1] - path.prefix[self.cut] - saved
+
+    @property
+    def after(self) -> int:
+        """What the view would hold."""
+        return self._beside(self.cut) + self.tail
+
+    def _beside(self, cut: int) -> int:
+        """Tokens of everything but the tail, for a cut."""
+        pinned, carried = self.kept_before(cut)
+        kept = sum(self._words(index) for index in (*pinned, *carried))
+        digest = self.digest if cut > self.path.lead else 0
+        return self.load.fixed + self.path.prefix[self.path.lead] + digest + kept
+
+    def _words(self, index: int) -> int:
+        message = self.path.messages[index]
+        words = words_only(message) if message.is_prompt else message
+        return self.path.tokens(index) if words is message else self.size(words)
+
+    def kept_before(self, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Messages before a cut that stay: pins in front of the digest, the rest behind it."""
+        path = self.path
+        pins = {index for index in path.pins if index < cut}
+        if self.policy.keep_first_prompt and path.prompts and path.prompts[0] < cut:
+            pins.add(path.prompts[0])
+        carried: set[int] = set()
+        for index in tuple(pins):
+            if not path.messages[index].is_prompt:
+                pins.discard(index)
+                carried.update(path.step(index))
+        if path.prompts and path.prompts[-1] < cut and path.prompts[-1] not in pins:
+            carried.add(path.prompts[-1])
+        return tuple(sorted(pins)), tuple(sorted(carried))
+
+    def bill(self) -> dict[str, int]:
+        """What does not fit, by block."""
+        pinned, carried = self.kept_before(self.cut)
+        return {
+            "system": self.path.prefix[self.path.lead],
+            "fixed": self.load.fixed,
+            "pins": sum(self._words(index) for index in pinned),
+            "digest": self.digest if self.cut > self.path.lead else 0,
+            "history": self.tail + sum(self._words(index) for index in carried),
+        }
+
+    def fold(self, *, before: int, reason: str) -> Fold:
+        """The draft as a record, without its digest."""
+        pinned, carried = self.kept_before(self.cut)
+        return Fold(
+            cut=self.cut,
+            digest_tokens=self.digest if self.cut > self.path.lead else 0,
+            pinned=pinned,
+            carried=carried,
+            stubs=self.stubs,
+            reason=reason,
+            before=before,
+            after=self.after,
+        )

@@ -1,0 +1,186 @@
+"""What is too large: results leave the view one by one, and a stub with a handle stays.
+
+A stub holds nothing but words of the original and one line that says what was left out and where the whole is. Pruning
+happens on arrival, before a result was ever sent, or together with a cut, so that the prompt prefix changes once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from foldline.message import Message, Part, Text, ToolCall, ToolResult
+from foldline.plan.span import Path, handle
+from foldline.policy import Policy
+
+Size = Callable[[Message], int]
+
+REPEAT_CHARS = 400
+"""Shorter texts are not worth a reference to their twin."""
+ARGUMENT_CHARS = 400
+"""A longer string inside a call's arguments may be shortened when nothing else helps."""
+_PATHS = ("file_path", "path", "absolute_path", "notebook_path", "filename", "file", "target_file")
+_READS = ("read", "view", "cat", "open", "show")
+
+
+def stub(result: ToolResult, name: str, policy: Policy, *, why: str = "too large to stay") -> ToolResult:
+    """The result with a preview of its text and a line that names the whole; media leave too.
+
+    >>> big = ToolResult(call_id="c", parts=(Text(text=chr(10).join(["a line"] * 999)),))
+    >>> print(stub(big, "#7", Policy(preview_lines=1)).text)
+    a line
+    [pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]
+    """
+    text = result.text
+    shown = preview(text, policy)
+    media = sum(not isinstance(part, Text) for part in result.parts)
+    left = f" and {media} attachment{'s' * (media > 1)} left out" if media else ""
+    line = (
+        f"[pruned, {why}: {len(shown):,} of {len(text):,} characters shown{left}; "
+        f"the whole is {name}, ask recall for it]"
+    )
+    return replace(result, parts=(Text(text=f"{shown}\n{line}" if shown else line),), wire=_loosen(result))
+
+
+def preview(text: str, policy: Policy) -> str:
+    """The start of a text: at most so many characters and lines, the shorter of both."""
+    if len(text) <= policy.preview_chars and text.count("\n") < policy.preview_lines:
+        return text
+    lines = text[: policy.preview_chars].split("\n")
+    return "\n".join(lines[: policy.preview_lines])
+
+
+def prune_message(message: Message, name: str, policy: Policy, chosen: Iterable[ToolResult], *, why: str) -> Message:
+    """The message with the chosen results as stubs."""
+    ids = {id(part) for part in chosen}
+    return message.with_parts(
+        *(
+            stub(part, name, policy, why=why) if isinstance(part, ToolResult) and id(part) in ids else part
+            for part in message.parts
+        )
+    )
+
+
+def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
+    """The message as it may be sent for the first time: None when it is not too large."""
+    results = tuple(_prunable(message, policy))
+    if not results:
+        return None
+    large = [part for part in results if size(message.with_parts(part)) >= limit]
+    if not large:
+        return None
+    return prune_message(message, handle(index), policy, large, why="too large to send")
+
+
+def at_fold(path: Path, start: int, end: int, policy: Policy, size: Size) -> dict[int, tuple[Message, int]]:
+    """Stubs for the messages from `start` to `end` that need not stay whole at a fold."""
+    stubs: dict[int, tuple[Message, int]] = {}
+    for index, reason in _dispensable(path, start, end, policy):
+        pruned = _smaller(path, index, policy, size, why=reason)
+        if pruned is not None:
+            stubs.setdefault(index, pruned)
+    return stubs
+
+
+def _dispensable(path: Path, start: int, end: int, policy: Policy) -> Iterator[tuple[int, str]]:
+    """Which results may leave, and why: read again later, said again later, or simply large."""
+    seen: dict[str, int] = {}
+    read: dict[str, int] = {}
+    calls = _calls(path, start)
+    for index in range(len(path) - 1, start - 1, -1):
+        message = path.shown[index]
+        for result in message.results:
+            text = result.text
+            place = _read_place(calls.get(result.call_id)) if policy.prune_superseded else ""
+            inside = index < end and result.name not in policy.prune_protect
+            if inside and policy.prune_repeats and len(text) >= REPEAT_CHARS and text in seen:
+                yield index, f"it stands again in {handle(seen[text])}"
+            elif inside and place and place in read:
+                yield index, f"read again in {handle(read[place])}"
+            elif inside and policy.prune_fold_tokens and path.tokens(index) >= policy.prune_fold_tokens:
+                yield index, "large and old"
+            seen.setdefault(text, index)
+            if place:
+                read.setdefault(place, index)
+
+
+def largest_first(path: Path, start: int, policy: Policy) -> list[int]:
+    """Kept messages that carry prunable results, the largest first, for when the view must fit at any price."""
+    found = [index for index in range(start, len(path)) if any(_prunable(path.shown[index], policy))]
+    return sorted(found, key=lambda index: (-path.tokens(index), index))
+
+
+def _smaller(path: Path, index: int, policy: Policy, size: Size, *, why: str) -> tuple[Message, int] | None:
+    """A stub for a message and its size, or None when that would gain nothing."""
+    message = path.shown[index]
+    chosen = tuple(_prunable(message, policy))
+    if not chosen:
+        return None
+    pruned = prune_message(message, handle(index), policy, chosen, why=why)
+    tokens = size(pruned)
+    return (pruned, tokens) if tokens < path.tokens(index) else None
+
+
+def squeeze(path: Path, index: int, policy: Policy, size: Size) -> tuple[Message, int] | None:
+    """The smallest honest form of a message: results as bare stubs, long call arguments shortened as JSON."""
+    bare = policy.but(preview_chars=min(policy.preview_chars, 200), preview_lines=min(policy.preview_lines, 4))
+    pruned = _smaller(path, index, bare, size, why="the window is full")
+    message = pruned[0] if pruned else path.shown[index]
+    if any(len(call.arguments) > ARGUMENT_CHARS for call in message.calls):
+        message = message.with_parts(*(_short_call(part, handle(index)) for part in message.parts))
+    tokens = size(message)
+    return (message, tokens) if tokens < path.tokens(index) else None
+
+
+def _short_call(part: Part, name: str) -> Part:
+    if not isinstance(part, ToolCall) or len(part.arguments) <= ARGUMENT_CHARS:
+        return part
+    short = shorten_json(part.arguments, name)
+    return part if short == part.arguments else replace(part, arguments=short, wire=_loosen(part))
+
+
+def shorten_json(text: str, name: str) -> str:
+    """JSON text with its long strings cut on code points: the same keys, still JSON. Other text is left alone."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return json.dumps(_shorten(value, name), ensure_ascii=False, separators=(",", ":"))
+
+
+def _shorten(value: Any, name: str) -> Any:
+    if isinstance(value, str) and len(value) > ARGUMENT_CHARS:
+        keep = ARGUMENT_CHARS // 4
+        return f"{value[:keep]}[{len(value) - keep:,} characters left out; the whole is {name}]"
+    if isinstance(value, dict):
+        return {key: _shorten(item, name) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shorten(item, name) for item in value]
+    return value
+
+
+def _loosen(part: Part) -> Any:
+    return part.wire and part.wire._replace(raw=None, exact=False)
+
+
+def _prunable(message: Message, policy: Policy) -> Iterator[ToolResult]:
+    return (part for part in message.results if part.name not in policy.prune_protect)
+
+
+def _calls(path: Path, start: int) -> dict[str, ToolCall]:
+    return {call.id: call for index in range(start, len(path)) for call in path.messages[index].calls}
+
+
+def _read_place(call: ToolCall | None) -> str:
+    """What a reading call reads, as a key: the same tool on the same file with the same range. "" for other calls."""
+    if call is None or not any(word in call.name.lower() for word in _READS):
+        return ""
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(arguments, dict) or not any(isinstance(arguments.get(key), str) for key in _PATHS):
+        return ""
+    return f"{call.name} {json.dumps(arguments, sort_keys=True)}"
