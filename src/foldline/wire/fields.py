@@ -1,0 +1,81 @@
+"""Fields under whatever spelling they come: `toolCallId` in JSON, `tool_call_id` in an SDK's dump, or an attribute.
+
+Gemini and pi messages reach foldline as wire JSON, as dumps of Python objects and as the objects themselves. Reading
+them through these few functions keeps one parser for all three.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from foldline.errors import WireError
+
+
+def pick(value: Any, name: str) -> Any:
+    """The field `name` (given in camel case) of a mapping or an object, in either spelling; None when it is not there.
+
+    >>> pick({"tool_call_id": "a"}, "toolCallId")
+    'a'
+    """
+    if isinstance(value, Mapping):
+        found = value.get(name)
+        return value.get(snake(name)) if found is None else found
+    found = getattr(value, name, None)
+    return getattr(value, snake(name), None) if found is None else found
+
+
+def text_of(value: Any) -> str:
+    """A text, or "" for whatever else stands in a field that should hold one."""
+    return value if isinstance(value, str) else ""
+
+
+def spelled(value: Mapping[str, Any], name: str) -> str:
+    """The key under which a mapping has the field, so that a rewritten field keeps its spelling."""
+    return snake(name) if name not in value and snake(name) in value else name
+
+
+def time_of(value: Any) -> float | None:
+    """Seconds since 1970, of milliseconds or of an ISO text; None for anything else.
+
+    >>> time_of(1500), time_of("1970-01-01T00:00:02Z"), time_of("yesterday")
+    (1.5, 2.0, None)
+    """
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value / 1000
+        when = datetime.fromisoformat(text_of(value))
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def plain(value: Any) -> Any:
+    """JSON data of what may be objects: mappings, dataclasses, enums and sequences, as deep as they go."""
+    try:
+        return _plain(value)
+    except RecursionError:
+        raise WireError("nested too deeply to read") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return _plain(vars(value)) if hasattr(value, "__dict__") and not callable(value) else value
+
+
+@cache
+def snake(name: str) -> str:
+    """The snake case of a camel-case name."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

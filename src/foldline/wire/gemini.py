@@ -1,0 +1,316 @@
+"""Gemini contents: `{role, parts}` with one kind of data per part.
+
+Two things make this format its own. A `thoughtSignature` may stand on any part, and a request that lost one is
+refused; so a part's wire value is kept and written back whole whenever the part still says the same. And results pair
+with calls by position and name as much as by id, so all results of a turn are written into one content. Keys are
+accepted in the API's camel case and in the Python SDK's snake case.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire.carry import as_object, left_out
+from foldline.wire.codec import Codec, Loss, dialect, is_exact
+from foldline.wire.fields import pick, spelled, text_of
+from foldline.wire.scan import dumps, loads
+from foldline.wire.usage import gemini_usage
+
+_ROLES = {"model": "assistant", "function": "tool"}
+_SENT_ROLES = {"assistant": "model"}
+_BESIDE = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
+"""Fields that accompany a part's data and never are the data."""
+_SAYING = ("output", "result", "error")
+"""Response keys that, standing alone, simply hold the result's text."""
+_MEDIA = ("image", "audio", "video")
+
+
+def parse(value: Any, raw: str | None = None) -> Message:
+    """A message of one content."""
+    if not isinstance(value, Mapping):
+        raise WireError("a content must be an object with role and parts")
+    role = value.get("role")
+    if role is not None and not isinstance(role, str):
+        raise WireError("a role must be a text", field="role")
+    parts = value.get("parts")
+    if parts is not None and not isinstance(parts, (list, tuple)):
+        raise WireError("parts must be a list", field="parts")
+    name = role or "user"
+    return Message(
+        role=_ROLES.get(name, name),
+        parts=tuple(_part(part, f"parts[{index}]") for index, part in enumerate(parts or ())),
+        wire=Wire("gemini", value, raw),
+    )
+
+
+def _part(value: Any, field: str) -> Part:
+    """One part. What is unknown or not as it should be is opaque."""
+    wire = Wire("gemini", value)
+    if isinstance(value, Mapping):
+        for name, read in _READERS.items():
+            found = pick(value, name)
+            if found is None:
+                continue
+            try:
+                part = read(found, value, wire)
+            except WireError as error:
+                raise WireError(error.reason, field=f"{field}.{name}", hint=error.hint) from None
+            if part is not None:
+                return part
+        if signature := _signature(value):
+            return Thinking(signature=signature, wire=wire)
+    return Opaque(kind=_kind(value), value=value, wire=wire)
+
+
+def _kind(value: Any) -> str:
+    names = [key for key, found in value.items() if found is not None] if isinstance(value, Mapping) else []
+    return str(next((name for name in names if name not in _BESIDE), names[0] if names else "part"))
+
+
+def _read_text(found: Any, value: Mapping[str, Any], wire: Wire) -> Part | None:
+    """Text, or thinking. An empty text that only carries a signature is thinking: no repair may blank it out."""
+    if not isinstance(found, str):
+        return None
+    signature = _signature(value)
+    if pick(value, "thought") or (signature and not found):
+        return Thinking(text=found, signature=signature, wire=wire)
+    return Text(text=found, wire=wire)
+
+
+def _read_call(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
+    if not isinstance(found, Mapping):
+        return None
+    args = pick(found, "args")
+    return ToolCall(
+        id=text_of(pick(found, "id")),
+        name=text_of(pick(found, "name")),
+        arguments=dumps({} if args is None else args),
+        wire=wire,
+    )
+
+
+def _read_result(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
+    if not isinstance(found, Mapping):
+        return None
+    said, is_error = _said(pick(found, "response"))
+    media = pick(found, "parts")
+    inner = [_part(part, f"parts[{index}]") for index, part in enumerate(media if isinstance(media, list) else ())]
+    return ToolResult(
+        call_id=text_of(pick(found, "id")),
+        name=text_of(pick(found, "name")),
+        parts=(Text(text=said), *inner) if said else tuple(inner),
+        is_error=is_error,
+        interim=pick(found, "willContinue") is True,
+        wire=wire,
+    )
+
+
+def _said(response: Any) -> tuple[str, bool]:
+    """The text of a response object, and whether it reports an error.
+
+    >>> _said({"output": "done"}), _said({"error": "no such file"})
+    (('done', False), ('no such file', True))
+    """
+    if response is None or isinstance(response, str):
+        return response or "", False
+    if not isinstance(response, Mapping):
+        return dumps(response), False
+    is_error = bool(response.get("error"))
+    if len(response) == 1:
+        key, only = next(iter(response.items()))
+        if key in _SAYING and isinstance(only, str):
+            return only, is_error
+    return dumps(response), is_error
+
+
+def _read_blob(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
+    if not isinstance(found, Mapping):
+        return None
+    mime = text_of(pick(found, "mimeType"))
+    return Media(kind=_media_kind(mime), mime=mime, data=_base64(pick(found, "data")), wire=wire)
+
+
+def _read_file(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
+    if not isinstance(found, Mapping):
+        return None
+    mime = text_of(pick(found, "mimeType"))
+    return Media(kind=_media_kind(mime), mime=mime, url=text_of(pick(found, "fileUri")), wire=wire)
+
+
+_READERS: dict[str, Callable[[Any, Mapping[str, Any], Wire], Part | None]] = {
+    "text": _read_text,
+    "functionCall": _read_call,
+    "functionResponse": _read_result,
+    "inlineData": _read_blob,
+    "fileData": _read_file,
+}
+
+
+def _media_kind(mime: str) -> str:
+    kind = mime.partition("/")[0]
+    return kind if kind in _MEDIA else "document"
+
+
+def _signature(value: Mapping[str, Any]) -> str:
+    """The thought signature as it stands; only bytes, which the SDK hands out, are turned into text."""
+    found = pick(value, "thoughtSignature")
+    return _base64(found) if isinstance(found, bytes) else text_of(found)
+
+
+def _base64(value: Any) -> str:
+    """Base64 in the standard alphabet; the SDK hands out bytes, or the URL-safe alphabet."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return text_of(value).replace("-", "+").replace("_", "/")
+
+
+def render(message: Message, loss: Loss) -> list[Any]:
+    """The content for one message; none when nothing of it can be carried."""
+    wire = message.wire
+    if wire is not None and is_exact(message, CODEC):
+        return [wire.value]
+    parts = _written(message.parts, loss)
+    if not parts:
+        return []
+    if message.role == "system":
+        loss.add("system role", "only the system instruction has it: sent as the user's")
+    if wire is not None and dialect(wire.format) == "gemini" and isinstance(wire.value, Mapping):
+        return [{**wire.value, "parts": parts}]
+    return [{"role": _SENT_ROLES.get(message.role, "user"), "parts": parts}]
+
+
+def _written(parts: tuple[Part, ...], loss: Loss) -> list[Any]:
+    written = (_write(part, loss) for part in parts)
+    return [part for part in written if part is not None]
+
+
+def _write(part: Part, loss: Loss) -> Any | None:
+    """One part: as it came while it still says the same, otherwise rewritten on top of what came with it."""
+    base: Mapping[str, Any] = {}
+    if part.wire is not None and dialect(part.wire.format) == "gemini":
+        if _part(part.wire.value, "part") == part:
+            return part.wire.value
+        base = part.wire.value if isinstance(part.wire.value, Mapping) else {}
+    match part:
+        case Text(text=text):
+            return {**base, "text": text} if text else None
+        case ToolCall():
+            return _write_call(part, base)
+        case ToolResult():
+            return _write_result(part, base, loss)
+        case Media():
+            return _write_media(part, loss)
+        case Thinking():
+            loss.add("thinking", "only the model that wrote it can read it")
+        case Opaque(kind=kind):
+            loss.add(f"opaque {kind}", "unknown to Gemini")
+    return None
+
+
+def _write_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
+    key = spelled(base, "functionCall")
+    call = {**base.get(key, {}), "name": part.name, "args": loads(as_object(part))}
+    return {**base, key: {"id": part.id, **call} if part.id else call}
+
+
+def _write_result(part: ToolResult, base: Mapping[str, Any], loss: Loss) -> dict[str, Any]:
+    key = spelled(base, "functionResponse")
+    name = part.name or loss.names.get(part.call_id) or part.call_id or "unknown"
+    made: dict[str, Any] = {**base.get(key, {}), "name": name}
+    made["response"] = {"error" if part.is_error else "output": part.text}
+    made.pop("parts", None)
+    if media := _written(tuple(inner for inner in part.parts if not isinstance(inner, Text)), loss):
+        made["parts"] = media
+    if part.interim and not base:
+        made["willContinue"] = True
+    return {**base, key: {"id": part.call_id, **made} if part.call_id else made}
+
+
+def _write_media(part: Media, loss: Loss) -> dict[str, Any]:
+    if part.data:
+        return {"inlineData": {"mimeType": part.mime or "application/octet-stream", "data": part.data}}
+    if part.url:
+        return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
+    if part.text:
+        return {"text": part.text}
+    return {"text": left_out(part, loss, "neither data nor an address that Gemini could read").text}
+
+
+def join(left: Any, right: Any) -> Any | None:
+    """Results of one turn in one content: Gemini counts them against the calls of the turn before."""
+    if all(_only_results(side) for side in (left, right)):
+        return {**left, "parts": [*left["parts"], *right["parts"]]}
+    return None
+
+
+def _only_results(content: Any) -> bool:
+    parts = content["parts"]
+    return content.get("role") != "model" and all(pick(part, "functionResponse") is not None for part in parts)
+
+
+def parse_system(value: Any) -> Message:
+    """The system message of a `systemInstruction`: a content, or the text or parts that SDKs take for one."""
+    wire = Wire("gemini", value)
+    if isinstance(value, Mapping) and "parts" in value:
+        return Message(role="system", parts=parse(value).parts, wire=wire)
+    items = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, (str, Mapping)) for item in items):
+        raise WireError("a system instruction must be a content or a text", field="systemInstruction")
+    parts = (Text(text=item) if isinstance(item, str) else _part(item, "systemInstruction") for item in items)
+    return Message(role="system", parts=tuple(parts), wire=wire)
+
+
+def render_system(messages: tuple[Message, ...], loss: Loss) -> Any:
+    """The system instruction for the leading system messages."""
+    first = messages[0].wire
+    if len(messages) == 1 and first is not None and is_exact(messages[0], CODEC):
+        return first.value
+    parts: list[Any] = []
+    for index, message in enumerate(messages):
+        loss.message = index
+        parts.extend(_written(message.parts, loss))
+    return {"parts": parts}
+
+
+def reply(value: Any) -> tuple[Message, ...]:
+    """The message of a `generateContent` reply, or of the list of replies that a stream gave."""
+    chunks = [chunk for chunk in (value if isinstance(value, list) else [value]) if isinstance(chunk, Mapping)]
+    candidates = [found[0] for chunk in chunks if (found := pick(chunk, "candidates")) and isinstance(found, list)]
+    contents = [found for each in candidates if isinstance(found := pick(each, "content"), Mapping)]
+    if not contents:
+        return ()
+    content = contents[0]
+    if len(contents) > 1 or content.get("role") is None:
+        parts = [part for each in contents for part in parse(each).parts]
+        values = [part.wire.value for part in parts if part.wire]
+        content = {**content, "role": content.get("role") or "model", "parts": values}
+    whole = parse(content)
+    meta = Meta(
+        reply=_last(chunks, "responseId"),
+        model=_last(chunks, "modelVersion"),
+        stop=_last(candidates, "finishReason"),
+        usage=next((used for each in reversed(chunks) if (used := gemini_usage(pick(each, "usageMetadata")))), None),
+    )
+    return (replace(whole, meta=meta),)
+
+
+def _last(values: list[Any], name: str) -> str:
+    return next((found for value in reversed(values) if (found := text_of(pick(value, name)))), "")
+
+
+CODEC = Codec(
+    name="gemini",
+    dialect="gemini",
+    parse=parse,
+    render=render,
+    list_key="contents",
+    system_key="systemInstruction",
+    parse_system=parse_system,
+    render_system=render_system,
+    join=join,
+)

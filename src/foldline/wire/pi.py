@@ -1,0 +1,262 @@
+"""pi session files, and the bare messages of pi and its kin.
+
+pi has seven kinds of message where providers have three: shell runs, notes of extensions, digests of the branch left
+behind and digests of folded history sit beside user, assistant and tool results. Each becomes a message that says what
+it said to the model, with a `kind` where it is not plain talk. A session file is a tree; the path to its last entry is
+the conversation. A compaction stays at the place where it happened, with everything before it: foldline keeps the
+record and composes its own view. Messages may also be objects with attributes instead of JSON (`parse_object`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage, Wire
+from foldline.wire.carry import as_object
+from foldline.wire.codec import Codec, Line, Loss, Note, Transcript, is_exact
+from foldline.wire.fields import pick, plain, spelled, text_of, time_of
+from foldline.wire.scan import dumps, loads
+from foldline.wire.usage import pi_usage
+
+_KINDS = {
+    "bashExecution": "shell",
+    "custom": "note",
+    "hookMessage": "note",
+    "branchSummary": "branch_digest",
+    "compactionSummary": "digest",
+}
+_ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary", "compaction": "compactionSummary"}
+"""Entries that are a message themselves instead of holding one."""
+_SILENT = {"session", "model_change", "thinking_level_change", "custom", "label", "session_info"}
+"""Entries of a session file that never reach a model."""
+_SENT_KINDS = {"shell": "custom", "note": "custom", "branch_digest": "branchSummary", "digest": "compactionSummary"}
+
+
+def parse(value: Any, raw: str | None = None) -> Message:
+    """A message of one line of a session file, or of one bare message."""
+    wire = Wire("pi", value, raw)
+    inner = pick(value, "message")
+    if pick(value, "type") == "message" and inner is not None:
+        message = _message(inner, wire, "message.")
+        if message.meta.at is None:
+            message = replace(message, meta=replace(message.meta, at=time_of(pick(value, "timestamp"))))
+        return message
+    role = _ENTRY_ROLES.get(text_of(pick(value, "type")))
+    return _message(value, wire, "", role=role)
+
+
+def parse_object(value: Any) -> Message:
+    """A message of whatever has a `role`, as attribute or key. Rendering it gives that very object back."""
+    return parse(value)
+
+
+def _message(value: Any, wire: Wire, field: str, role: str | None = None) -> Message:
+    role = role or pick(value, "role")
+    if not isinstance(role, str) or not role:
+        raise WireError("a message must have a role", field=f"{field}role")
+    if role in _KINDS:
+        return _special(value, role, wire)
+    content = _content(value, field)
+    meta = Meta(at=time_of(pick(value, "timestamp")))
+    if role == "toolResult":
+        result = ToolResult(
+            call_id=text_of(pick(value, "toolCallId")),
+            name=text_of(pick(value, "toolName")),
+            parts=content,
+            is_error=pick(value, "isError") is True,
+        )
+        return Message(role="tool", parts=(result,), meta=meta, wire=wire)
+    if role == "assistant":
+        meta = replace(
+            meta,
+            reply=text_of(pick(value, "responseId")),
+            model=text_of(pick(value, "model")),
+            stop=text_of(pick(value, "stopReason")),
+            usage=_usage(pick(value, "usage")),
+        )
+    elif role not in ("user", "system") and pick(value, "content") is None:
+        content = (Opaque(kind=role, value=value, wire=wire),)
+    return Message(role=role, parts=content, meta=meta, wire=wire)
+
+
+def _special(value: Any, role: str, wire: Wire) -> Message:
+    """A shell run, note or digest: what pi tells the model about it, in the user's role."""
+    if role == "bashExecution":
+        parts: tuple[Part, ...] = (Text(text=_shell(value)),)
+    elif role in ("custom", "hookMessage"):
+        parts = _content(value, "")
+    else:
+        parts = (Text(text=text_of(pick(value, "summary"))),)
+    meta = Meta(at=time_of(pick(value, "timestamp")), hidden=pick(value, "excludeFromContext") is True)
+    return Message(role="user", parts=parts, kind=_KINDS[role], meta=meta, wire=wire)
+
+
+def _shell(value: Any) -> str:
+    r"""A shell run as text.
+
+    >>> _shell({"command": "ls nowhere", "output": "no such file", "exitCode": 2})
+    '$ ls nowhere\nno such file\n[exit status 2]'
+    """
+    code = pick(value, "exitCode")
+    lines = [f"$ {text_of(pick(value, 'command'))}", text_of(pick(value, "output")).rstrip("\n")]
+    if pick(value, "truncated"):
+        lines.append("[output cut]")
+    if pick(value, "cancelled"):
+        lines.append("[cancelled]")
+    elif code:
+        lines.append(f"[exit status {code}]")
+    return "\n".join(line for line in lines if line)
+
+
+def _content(value: Any, field: str) -> tuple[Part, ...]:
+    content = pick(value, "content")
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(text=content),) if content else ()
+    if not isinstance(content, (list, tuple)):
+        raise WireError("content must be a text or a list of blocks", field=f"{field}content")
+    return tuple(_block(block) for block in content)
+
+
+def _block(value: Any) -> Part:
+    wire = Wire("pi", value)
+    kind = "text" if isinstance(value, str) else text_of(pick(value, "type"))
+    match kind:
+        case "text":
+            return Text(text=value if isinstance(value, str) else text_of(pick(value, "text")), wire=wire)
+        case "thinking":
+            signature = text_of(pick(value, "thinkingSignature"))
+            return Thinking(text=text_of(pick(value, "thinking")), signature=signature, wire=wire)
+        case "toolCall":
+            given = pick(value, "arguments")
+            arguments = given if isinstance(given, str) else dumps(plain(given) or {})
+            return ToolCall(
+                id=text_of(pick(value, "id")), name=text_of(pick(value, "name")), arguments=arguments, wire=wire
+            )
+        case "image":
+            mime, data = text_of(pick(value, "mimeType")), text_of(pick(value, "data"))
+            return Media(kind="image", mime=mime, data=data, wire=wire)
+    return Opaque(kind=kind or "block", value=value, wire=wire)
+
+
+def _usage(value: Any) -> Usage | None:
+    names = ("input", "output", "cacheRead", "cacheWrite")
+    return None if value is None else pi_usage({name: pick(value, name) for name in names})
+
+
+def render(message: Message, loss: Loss) -> list[Any]:
+    """The line or bare message this came from; for an edited or foreign one, pi messages that say the same."""
+    wire = message.wire
+    if wire is not None and is_exact(message, CODEC):
+        return [wire.value]
+    made = [_result(part, loss) for part in message.results]
+    rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+    if rest:
+        role = _SENT_KINDS.get(message.kind, message.role)
+        summary = role in ("branchSummary", "compactionSummary")
+        said = {"summary": message.text} if summary else {"content": _blocks(rest, loss)}
+        made.append({"role": role, **said})
+    return [_onto(wire.value, made[0])] if wire is not None and wire.format == "pi" and len(made) == 1 else made
+
+
+def _onto(old: Any, new: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `new` on top of the line or bare message they were edited in."""
+    base = plain(old)
+    if isinstance(base.get("message"), dict) and base.get("type") == "message":
+        return {**base, "message": _onto(base["message"], new)}
+    if base.get("type") in _ENTRY_ROLES:
+        new = {key: value for key, value in new.items() if key != "role"}
+    return {**base, **{spelled(base, key): value for key, value in new.items()}}
+
+
+def _result(part: ToolResult, loss: Loss) -> dict[str, Any]:
+    return {
+        "role": "toolResult",
+        "toolCallId": part.call_id,
+        "toolName": part.name or loss.names.get(part.call_id, ""),
+        "content": _blocks(part.parts, loss),
+        "isError": part.is_error,
+    }
+
+
+def _blocks(parts: tuple[Part, ...], loss: Loss) -> list[Any]:
+    blocks: list[Any] = []
+    for part in parts:
+        if part.wire is not None and part.wire.format == "pi" and _block(part.wire.value) == part:
+            blocks.append(part.wire.value)
+            continue
+        match part:
+            case Text(text=text):
+                blocks.append({"type": "text", "text": text})
+            case Thinking(text=text):
+                blocks.append({"type": "thinking", "thinking": text})
+            case ToolCall():
+                blocks.append(
+                    {"type": "toolCall", "id": part.id, "name": part.name, "arguments": loads(as_object(part))}
+                )
+            case Media(kind="image", mime=mime, data=data) if data:
+                blocks.append({"type": "image", "data": data, "mimeType": mime})
+            case Media(kind=kind):
+                loss.add(f"media {kind}", "pi holds images by value only")
+            case Opaque(kind=kind):
+                loss.add(f"opaque {kind}", "unknown to pi")
+            case ToolResult():
+                loss.add("tool result", "inside another result")
+    return blocks
+
+
+def read(lines: Iterable[Line]) -> Transcript:
+    """The conversation of a session file: the path to its last entry."""
+    entries = [line for line in lines if isinstance(line.value, Mapping)]
+    path, notes = _path(entries)
+    messages: list[Message] = []
+    model = ""
+    for line in path:
+        kind = line.value.get("type")
+        model = text_of(line.value.get("modelId")) or model
+        if kind != "message" and kind not in _ENTRY_ROLES and "role" not in line.value:
+            if kind not in _SILENT:
+                notes.append(Note(line.number, f"entry of unknown type {kind!r} left out"))
+            continue
+        try:
+            message = parse(line.value, line.raw)
+        except WireError as error:
+            raise error.at(line=line.number) from None
+        model = message.meta.model or model
+        messages.append(replace(message, meta=replace(message.meta, source=str(line.number))))
+    return Transcript(format="pi", messages=tuple(messages), model=model, notes=tuple(sorted(notes)))
+
+
+def _path(entries: list[Line]) -> tuple[list[Line], list[Note]]:
+    """The entries from the root to the last one. Files of the first version have no ids: there, all of them."""
+    places = {entry.value["id"]: place for place, entry in enumerate(entries) if _has_id(entry)}
+    roots = {entry.value["id"] for entry in entries if _has_id(entry) and entry.value.get("type") == "session"}
+    notes: list[Note] = []
+    place = len(entries) - 1
+    path: list[Line] = []
+    while place >= 0:
+        entry = entries[place]
+        path.append(entry)
+        parent = entry.value.get("parentId", ...)
+        if parent is None or parent in roots:
+            break
+        found = places.get(parent, place) if isinstance(parent, str) else place
+        if parent is not ... and found >= place:
+            notes.append(Note(entry.number, "its parent is not before it: taken to follow the line before"))
+        place = found if found < place else place - 1
+    taken = {entry.number for entry in path}
+    left = [entry for entry in entries if entry.number not in taken and entry.value.get("type") not in _SILENT]
+    if left:
+        notes.append(Note(left[0].number, f"{len(left)} entries on other branches left out"))
+    return path[::-1], notes
+
+
+def _has_id(entry: Line) -> bool:
+    return isinstance(entry.value.get("id"), str)
+
+
+CODEC = Codec(name="pi", dialect="pi", parse=parse, render=render, read=read)
