@@ -166,6 +166,8 @@ class _Draft:
             if not path.messages[index].is_prompt:
                 pins.discard(index)
                 carried.update(path.step(index))
+        for index in path.waiting.values():
+            carried.update(path.step(index) if index < cut else ())
         if path.prompts and path.prompts[-1] < cut and path.prompts[-1] not in pins:
             carried.add(path.prompts[-1])
         return tuple(sorted(pins)), tuple(sorted(carried))

@@ -41,7 +41,7 @@ class Path:
     before is not reasoning that belongs to the next.
     """
 
-    __slots__ = ("_open", "cuts", "fold", "lead", "messages", "pins", "prefix", "prompts", "shown", "tail")
+    __slots__ = ("_open", "cuts", "fold", "lead", "messages", "pins", "prefix", "prompts", "shown", "tail", "waiting")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -59,6 +59,8 @@ class Path:
         """The newest unit: where the unanswered prompts begin, or else the newest step. It is never folded."""
         self.pins: set[int] = set()
         """Messages that no fold may touch."""
+        self.waiting: dict[str, int] = {}
+        """Calls that have only an interim result so far, and where they stand: their steps stay."""
         self.fold: Fold | None = None
         self._open: set[str] = set()
 
@@ -103,7 +105,12 @@ class Path:
             if message.is_prompt and not (before is not None and before.is_prompt):
                 self.cuts["turn"].append(index)
         self._open.update(call.id for call in message.calls)
-        self._open.difference_update(result.call_id for result in results if not result.interim)
+        for result in results:
+            self._open.discard(result.call_id)
+            if result.interim:
+                self.waiting[result.call_id] = index
+            else:
+                self.waiting.pop(result.call_id, None)
         if message.is_prompt:
             self.prompts.append(index)
         fresh = message.is_prompt and not results and before is not None and not before.is_prompt

@@ -1,0 +1,88 @@
+"""The view: what is sent, put together from a path and its fold.
+
+Order: system, memory, pins, digest, history, input. Between folds a view only grows at its end, so composing one copies
+references and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foldline.digest.local import marker
+from foldline.measure.counter import human
+from foldline.message import Message
+from foldline.plan.gate import Need, Verdict
+from foldline.plan.span import Fold, Path, handle, words_only
+from foldline.wire.codec import Rendered, render
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What would be sent now. `print(view)` is the bill, with the fold line drawn where the verbatim part begins."""
+
+    messages: tuple[Message, ...]
+    blocks: dict[str, int]
+    """Tokens by block, in the order of the view."""
+    tokens: int
+    exact: bool
+    source: str
+    """Where the figure comes from."""
+    window: int
+    usable: int
+    verdict: Verdict
+    cut: int
+    """The first message that is shown word for word."""
+
+    @property
+    def need(self) -> Need:
+        """How urgent a fold is."""
+        return self.verdict.need
+
+    def render(self, provider: str) -> Rendered:
+        """The view in a provider's form."""
+        return render(self.messages, provider)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.blocks)
+        lines = []
+        for name, size in self.blocks.items():
+            if name == "history" and self.cut:
+                lines.append(f"{'─' * 3} fold line: {handle(0, self.cut - 1)} above are kept in the record {'─' * 3}")
+            share = size / max(1, self.usable)
+            lines.append(f"{name:<{width}} {size:>9,} {share:>6.1%} {'█' * round(share * 40)}".rstrip())
+        total = f"{human(self.tokens, self.exact)} of {human(self.usable, True)} usable ({self.window:,} window)"
+        reason = f": {self.verdict.reason}" if self.verdict.reason else ""
+        return "\n".join([*lines, f"{total}, {self.source}. {self.need.name}{reason}"])
+
+
+def head(path: Path) -> tuple[Message, ...]:
+    """Everything in front of the verbatim part: system, pins, digest, and what the fold carried over."""
+    fold = path.fold
+    lead = tuple(path.messages[: path.lead])
+    if fold is None:
+        return lead
+    pinned = tuple(words_only(path.messages[index]) for index in fold.pinned)
+    digest = (fold.digest,) if fold.digest else ()
+    carried = tuple(_carried(path, index) for index in fold.carried)
+    if digest and digest[0].role == "system":
+        return lead + digest + _started(path, fold, pinned + carried)
+    return lead + _started(path, fold, pinned + digest + carried)
+
+
+def _started(path: Path, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A conversation begins with a user: where it would not, one line says what is missing in front."""
+    first = middle[0] if middle else path.shown[fold.cut] if fold.cut < len(path) else None
+    if first is None or first.role == "user" or fold.cut <= path.lead:
+        return middle
+    return (marker(path.lead, fold.cut - 1), *middle)
+
+
+def _carried(path: Path, index: int) -> Message:
+    message = path.messages[index]
+    newest_words = message.is_prompt and index not in path.waiting.values()
+    return words_only(message) if newest_words else path.shown[index]
+
+
+def messages_of(path: Path) -> tuple[Message, ...]:
+    """The messages of the view."""
+    return (*head(path), *path.shown[path.cut :])
