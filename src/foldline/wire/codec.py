@@ -7,13 +7,14 @@ no class to inherit from. Provider formats parse and render one element of their
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from foldline.errors import ConfigError
-from foldline.message import Message
+from foldline.message import Message, Part, ToolCall, ToolResult
 
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
 """The formats a request can be rendered in."""
@@ -30,6 +31,8 @@ _MODULES = {
 }
 FORMATS = tuple(_MODULES)
 """Every format that can be read."""
+_TIED_BY_ID = ("anthropic", "openai", "openai-responses")
+"""Providers that tie a result to its call by id alone."""
 
 
 class Lost(NamedTuple):
@@ -155,6 +158,7 @@ def render(messages: Iterable[Message], provider: str) -> Rendered:
 
 def elements(messages: Sequence[Message], target: Codec, loss: Loss, *, start: int = 0) -> list[tuple[Any, str | None]]:
     """The list elements for the messages from `start` on, each with its original text if that is still true."""
+    messages = with_ids(messages, target)
     made: list[tuple[Any, str | None]] = []
     fresh = False
     for index in range(start, len(messages)):
@@ -173,6 +177,47 @@ def elements(messages: Sequence[Message], target: Codec, loss: Loss, *, start: i
                 made[-1] = (joined, None)
             fresh = not exact
     return made
+
+
+def with_ids(messages: Sequence[Message], target: Codec) -> Sequence[Message]:
+    """Messages for a provider that ties by id, with ids for the calls that another format tied by name and order.
+
+    An id is made of what is called and how often it was called before, so the same messages always get the same ids.
+    """
+    if target.name not in _TIED_BY_ID or not any(_lacks_id(message) for message in messages):
+        return messages
+    waiting: list[ToolCall] = []
+    seen: dict[str, int] = {}
+    return [
+        replace(message, parts=tuple([_tie(part, waiting, seen) for part in message.parts]))
+        if _lacks_id(message) and not (message.wire and dialect(message.wire.format) == target.dialect)
+        else message
+        for message in messages
+    ]
+
+
+def _lacks_id(message: Message) -> bool:
+    return any(
+        (isinstance(part, ToolCall) and not part.id) or (isinstance(part, ToolResult) and not part.call_id)
+        for part in message.parts
+    )
+
+
+def _tie(part: Part, waiting: list[ToolCall], seen: dict[str, int]) -> Part:
+    """A call without id with one; a result without id with that of the first call of its name that still waits."""
+    if isinstance(part, ToolCall) and not part.id:
+        said = f"{part.name}\0{part.arguments}".encode("utf-8", "surrogatepass")
+        base = "call_" + hashlib.sha256(said).hexdigest()[:16]
+        count = seen[base] = seen.get(base, 0) + 1
+        call = replace(part, id=base if count == 1 else f"{base}_{count}")
+        waiting.append(call)
+        return call
+    if isinstance(part, ToolResult) and not part.call_id:
+        for place, call in enumerate(waiting):
+            if part.name in ("", call.name):
+                del waiting[place]
+                return replace(part, call_id=call.id)
+    return part
 
 
 def is_exact(message: Message, target: Codec) -> bool:
