@@ -55,10 +55,14 @@ def room_of(path: Path) -> str:
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__")
 
 
+def test_every_room_has_its_neighbours() -> None:
+    assert {room_of(path) for path in FILES} <= set(MAY_IMPORT)
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_one_way(path: Path) -> None:
     room = room_of(path)
-    rooms = {name.split(".")[1] for name in imports(path) if name.startswith("foldline.")}
+    rooms = {name.split(".")[1] for name in imports(path) if name.startswith("foldline.")} & set(MAY_IMPORT)
     assert rooms - {room} <= MAY_IMPORT[room], f"{room} may not import {rooms - {room} - MAY_IMPORT[room]}"
 
 
@@ -85,7 +89,9 @@ PUBLIC = [
 
 def test_import_is_light() -> None:
     """`import foldline` loads nothing that is optional, nor even its own rooms."""
-    code = "import sys, foldline; print(*sorted(m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names))"
+    code = (
+        "import sys, foldline; print(*sorted(m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names))"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     ours = [name for name in loaded if name.split(".")[0] == "foldline"]
     assert ours == ["foldline"]

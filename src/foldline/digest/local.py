@@ -8,15 +8,6 @@ from foldline.message import Message, user
 from foldline.plan.span import handle
 
 
-def marker(first: int, last: int) -> Message:
-    """The one line that stands for messages that left without a digest."""
-    count = last - first + 1
-    return user(
-        f"[{count} earlier message{'s' * (count > 1)} not shown here: {handle(first, last)}, ask recall for them]",
-        kind="note",
-    )
-
-
 def count_digest(messages: Sequence[Message], *, first: int, header: str, prior: str = "") -> Message:
     """A digest that says how many messages it stands for and carries the digest before it."""
     last = first + len(messages) - 1

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from foldline.digest.local import marker
 from foldline.measure.counter import human
-from foldline.message import Message
+from foldline.message import Message, user
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.span import Fold, Path, handle, words_only
 from foldline.wire.codec import Rendered, render
@@ -53,6 +52,15 @@ class View:
         total = f"{human(self.tokens, self.exact)} of {human(self.usable, True)} usable ({self.window:,} window)"
         reason = f": {self.verdict.reason}" if self.verdict.reason else ""
         return "\n".join([*lines, f"{total}, {self.source}. {self.need.name}{reason}"])
+
+
+def marker(first: int, last: int) -> Message:
+    """The one line that stands for messages that left without a digest."""
+    count = last - first + 1
+    return user(
+        f"[{count} earlier message{'s' * (count > 1)} not shown here: {handle(first, last)}, ask recall for them]",
+        kind="note",
+    )
 
 
 def head(path: Path) -> tuple[Message, ...]:
