@@ -7,6 +7,7 @@ never silently says less than it did.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Media, Text, ToolCall, ToolResult, Wire
@@ -17,6 +18,12 @@ ERROR_MARK = "[tool error] "
 """Begins the text of a failed result where the format has no field that says so."""
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
+
+
+def dumped(value: Any) -> Any:
+    """The JSON value of an SDK's own object (histories in Python often hold replies as they came); others as they are."""
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", by_alias=True, exclude_unset=True) if callable(dump) else value
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
@@ -39,6 +46,17 @@ def media_from(kind: str, url: str, wire: Wire) -> Media:
     """Media that stands on the wire as an address, which may be a data URL."""
     held = split_data_url(url)
     return Media(kind=kind, mime=held[0], data=held[1], wire=wire) if held else Media(kind=kind, url=url, wire=wire)
+
+
+def document(data: str, wire: Wire) -> Media:
+    """A document held by value: OpenAI writes its data as a data URL, some clients as bare base64."""
+    mime, text = split_data_url(data) or ("", data)
+    return Media(kind="document", mime=mime, data=text, wire=wire)
+
+
+def document_name(media: Media) -> str:
+    """A file name for a document that has none: OpenAI wants one beside the data."""
+    return f"document.{media.mime.rpartition('/')[2] or 'pdf'}"
 
 
 def left_out(media: Media, loss: Loss, why: str) -> Text:

@@ -1,0 +1,76 @@
+"""What of a Codex line may be sent again: a log says more about an item than the API takes back.
+
+Codex sends its requests without storage, so an item's `id` names nothing that a server holds, and it keeps items that
+only Codex understands (`ghost_snapshot`) beside those of the API. An item that the API knows is sent verbatim, less the
+fields that only logs have; a reasoning item whose encrypted body is not in the log cannot be sent at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from foldline.wire.openai_items import KNOWN
+
+_LOG_ONLY = frozenset(
+    (
+        *("id", "metadata", "internal_chat_message_metadata_passthrough", "encrypted_content_len"),
+        *("timestamp", "created_at", "ordinal", "record_type"),
+    )
+)
+"""Fields of an item in a log that are not the API's, or name what a server would have to hold."""
+
+
+class Logged(NamedTuple):
+    """The items of a line that can be sent; `whole` is False when the line must be written anew from its parts."""
+
+    items: list[Any]
+    whole: bool = True
+    lost: tuple[str, ...] = ()
+
+
+def payload(line: Any) -> Any:
+    """The item inside a line; in the oldest rollouts a line is the item."""
+    return line["payload"] if isinstance(line, Mapping) and "payload" in line else line
+
+
+def history(line: Any) -> list[Any] | None:
+    """The items that stand for everything before a compaction, where the line has them."""
+    inner = payload(line)
+    if not isinstance(line, Mapping) or line.get("type") != "compacted" or not isinstance(inner, Mapping):
+        return None
+    found = inner.get("replacement_history")
+    return found if isinstance(found, list) else None
+
+
+def sendable(line: Any) -> Logged:
+    """What of a line may be sent to the Responses API as it stands."""
+    replaced = history(line)
+    entries = [payload(line)] if replaced is None else replaced
+    kept: list[Any] = []
+    lost: list[str] = []
+    for entry in entries:
+        kind = _kind(entry)
+        if kind not in KNOWN:
+            if replaced is None:
+                return Logged([], whole=False)
+            lost.append(f"opaque {kind}")
+        elif kind == "reasoning" and not (entry.get("encrypted_content") or entry.get("content")):
+            lost.append("thinking")
+        else:
+            kept.append(unlogged(entry))
+    return Logged(kept, lost=tuple(lost))
+
+
+def unlogged(item: dict[str, Any]) -> dict[str, Any]:
+    """An item without what only logs have; an approval is answered by the id of its request, so that stays."""
+    drop = _LOG_ONLY - {"id"} if item.get("type") == "mcp_approval_request" else _LOG_ONLY
+    return item if drop.isdisjoint(item) else {key: value for key, value in item.items() if key not in drop}
+
+
+def _kind(item: Any) -> str:
+    """The type of an item, "" for what is none."""
+    if not isinstance(item, dict):
+        return ""
+    kind = item.get("type", "message" if "role" in item else "")
+    return kind if isinstance(kind, str) else ""

@@ -1,0 +1,224 @@
+"""The items of OpenAI's Responses API as parts: which are calls a client answers, which answers, and what they hold.
+
+The list grows every few months, so it is data. An item that is not in it passes as an `Opaque` part: exact where it
+came from, reported where it cannot go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire import scan
+from foldline.wire.carry import document, media_from
+
+NAME = "openai-responses"
+
+CALLS = {
+    "function_call": ("function", "arguments"),
+    "custom_tool_call": ("custom_tool", "input"),
+    "local_shell_call": ("local_shell", "action"),
+    "shell_call": ("shell", "action"),
+    "apply_patch_call": ("apply_patch", "operation"),
+    "computer_call": ("computer", "actions"),
+    "tool_search_call": ("tool_search", "arguments"),
+    "mcp_approval_request": ("mcp_approval_request", "arguments"),
+}
+"""Items that the client must answer: the kind of the call, and the field that says what is to be done."""
+
+OUTPUTS = {
+    "function_call_output": "function",
+    "custom_tool_call_output": "custom_tool",
+    "local_shell_call_output": "local_shell",
+    "shell_call_output": "shell",
+    "apply_patch_call_output": "apply_patch",
+    "computer_call_output": "computer",
+    "tool_search_output": "tool_search",
+    "mcp_approval_response": "mcp_approval_request",
+}
+"""Items that answer, by the kind of the call they answer."""
+
+PASSED = {
+    "file_search_call": "assistant",
+    "web_search_call": "assistant",
+    "code_interpreter_call": "assistant",
+    "image_generation_call": "assistant",
+    "mcp_call": "assistant",
+    "mcp_list_tools": "assistant",
+    "item_reference": "assistant",
+    "compaction": "assistant",
+    "program": "assistant",
+    "program_output": "assistant",
+    "compaction_trigger": "user",
+    "additional_tools": "system",
+    "configuration_update": "system",
+}
+"""Items that foldline does not look into, with the role they stand in."""
+
+KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
+"""Every item type that a request may hold (openai-python 3, read in November 2026)."""
+
+_TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+_TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
+"""Calls that say what is to be done in text; the others hold an object."""
+
+
+def item(value: dict[str, Any]) -> Message:
+    """One item as a message without its wire form."""
+    kind = value.get("type")
+    if kind == "message" or (kind is None and "role" in value):
+        return _message(value)
+    if kind is None:
+        kind = "item_reference" if "id" in value else ""
+    if not isinstance(kind, str) or not kind:
+        raise WireError("an item needs a type or a role", field="type", hint='such as "message"')
+    if kind in CALLS and _is_answered(kind, value):
+        return Message(role="assistant", parts=(call(value),))
+    if kind in OUTPUTS and _is_answered(kind, value):
+        return Message(role="tool", parts=(result(value),))
+    if kind == "reasoning":
+        return Message(role="assistant", parts=(thinking(value),))
+    role = PASSED.get(kind) or ("tool" if kind.endswith("_output") else "assistant")
+    return Message(role=role, parts=(Opaque(kind=kind, value=value, wire=Wire(NAME, value)),))
+
+
+def _message(value: dict[str, Any]) -> Message:
+    role = value.get("role")
+    if not isinstance(role, str) or not role:
+        raise WireError("a message needs a role", field="role", hint='such as "user"')
+    content = value.get("content")
+    parts: tuple[Part, ...]
+    if isinstance(content, str):
+        parts = (Text(text=content),) if content else ()
+    elif isinstance(content, list):
+        parts = tuple([content_part(part) for part in content])
+    else:
+        raise WireError("content must be text or a list of parts", field="content")
+    return Message(role="system" if role == "developer" else role, parts=parts)
+
+
+def content_part(value: Any) -> Part:
+    """A piece of a message's content or of a result's output."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    wire = Wire(NAME, value)
+    if kind in _TEXTS and isinstance(value.get("text"), str):
+        return Text(text=value["text"], wire=wire)
+    if kind == "refusal" and isinstance(value.get("refusal"), str):
+        return Text(text=value["refusal"], wire=wire)
+    if kind in ("input_image", "computer_screenshot") and isinstance(value.get("image_url"), str):
+        return media_from("image", value["image_url"], wire)
+    if kind == "input_file":
+        if isinstance(value.get("file_data"), str):
+            return document(value["file_data"], wire)
+        if isinstance(value.get("file_url"), str):
+            return Media(kind="document", url=value["file_url"], wire=wire)
+    if kind is None and isinstance(value, dict) and isinstance(value.get("stdout"), str):
+        return Text(text=_shell_text(value), wire=wire)
+    return Opaque(kind=kind if isinstance(kind, str) else "untyped", value=value, wire=wire)
+
+
+def _shell_text(value: dict[str, Any]) -> str:
+    """What one command of a shell call wrote, and how it ended if it did not end well."""
+    error, outcome = value.get("stderr"), value.get("outcome")
+    text = value["stdout"] + (error if isinstance(error, str) else "")
+    if isinstance(outcome, dict):
+        if outcome.get("type") == "timeout":
+            return f"{text}\n[timed out]"
+        if outcome.get("exit_code"):
+            return f"{text}\n[exit code {outcome['exit_code']}]"
+    return text
+
+
+def _is_answered(kind: str, value: dict[str, Any]) -> bool:
+    """A tool search without a call id was run by the server: the client has no part in it."""
+    return not kind.startswith("tool_search") or isinstance(value.get("call_id"), str)
+
+
+def call(value: dict[str, Any]) -> ToolCall:
+    """A call that the client answers."""
+    kind, key = CALLS[value["type"]]
+    named = "name" in value or kind in _TEXTUAL
+    return ToolCall(
+        id=_call_id(value, "id" if kind == "mcp_approval_request" else "call_id"),
+        name=_text(value, "name") if named else kind,
+        arguments=_payload(value, payload_key(value, key)),
+        kind=kind,
+        wire=Wire(NAME, value),
+    )
+
+
+def payload_key(value: dict[str, Any], key: str) -> str:
+    """The field that says what is to be done: older computer calls have one action, not a list."""
+    return "action" if key == "actions" and "actions" not in value else key
+
+
+def _payload(value: dict[str, Any], key: str) -> str:
+    found = value.get(key)
+    if isinstance(found, str):
+        return found
+    if key == "input":
+        raise WireError("input must be text", field=key)
+    return scan.dumps(found) if found is not None else "{}"
+
+
+def result(value: dict[str, Any]) -> ToolResult:
+    """The answer to a call."""
+    kind = OUTPUTS[value["type"]]
+    if kind == "mcp_approval_request":
+        verdict = "approved" if value.get("approve") is True else "denied"
+        reason = value.get("reason")
+        said = Text(text=f"{verdict}: {reason}" if isinstance(reason, str) and reason else verdict)
+        return ToolResult(call_id=_text(value, "approval_request_id"), parts=(said,))
+    name = value.get("name")
+    output = value.get("tools" if kind == "tool_search" else "output")
+    return ToolResult(
+        call_id=_call_id(value, "call_id"),
+        name=name if isinstance(name, str) else "",
+        parts=_output(output, kind),
+        is_error=value.get("status") == "failed" or (isinstance(output, dict) and output.get("success") is False),
+    )
+
+
+def _output(output: Any, kind: str) -> tuple[Part, ...]:
+    if isinstance(output, str):
+        return (Text(text=output),) if output else ()
+    if output is None:
+        return ()
+    if kind == "tool_search":
+        return (Opaque(kind="tools", value=output, wire=Wire(NAME, output)),)
+    if isinstance(output, list):
+        return tuple([content_part(part) for part in output])
+    if isinstance(output, dict) and "type" not in output and isinstance(output.get("content"), str):
+        return (Text(text=output["content"]),)  # what older Codex versions wrote for a failure
+    return (content_part(output),)
+
+
+def thinking(value: dict[str, Any]) -> Thinking:
+    """A reasoning item: its readable summary, and the encrypted body that makes it immutable."""
+    entries = [entry for key in ("summary", "content") if isinstance(value.get(key), list) for entry in value[key]]
+    said = [entry["text"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("text"), str)]
+    sealed = value.get("encrypted_content")
+    return Thinking(text="\n".join(said), signature=sealed if isinstance(sealed, str) else "", wire=Wire(NAME, value))
+
+
+def _call_id(value: dict[str, Any], key: str) -> str:
+    """The id that pairs a call with its answer; local shell items may have only an id of their own."""
+    found = value.get(key)
+    if found is None and "local_shell" in value["type"]:
+        found = value.get("id")
+    if found is not None and not isinstance(found, str):
+        raise WireError(f"{key} must be text", field=key)
+    return found or ""
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    found = value.get(key)
+    if not isinstance(found, str):
+        raise WireError(f"{key} must be text", field=key)
+    return found
+
+
+def payload(call: ToolCall) -> Any:
+    """What a call's field holds for its arguments: the text itself, or the object it describes."""
+    return call.arguments if call.kind in _TEXTUAL else scan.loads(call.arguments, field=call.kind)
