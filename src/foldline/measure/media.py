@@ -73,7 +73,7 @@ RULES = {
 _PDF_PAGE_BYTES = 75_000
 """A page of an average PDF, where its pages cannot be counted."""
 _AUDIO_BYTES, _VIDEO_BYTES = 8_000, 125_000
-"""A second of compressed sound (64 kbit) and film (1 Mbit), where no header says more. Low, so that seconds err high."""
+"""A second of compressed sound (64 kbit) and film (1 Mbit), where no header says more: low, so seconds err high."""
 _UNKNOWN_SECONDS = 60
 """A sound or film that is only an address."""
 

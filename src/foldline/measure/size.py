@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foldline.errors import ConfigError
 from foldline.measure.counter import Counter
 from foldline.measure.media import RULES, MediaRule, media_tokens, rule
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -47,9 +46,6 @@ _FRAMINGS = {
     "anthropic": Framing(name="anthropic", message=4, part=1, call=45, result=20, tools=346, media=RULES["claude"]),
     # OpenAI: 3 a message and 3 for the reply by its cookbook; calls and results fitted on Codex sessions with usage.
     "openai": Framing(name="openai", message=3, part=1, call=11, result=7, tools=12, media=RULES["tiles"]),
-    "openai-responses": Framing(
-        name="openai-responses", message=3, part=1, call=11, result=7, tools=12, media=RULES["squares"]
-    ),
     # Gemini states no figures; these are OpenAI's.
     "gemini": Framing(name="gemini", message=3, part=1, call=11, result=7, media=RULES["gemini"]),
     # The documented constants of the window_budget preset.
@@ -59,15 +55,11 @@ _FRAMINGS = {
     # The other presets count text and nothing else.
     "none": Framing(name="none", message=0, call=0, result=0, reply=0, tool=0),
 }
-FRAMINGS = tuple(_FRAMINGS)
-"""Every framing there is, by name."""
 
 
 def framing_for(provider: str, *, media: str = "") -> Framing:
-    """The framing of a provider's format, with a model's own media rule where it is known."""
-    found = _FRAMINGS.get(provider)
-    if found is None:
-        raise ConfigError(f"no framing {provider!r}", hint=f"use one of {', '.join(FRAMINGS)}")
+    """The framing of a provider's models, with a model's own media rule. Whoever is not known speaks as OpenAI does."""
+    found = _FRAMINGS.get(provider, _FRAMINGS["openai"])
     return replace(found, media=rule(media)) if media else found
 
 
