@@ -22,8 +22,6 @@ from foldline.wire.scan import dumps
 from foldline.wire.usage import anthropic_usage
 
 NAME = "anthropic"
-_SENT_ROLES = {"assistant": "assistant"}
-"""Roles that stay; every other one is the user's, because the list has no third side."""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
 _bad_id = re.compile(r"[^a-zA-Z0-9_-]")
@@ -87,6 +85,8 @@ def plain(value: Any, field: str = "") -> dict[str, Any]:
 
 def _part(block: Any) -> Part:
     """One block. A kind that is unknown, or not as it should be, is opaque."""
+    if not isinstance(block, dict):
+        raise WireError("a block must be an object", field="content")
     wire = Wire(NAME, block)
     kind = block.get("type")
     read = _READERS.get(kind) if isinstance(kind, str) else None
@@ -177,7 +177,7 @@ def render(message: Message, loss: Loss) -> list[Any]:
         return [{**base, "content": content}]
     if message.role == "system":
         loss.add("system role", "only leading system messages have it: sent as the user's")
-    return [{"role": _SENT_ROLES.get(message.role, "user"), "content": content}]
+    return [{"role": "assistant" if message.role == "assistant" else "user", "content": content}]
 
 
 def join(before: Any, after: Any) -> Any | None:
