@@ -21,7 +21,7 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).matc
 
 
 def dumped(value: Any) -> Any:
-    """The JSON value of an SDK's own object (histories in Python often hold replies as they came); others as they are."""
+    """The JSON value of an SDK's own object, which histories in Python often hold; anything else as it is."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", by_alias=True, exclude_unset=True) if callable(dump) else value
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from foldline.wire.openai_items import KNOWN
+from foldline.errors import WireError
+from foldline.wire.openai_items import KNOWN, item
 
 _LOG_ONLY = frozenset(
     (
@@ -43,6 +44,11 @@ def history(line: Any) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
+def is_sent(entry: Any) -> bool:
+    """True if the Responses API knows this type of item."""
+    return _kind(entry) in KNOWN
+
+
 def sendable(line: Any) -> Logged:
     """What of a line may be sent to the Responses API as it stands."""
     replaced = history(line)
@@ -57,20 +63,33 @@ def sendable(line: Any) -> Logged:
             lost.append(f"opaque {kind}")
         elif kind == "reasoning" and not (entry.get("encrypted_content") or entry.get("content")):
             lost.append("thinking")
+        elif not _is_sound(entry):
+            lost.append(f"opaque {kind}")
         else:
             kept.append(unlogged(entry))
     return Logged(kept, lost=tuple(lost))
 
 
-def unlogged(item: dict[str, Any]) -> dict[str, Any]:
-    """An item without what only logs have; an approval is answered by the id of its request, so that stays."""
-    drop = _LOG_ONLY - {"id"} if item.get("type") == "mcp_approval_request" else _LOG_ONLY
-    return item if drop.isdisjoint(item) else {key: value for key, value in item.items() if key not in drop}
+def unlogged(entry: dict[str, Any]) -> dict[str, Any]:
+    """An item without what only logs have; its id stays where a result answers to that."""
+    kind = entry.get("type")
+    answered = kind == "mcp_approval_request" or (kind == "local_shell_call" and not entry.get("call_id"))
+    drop = _LOG_ONLY - {"id"} if answered else _LOG_ONLY
+    return entry if drop.isdisjoint(entry) else {key: value for key, value in entry.items() if key not in drop}
 
 
-def _kind(item: Any) -> str:
+def _is_sound(entry: dict[str, Any]) -> bool:
+    """False for an item that lacks what its type demands: the API would refuse the whole request."""
+    try:
+        item(entry)
+    except WireError:
+        return False
+    return True
+
+
+def _kind(entry: Any) -> str:
     """The type of an item, "" for what is none."""
-    if not isinstance(item, dict):
+    if not isinstance(entry, dict):
         return ""
-    kind = item.get("type", "message" if "role" in item else "")
+    kind = entry.get("type", "message" if "role" in entry else "")
     return kind if isinstance(kind, str) else ""

@@ -64,26 +64,26 @@ _TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
 """Calls that say what is to be done in text; the others hold an object."""
 
 
-def item(value: dict[str, Any]) -> Message:
-    """One item as a message without its wire form."""
+def item(value: dict[str, Any], wire: Wire | None = None) -> Message:
+    """One item as a message, with the wire form given."""
     kind = value.get("type")
     if kind == "message" or (kind is None and "role" in value):
-        return _message(value)
+        return _message(value, wire)
     if kind is None:
         kind = "item_reference" if "id" in value else ""
     if not isinstance(kind, str) or not kind:
         raise WireError("an item needs a type or a role", field="type", hint='such as "message"')
     if kind in CALLS and _is_answered(kind, value):
-        return Message(role="assistant", parts=(call(value),))
+        return Message(role="assistant", parts=(call(value),), wire=wire)
     if kind in OUTPUTS and _is_answered(kind, value):
-        return Message(role="tool", parts=(result(value),))
+        return Message(role="tool", parts=(result(value),), wire=wire)
     if kind == "reasoning":
-        return Message(role="assistant", parts=(thinking(value),))
+        return Message(role="assistant", parts=(thinking(value),), wire=wire)
     role = PASSED.get(kind) or ("tool" if kind.endswith("_output") else "assistant")
-    return Message(role=role, parts=(Opaque(kind=kind, value=value, wire=Wire(NAME, value)),))
+    return Message(role=role, parts=(Opaque(kind=kind, value=value, wire=Wire(NAME, value)),), wire=wire)
 
 
-def _message(value: dict[str, Any]) -> Message:
+def _message(value: dict[str, Any], wire: Wire | None) -> Message:
     role = value.get("role")
     if not isinstance(role, str) or not role:
         raise WireError("a message needs a role", field="role", hint='such as "user"')
@@ -95,7 +95,7 @@ def _message(value: dict[str, Any]) -> Message:
         parts = tuple([content_part(part) for part in content])
     else:
         raise WireError("content must be text or a list of parts", field="content")
-    return Message(role="system" if role == "developer" else role, parts=parts)
+    return Message(role="system" if role == "developer" else role, parts=parts, wire=wire)
 
 
 def content_part(value: Any) -> Part:
@@ -121,7 +121,7 @@ def content_part(value: Any) -> Part:
 def _shell_text(value: dict[str, Any]) -> str:
     """What one command of a shell call wrote, and how it ended if it did not end well."""
     error, outcome = value.get("stderr"), value.get("outcome")
-    text = value["stdout"] + (error if isinstance(error, str) else "")
+    text: str = value["stdout"] + (error if isinstance(error, str) else "")
     if isinstance(outcome, dict):
         if outcome.get("type") == "timeout":
             return f"{text}\n[timed out]"

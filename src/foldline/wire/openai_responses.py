@@ -36,7 +36,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
         value, raw = dumped(value), None
         if not isinstance(value, dict):
             raise WireError("an item must be an object", field="item")
-    return replace(items.item(value), wire=Wire(NAME, value, raw))
+    return items.item(value, Wire(NAME, value, raw))
 
 
 def parse_system(value: Any) -> Message:
@@ -242,10 +242,11 @@ def _piece(part: Part, role: str, loss: Loss) -> Any | None:
             return mapped
         part = left_out(part, loss, f"a {role} item of the Responses API cannot hold it")
     if isinstance(part, Text):
-        value = part.wire.value if part.wire is not None else None
-        if role == "assistant" and isinstance(value, dict) and value.get("type") == "refusal":
+        kind = "output_text" if role == "assistant" else "input_text"
+        value = part.wire.value if part.wire is not None and isinstance(part.wire.value, dict) else {}
+        if role == "assistant" and value.get("type") == "refusal":
             return {"type": "refusal", "refusal": part.text}
-        return {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}
+        return {**(value if value.get("type") == kind else {"type": kind}), "text": part.text}
     loss.add(_what(part), "the Responses API has no place for it")
     return None
 

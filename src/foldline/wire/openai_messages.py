@@ -1,0 +1,173 @@
+"""The messages of OpenAI Chat Completions as parts, with the additions that other servers made.
+
+What stands beside `content` (calls, a refusal, a server's reasoning) becomes parts as well, each with the fields it
+came from as its wire value, so that an edited message loses exactly what was taken out of it. Legacy `function_call`
+and role `function` have no ids; they are kept as calls and results with the id "".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire import scan
+from foldline.wire.carry import document, dumped, media_from
+
+NAME = "openai"
+
+ROLES = {"developer": "system", "function": "tool"}
+"""Wire roles that planning knows by another name."""
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+"""Where servers other than OpenAI's put the model's reasoning (DeepSeek, vLLM, OpenRouter)."""
+ASIDE = (*_REASONING, "refusal", "audio", "function_call")
+"""Fields beside `content` and `tool_calls` that say something."""
+OTHER_CALL = "tool_call "
+"""Begins the kind of a call that is neither a function's nor a custom tool's."""
+
+
+def message(value: dict[str, Any], raw: str | None) -> Message:
+    """One element as a message."""
+    role = value.get("role")
+    if not isinstance(role, str) or not role:
+        raise WireError("a message needs a role", field="role", hint='such as "user"')
+    content = value.get("content")
+    parts: tuple[Part, ...]
+    if isinstance(content, str):
+        parts = (Text(text=content),) if content else ()
+    elif content is None:
+        parts = ()
+    elif isinstance(content, list):
+        parts = tuple([content_part(part) for part in content])
+    else:
+        raise WireError("content must be text, a list of parts or null", field="content")
+    if role in ("tool", "function"):
+        parts = (_result(value, parts),)
+    elif len(value) > 2:
+        value = _plain(value)
+        parts = (*thinking(value), *parts, *aside(value), *_calls(value))
+    return Message(role=ROLES.get(role, role), parts=parts, wire=Wire(NAME, value, raw))
+
+
+def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    """A message whose calls are JSON: clients write it by hand around the call objects of the SDK."""
+    calls = value.get("tool_calls")
+    if not isinstance(calls, list) or all(isinstance(call, dict) for call in calls):
+        return value
+    return {**value, "tool_calls": [dumped(call) for call in calls]}
+
+
+def content_part(value: Any) -> Part:
+    """One piece of a message's content."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    inner = value.get(kind) if isinstance(kind, str) else None
+    wire = Wire(NAME, value)
+    if kind in ("text", "refusal") and isinstance(inner, str):
+        return Text(text=inner, wire=wire)
+    if kind == "image_url":
+        url = inner.get("url") if isinstance(inner, dict) else inner
+        if isinstance(url, str):
+            return media_from("image", url, wire)
+    if kind == "input_audio" and isinstance(inner, dict) and isinstance(inner.get("data"), str):
+        return Media(kind="audio", mime=f"audio/{inner.get('format', '')}", data=inner["data"], wire=wire)
+    if kind == "file" and isinstance(inner, dict) and isinstance(inner.get("file_data"), str):
+        return document(inner["file_data"], wire)
+    return Opaque(kind=kind if isinstance(kind, str) else "untyped", value=value, wire=wire)
+
+
+def thinking(value: dict[str, Any]) -> tuple[Part, ...]:
+    """The reasoning of servers that show it; what signs it makes it immutable."""
+    fields = {key: value[key] for key in _REASONING if value.get(key)}
+    if not fields:
+        return ()
+    listed = fields.get("reasoning_details")
+    details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    said = [fields[key] for key in _REASONING[:2] if isinstance(fields.get(key), str)]
+    text = said[0] if said else "".join(_strings(details, "text", "summary"))
+    return (Thinking(text=text, signature="".join(_strings(details, "signature", "data")), wire=Wire(NAME, fields)),)
+
+
+def _strings(entries: list[dict[str, Any]], *keys: str) -> list[str]:
+    return [entry[key] for entry in entries for key in keys if isinstance(entry.get(key), str)]
+
+
+def aside(value: dict[str, Any]) -> list[Part]:
+    """What is said beside the content: a refusal, sound, a legacy call."""
+    parts: list[Part] = []
+    refusal = value.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        parts.append(Text(text=refusal, wire=Wire(NAME, {"refusal": refusal})))
+    audio = value.get("audio")
+    if audio is not None:
+        parts.append(Opaque(kind="audio", value=audio, wire=Wire(NAME, {"audio": audio})))
+    call = value.get("function_call")
+    if call is not None:
+        parts.append(_legacy_call(call))
+    return parts
+
+
+def _legacy_call(value: Any) -> ToolCall:
+    if not isinstance(value, dict):
+        raise WireError("a call must be an object", field="function_call")
+    name = _text(value, "name", "function_call.name")
+    return ToolCall(id="", name=name, arguments=_arguments(value), wire=Wire(NAME, {"function_call": value}))
+
+
+def _calls(value: dict[str, Any]) -> list[Part]:
+    calls = value.get("tool_calls")
+    if calls is None:
+        return []
+    if not isinstance(calls, list):
+        raise WireError("tool_calls must be a list", field="tool_calls")
+    return [call(entry, f"tool_calls[{place}]") for place, entry in enumerate(calls)]
+
+
+def call(value: Any, field: str) -> Part:
+    """One of a message's calls."""
+    if not isinstance(value, dict):
+        raise WireError("a tool call must be an object", field=field)
+    kind = value.get("type") or "function"
+    custom = kind == "custom"
+    body = value.get("custom" if custom else "function")
+    if kind not in ("function", "custom") or not isinstance(body, dict):
+        return Opaque(kind=f"{OTHER_CALL}{kind}", value=value, wire=Wire(NAME, value))
+    key = "custom" if custom else "function"
+    return ToolCall(
+        id=_text(value, "id", f"{field}.id", missing=True),
+        name=_text(body, "name", f"{field}.{key}.name"),
+        arguments=_text(body, "input", f"{field}.custom.input") if custom else _arguments(body),
+        kind="custom_tool" if custom else "function",
+        wire=Wire(NAME, value),
+    )
+
+
+def _arguments(body: dict[str, Any]) -> str:
+    """The text on the wire, valid JSON or not; some servers send the object itself."""
+    arguments = body.get("arguments")
+    if isinstance(arguments, str):
+        return arguments
+    return scan.dumps(arguments) if arguments is not None else "{}"
+
+
+def _text(value: dict[str, Any], key: str, field: str, *, missing: bool = False) -> str:
+    found = value.get(key)
+    if isinstance(found, str):
+        return found
+    if found is None and missing:
+        return ""
+    raise WireError(f"{key} must be text", field=field)
+
+
+def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
+    """The result a message carries; SWE-agent writes a list of one id instead of the id."""
+    ids = value.get("tool_call_ids")
+    if "tool_call_id" not in value and isinstance(ids, list) and len(ids) == 1 and isinstance(ids[0], str):
+        call_id = ids[0]
+    else:
+        call_id = _text(value, "tool_call_id", "tool_call_id", missing=True)
+    return ToolResult(call_id=call_id, name=_text(value, "name", "name", missing=True), parts=parts)
+
+
+def is_aside(value: Any) -> bool:
+    """True for the wire value of what was said beside the content: fields of the message, not a part of its own."""
+    return isinstance(value, dict) and "type" not in value and any(key in value for key in ASIDE)
