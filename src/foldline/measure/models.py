@@ -67,6 +67,8 @@ class Model:
     """The longest reply it gives."""
     media: str
     """The rule its images are priced by."""
+    drops_thinking: bool
+    """Whether the thinking of earlier turns leaves the prompt when the user speaks again."""
     prices: Prices | None
     """None where nobody stated any."""
     cache: CacheRules
@@ -119,6 +121,7 @@ def _build(name: str, fields: Mapping[str, Any], source: str) -> Model:
         window=fields["window"],
         reply=min(fields["reply"], fields["window"]),
         media=fields["media"],
+        drops_thinking=fields["drops_thinking"],
         prices=prices,
         cache=CacheRules(
             min_tokens=fields["cache_min"],
@@ -230,6 +233,7 @@ _TOKENS = ("window", "reply")
 _NUMBERS = ("cache_min", "cache_ttl", "cache_lookback", "cache_breakpoints")
 _PRICES = ("input", "output", "read", "write", "write_1h")
 _WORDS = ("provider", "family", "vocabulary", "media")
+_FLAGS = ("drops_thinking",)
 
 
 def _checked(file: str, entry: str, fields: Any) -> dict[str, Any]:
@@ -246,11 +250,13 @@ def _checked(file: str, entry: str, fields: Any) -> dict[str, Any]:
             raise _wrong(file, entry, field, f"{value!r} is not a price", "write US dollars per million tokens")
         if field in _WORDS and not isinstance(value, str):
             raise _wrong(file, entry, field, f"{value!r} is not a name", "write it in quotes")
+        if field in _FLAGS and not isinstance(value, bool):
+            raise _wrong(file, entry, field, f"{value!r} is not a yes or no", "write true or false")
         if field == "family" and value not in families():
             raise _wrong(file, entry, field, f"no family {value!r}", f"use one of {', '.join(families())}")
         if field == "media" and value not in RULES:
             raise _wrong(file, entry, field, f"no media rule {value!r}", f"use one of {', '.join(RULES)}")
-        known = (*_TOKENS, *_NUMBERS, *_PRICES, *_WORDS)
+        known = (*_TOKENS, *_NUMBERS, *_PRICES, *_WORDS, *_FLAGS)
         if field not in known:
             raise _wrong(file, entry, field, "there is no such field", f"use one of {', '.join(known)}")
     return fields
