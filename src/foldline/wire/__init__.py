@@ -1,1 +1,18 @@
 """Provider bytes to messages and back."""
+
+from foldline.wire.codec import FORMATS, PROVIDERS, Lost, Rendered, Transcript, render
+from foldline.wire.reader import parse, read, read_all
+from foldline.wire.request import Request
+
+__all__ = [
+    "FORMATS",
+    "PROVIDERS",
+    "Lost",
+    "Rendered",
+    "Request",
+    "Transcript",
+    "parse",
+    "read",
+    "read_all",
+    "render",
+]

@@ -28,6 +28,7 @@ _MODULES = {
     "stream-json": "claude_code_stream",
     "codex": "codex",
     "pi": "pi",
+    "gemini-cli": "gemini_cli",
 }
 FORMATS = tuple(_MODULES)
 """Every format that can be read."""

@@ -1,0 +1,114 @@
+"""Chat recordings of the Gemini CLI, as Gemini contents.
+
+The recording keeps a model's turn as one record: thoughts, text, calls and, inside each call, its result. The API knows
+that as two contents, so a record becomes the model's message and one with the results. Both are newly built, since no
+part of the file ever was a content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.message import Message, Meta, Usage
+from foldline.wire import gemini
+from foldline.wire.codec import Codec, Line, Note, Transcript
+from foldline.wire.fields import text_of, time_of
+from foldline.wire.usage import gemini_usage
+
+_TOKENS = {
+    "promptTokenCount": "input",
+    "cachedContentTokenCount": "cached",
+    "candidatesTokenCount": "output",
+    "thoughtsTokenCount": "thoughts",
+    "toolUsePromptTokenCount": "tool",
+}
+
+
+def read(lines: Iterable[Line]) -> Transcript:
+    """The conversation of a recording: one JSON document, or a header and one record per line."""
+    records: dict[str, Line] = {}
+    for line in lines:
+        for place, record in enumerate(_records(line.value)):
+            records[text_of(record.get("id")) or f"{line.number}.{place}"] = Line(line.number, record, None)
+    messages: list[Message] = []
+    notes: list[Note] = []
+    for line in records.values():
+        kind = line.value.get("type")
+        if kind in ("user", "gemini", "model"):
+            try:
+                messages.extend(_messages(line))
+            except WireError as error:
+                raise error.at(line=line.number) from None
+        else:
+            notes.append(Note(line.number, f"a record of type {kind!r} is no message"))
+    model = next((message.meta.model for message in reversed(messages) if message.meta.model), "")
+    return Transcript(format="gemini-cli", messages=tuple(messages), model=model, notes=tuple(notes))
+
+
+def _records(value: Any) -> list[Mapping[str, Any]]:
+    """The records of a line: its own, or those of a whole document. Headers and updates of them hold none."""
+    if not isinstance(value, Mapping):
+        raise WireError("a record must be an object")
+    held = value.get("messages")
+    if isinstance(held, list):
+        return [record for record in held if isinstance(record, Mapping)]
+    return [value] if "type" in value else []
+
+
+def _messages(line: Line) -> Iterator[Message]:
+    record = line.value
+    calls = [call for call in _list(record, "toolCalls") if isinstance(call, Mapping)]
+    meta = Meta(
+        model=text_of(record.get("model")),
+        usage=_usage(record.get("tokens")),
+        at=time_of(record.get("timestamp")),
+        source=str(line.number),
+    )
+    role = "user" if record["type"] == "user" else "model"
+    parts = [*_thoughts(record), *_said(record.get("content")), *_list(record, "parts"), *map(_call, calls)]
+    if parts or not calls:
+        yield _message(role, parts, meta)
+    results = [part for call in calls for part in _list(call, "result") if isinstance(part, Mapping)]
+    if results:
+        yield _message("user", results, Meta(at=meta.at, source=meta.source))
+
+
+def _message(role: str, parts: list[Any], meta: Meta) -> Message:
+    message = gemini.parse({"role": role, "parts": parts})
+    wire = message.wire._replace(format="gemini-cli") if message.wire else None
+    return replace(message, meta=meta, wire=wire)
+
+
+def _said(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def _thoughts(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for thought in _list(record, "thoughts"):
+        if isinstance(thought, Mapping):
+            lines = (text_of(thought.get("subject")), text_of(thought.get("description")))
+            yield {"text": "\n".join(line for line in lines if line), "thought": True}
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    args = call.get("args")
+    return {"functionCall": {"id": text_of(call.get("id")), "name": text_of(call.get("name")), "args": args or {}}}
+
+
+def _usage(tokens: Any) -> Usage | None:
+    if not isinstance(tokens, Mapping):
+        return None
+    return gemini_usage({name: tokens.get(key) for name, key in _TOKENS.items()})
+
+
+def _list(value: Mapping[str, Any], key: str) -> list[Any]:
+    found = value.get(key)
+    return found if isinstance(found, list) else []
+
+
+CODEC = Codec(name="gemini-cli", dialect="gemini", parse=gemini.parse, render=gemini.render, read=read)

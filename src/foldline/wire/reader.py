@@ -1,0 +1,271 @@
+"""From whatever a user has to a `Transcript`: JSON, JSONL, lists, request bodies, replies, session files.
+
+A transcript comes in many wrappings, and asking the user to unwrap it first would be asking for the one thing this
+package knows. So reading looks through them: a request body, a list of messages, a reply object of an SDK, a session
+file line by line, or a larger document that holds conversations somewhere inside (`read_all`). The format is
+recognised when it is clear and asked for by name when it is not. Nothing but an `InputError` comes out of bad input.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from itertools import chain, islice
+from typing import Any
+
+from foldline.errors import FormatUnknown, WireError
+from foldline.message import Message
+from foldline.wire import lines as text_lines
+from foldline.wire.codec import Codec, Line, Note, Transcript, codec
+from foldline.wire.detect import PLAIN, Found, find
+from foldline.wire.lines import TextLine
+from foldline.wire.request import Request, parse_elements, unknown
+from foldline.wire.scan import Slice, decode, loads, scan, scan_list
+
+_PEEK = 100
+"""Lines of a file that are looked at to recognise its format."""
+_DEEPEST_OBJECT = 4
+"""How deep an SDK object may stand in a list of dicts: list, message, content, block."""
+_REPLIES = {"openai": "openai_chat", "openai-responses": "openai_responses", "gemini": "gemini"}
+
+
+def detect(value: Any) -> str | None:
+    """The format of a JSON value, when it is clear: of messages, a request body, a reply, the lines of a session."""
+    found = find(_json(value))
+    return found.format if found else None
+
+
+def parse(source: Any, format: str | None = None, *, file: str = "") -> Transcript:
+    """The conversation in bytes, text (JSON or JSONL), a list, a dict, or a reply object of an SDK.
+
+    A text is always content, never a path: files are read with `read`. A list of nothing but roles and texts is the
+    same in several formats and is taken as OpenAI chat messages.
+    """
+    return _one(_conversations(source, format), file)
+
+
+def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
+    """The conversation in a file, which may be compressed with gzip."""
+    return _one(_from_lines(text_lines.of_file(path), format), os.fspath(path))
+
+
+def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
+    """Every conversation in a file, however deep inside a document: trajectories, haystacks, one per line."""
+    return list(_typed(_from_lines(text_lines.of_file(path), format), os.fspath(path)))
+
+
+def _one(found: Iterator[Transcript], file: str) -> Transcript:
+    found = _typed(found, file)
+    first, second = next(found, None), next(found, None)
+    if first is None:
+        raise WireError("no conversation in it", file=file)
+    if second is not None:
+        raise WireError("more than one conversation in it", file=file, hint="read_all gives them all")
+    return first
+
+
+def _typed(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
+    """The same, with the file named in errors, and endless nesting an error like any other."""
+    try:
+        yield from found
+    except WireError as error:
+        raise error.at(file=file) from None
+    except FormatUnknown as error:
+        raise FormatUnknown(f"{file}: {error.message}" if file else error.message, hint=error.hint) from None
+    except RecursionError:
+        raise WireError("nested too deeply to read", file=file) from None
+
+
+def _conversations(source: Any, form: str | None) -> Iterator[Transcript]:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        source = decode(source)
+    if isinstance(source, str):
+        yield from _from_lines(text_lines.of_text(source), form)
+    elif isinstance(source, Sequence) and source and all(_is_spoken(item) for item in source):
+        yield _from_objects(source, form)
+    else:
+        yield from _from_value(_json(source), form)
+
+
+def _is_spoken(item: Any) -> bool:
+    """True for a message that is an object: one of ours, or one of pi's kin."""
+    return hasattr(item, "role") and not hasattr(item, "model_dump")
+
+
+def _from_objects(items: Sequence[Any], form: str | None) -> Transcript:
+    """Messages that are objects already: ours stay what they are."""
+    parse_one = codec("pi").parse
+    messages = tuple(item if isinstance(item, Message) else parse_one(item, None) for item in items)
+    known = next((message.wire.format for message in messages if message.wire), PLAIN)
+    return Transcript(format=form or known, messages=messages, model=_model(messages))
+
+
+def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
+    """The value with SDK objects as the JSON they came from; the very value when there are none."""
+    if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    if deepest and isinstance(value, Mapping):
+        made = {key: _json(inner, deepest - 1) for key, inner in value.items()}
+        return value if all(made[key] is value[key] for key in made) else made
+    if deepest and isinstance(value, (list, tuple)):
+        listed = [_json(inner, deepest - 1) for inner in value]
+        same = isinstance(value, list) and all(new is old for new, old in zip(listed, value, strict=True))
+        return value if same else listed
+    return value
+
+
+def _from_lines(source: Iterator[TextLine], form: str | None) -> Iterator[Transcript]:
+    """JSONL if the first line is a whole JSON value and more follow, otherwise one JSON document."""
+    head = _through_text(source)
+    if not head or not head[-1].text.strip():
+        raise WireError("empty: there is nothing to read")
+    more = _through_text(source)
+    try:
+        first = Line(head[-1].number, loads(head[-1].text), head[-1].text.removesuffix("\r"))
+    except WireError:
+        first = None
+    if first is not None and more and more[-1].text.strip():
+        notes: list[Note] = []
+        yield from _from_jsonl(chain([first], _json_lines(chain(more, source), notes)), form, notes)
+        return
+    text = "".join(line.text + "\n" * line.ended for line in chain(head, more, source))
+    yield from _from_value(loads(text), form, text)
+
+
+def _through_text(source: Iterator[TextLine]) -> list[TextLine]:
+    """The next lines up to the first that is not blank."""
+    taken: list[TextLine] = []
+    for line in source:
+        taken.append(line)
+        if line.text.strip():
+            break
+    return taken
+
+
+def _json_lines(source: Iterable[TextLine], notes: list[Note]) -> Iterator[Line]:
+    """Each line as JSON. A writer may still be writing the last one: without a line end it may be incomplete."""
+    for line in source:
+        if not line.text.strip():
+            continue
+        try:
+            yield Line(line.number, loads(line.text), line.text.removesuffix("\r"))
+        except WireError as error:
+            if line.ended:
+                raise WireError(error.reason, line=line.number) from None
+            notes.append(Note(line.number, "half-written last line left out"))
+
+
+def _from_jsonl(source: Iterator[Line], form: str | None, notes: list[Note]) -> Iterator[Transcript]:
+    """A session file, one message per line, or one conversation per line."""
+    head = list(islice(source, _PEEK))
+    source = chain(head, source)
+    found = find([line.value for line in head], form)
+    if found is not None and found.shape != "reply":
+        transcript = _from_one_file(source, codec(found.format))
+        yield replace(transcript, notes=(*transcript.notes, *notes))
+        return
+    last = None
+    for transcript in _one_per_line(source, form):
+        if last is not None:
+            yield last
+        last = transcript
+    if last is None:
+        raise unknown([line.value for line in head], "file")
+    yield replace(last, notes=(*last.notes, *notes))
+
+
+def _from_one_file(source: Iterator[Line], target: Codec) -> Transcript:
+    if target.read is not None:
+        return target.read(source)
+    messages: list[Message] = []
+    for line in source:
+        try:
+            messages.append(target.parse(line.value, line.raw))
+        except WireError as error:
+            raise error.at(line=line.number) from None
+    return Transcript(format=target.name, messages=tuple(messages), model=_model(messages))
+
+
+def _one_per_line(source: Iterator[Line], form: str | None) -> Iterator[Transcript]:
+    for line in source:
+        try:
+            yield from _inside(line.value, form)
+        except WireError as error:
+            raise error.at(line=line.number) from None
+
+
+def _from_value(value: Any, form: str | None, text: str | None = None) -> Iterator[Transcript]:
+    """The conversation that a value is, otherwise those that it holds."""
+    if form is not None:
+        codec(form)
+    found = find(value, form)
+    if found is not None:
+        yield _transcript(value, found, text)
+        return
+    empty = True
+    for transcript in _inside(value, form):
+        empty = False
+        yield transcript
+    if empty:
+        raise unknown(value, "input")
+
+
+def _inside(value: Any, form: str | None) -> Iterator[Transcript]:
+    """The conversations in a document, each once: lists of messages, request bodies, a reply under `response`."""
+    if not isinstance(value, (list, Mapping)):
+        return
+    found = find(value)
+    if found is not None and found.shape != "reply" and (isinstance(value, list) or found.key):
+        yield _transcript(value, find(value, form) or found, None)
+        return
+    for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+        held = find(inner) if key == "response" else None
+        if held is not None and held.shape == "reply":
+            yield _transcript(inner, held, None)
+        else:
+            yield from _inside(inner, form)
+
+
+def _transcript(value: Any, found: Found, text: str | None) -> Transcript:
+    """The transcript of a value that is known to be one."""
+    if found.shape == "reply":
+        messages = tuple(import_module(f"foldline.wire.{_REPLIES[found.format]}").reply(value))
+        return Transcript(format=found.format, messages=messages, model=_model(messages))
+    if found.shape == "body":
+        return _with_reply(Request.parse(value if text is None else text, found.format).transcript(), value)
+    target = codec(found.format)
+    items = _items(value, found.key, text)
+    if target.read is not None:
+        return target.read(
+            Line(number, item.value, text[item.start : item.end] if text is not None else None)
+            for number, item in enumerate(items, start=1)
+        )
+    messages = tuple(parse_elements(target, items, text, found.key))
+    return Transcript(format=found.format, messages=messages, model=_model(messages))
+
+
+def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
+    """The elements of a list, of the list under `key`, or the one element that a value is, with their places."""
+    if text is None:
+        return [Slice(item, 0, 0) for item in (value[key] if key else value if isinstance(value, list) else [value])]
+    if key:
+        return scan(text, key).elements[key]
+    if isinstance(value, list):
+        return scan_list(text)
+    return [Slice(value, len(text) - len(text.lstrip()), len(text.rstrip()))]
+
+
+def _with_reply(transcript: Transcript, value: Mapping[str, Any]) -> Transcript:
+    """Request logs keep the reply beside the request: it is the next message."""
+    response = value.get("response")
+    found = find(response) if isinstance(response, Mapping) else None
+    if found is None or found.shape != "reply":
+        return transcript
+    reply = _transcript(response, found, None)
+    return replace(transcript, messages=transcript.messages + reply.messages, model=transcript.model or reply.model)
+
+
+def _model(messages: Sequence[Message]) -> str:
+    return next((message.meta.model for message in reversed(messages) if message.meta.model), "")

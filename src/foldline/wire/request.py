@@ -1,0 +1,197 @@
+"""A request body taken apart so that it can be put together again with as few changed bytes as possible.
+
+A proxy must forward an untouched request byte for byte, and when it folds, every message it keeps must keep its bytes
+too: prompt caches and signatures depend on them. So the body is read with its places, and rendering splices: kept
+messages are copied from the original text, only new or edited ones are written, and all around the message list
+(unknown fields, duplicate keys, odd spacing, long numbers) is not even looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from foldline.errors import ConfigError, FormatUnknown, WireError
+from foldline.message import Message, user
+from foldline.wire import codec as codecs
+from foldline.wire.codec import PROVIDERS, Codec, Loss, Transcript
+from foldline.wire.detect import LIST_KEYS, candidates, find
+from foldline.wire.fields import spelled
+from foldline.wire.scan import Scan, Slice, decode, dumps, encode, scan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A provider request: its messages (a top-level system text first), tools and model; `body` has every field."""
+
+    format: str
+    messages: tuple[Message, ...]
+    tools: tuple[Any, ...] = ()
+    model: str = ""
+    body: Mapping[str, Any] = field(repr=False)
+    places: Scan | None = field(default=None, repr=False, compare=False)
+    """Where the fields and messages stand in the text, when the body came as text."""
+
+    @classmethod
+    def parse(cls, data: bytes | str | Mapping[str, Any], format: str | None = None) -> Request:
+        """Read a request body. Its format is recognised when that is clear."""
+        places = None
+        if isinstance(data, Mapping):
+            body: Mapping[str, Any] = data
+        elif isinstance(data, (str, bytes, bytearray, memoryview)):
+            places = scan(data if isinstance(data, str) else decode(data), *LIST_KEYS)
+            body = {key: found.value for key, found in places.fields.items()}
+        else:
+            raise WireError(f"a request body must be bytes, text or a mapping, not {type(data).__name__}")
+        if format is None:
+            found = find(body)
+            if found is None or found.shape != "body":
+                raise unknown(body, "request body")
+            format = found.format
+        target = _provider(format)
+        tools = body.get("tools") or body.get("functions")
+        model = body.get("model")
+        return cls(
+            format=format,
+            messages=(*_system(body, target), *_messages(body, places, target)),
+            tools=tuple(tools) if isinstance(tools, list) else (),
+            model=model if isinstance(model, str) else "",
+            body=body,
+            places=places,
+        )
+
+    def transcript(self) -> Transcript:
+        """The conversation in this request."""
+        return Transcript(format=self.format, messages=self.messages, tools=self.tools, model=self.model)
+
+    def render(self, messages: Iterable[Message], loss: Loss | None = None) -> bytes | dict[str, Any]:
+        """The body with these messages: bytes when it came as text, otherwise a dict with the same key order.
+
+        A `loss` collects what newly written messages could not carry.
+        """
+        everything = tuple(messages)
+        if len(everything) == len(self.messages) and all(map(_same, everything, self.messages)):
+            return dict(self.body) if self.places is None else encode(self.places.text)
+        target = _provider(self.format)
+        loss = loss or Loss()
+        system = codecs.leading_system(everything, target)
+        made = codecs.elements(everything, target, loss, start=len(system))
+        list_key, system_key = spelled(self.body, target.list_key), spelled(self.body, target.system_key)
+        changes: dict[str, Any] = {}
+        if system != codecs.leading_system(self.messages, target) and target.render_system:
+            changes[system_key] = target.render_system(system, loss) if system else None
+        if self.places is None:
+            return _changed(self.body, {**changes, list_key: [element for element, _ in made]})
+        edits = [_edit(self.places, key, value) for key, value in changes.items()]
+        edits.append(_list_edit(self.places, list_key, made))
+        return encode(_spliced(self.places.text, edits))
+
+
+def _same(one: Message, other: Message) -> bool:
+    return one is other or (one == other and one.wire is other.wire and one.wire is not None)
+
+
+def unknown(value: Any, what: str) -> FormatUnknown:
+    """The error for input whose format is not clear: what speaks for which format, and how to name one."""
+    shown = candidates(value)
+    reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
+    seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
+    names = ", ".join(shown or codecs.FORMATS)
+    return FormatUnknown(
+        f"the format of this {what} is not clear, {seen}", hint=f"name it with format=, one of {names}"
+    )
+
+
+def _provider(format: str) -> Codec:
+    target = codecs.codec(format)
+    if target.name not in PROVIDERS:
+        raise ConfigError(f"{format!r} is no request format", hint=f"use one of {', '.join(PROVIDERS)}")
+    return target
+
+
+def _system(body: Mapping[str, Any], target: Codec) -> Iterator[Message]:
+    key = spelled(body, target.system_key)
+    if target.parse_system and body.get(key) is not None:
+        try:
+            yield target.parse_system(body[key])
+        except WireError as error:
+            raise WireError(error.reason, field=error.field or key, hint=error.hint) from None
+
+
+def _messages(body: Mapping[str, Any], places: Scan | None, target: Codec) -> list[Message]:
+    key = spelled(body, target.list_key)
+    held = body.get(key)
+    if isinstance(held, str) and target.name == "openai-responses":
+        return [user(held)]
+    if not isinstance(held, (list, tuple)):
+        what = "must be a list" if key in body else "is missing"
+        raise WireError(f"the messages of a request {what}", field=key, hint=f"a {target.name} request has {key!r}")
+    slices = places.elements.get(key) if places else None
+    return parse_elements(target, slices or [Slice(value, -1, -1) for value in held], places and places.text, key)
+
+
+def parse_elements(target: Codec, slices: Iterable[Slice], text: str | None, key: str) -> list[Message]:
+    """Messages of list elements; an error says which one, and on which line of the text."""
+    messages = []
+    for index, item in enumerate(slices):
+        try:
+            messages.append(target.parse(item.value, text[item.start : item.end] if text is not None else None))
+        except WireError as error:
+            line = text.count("\n", 0, item.start) + 1 if text is not None else 0
+            place = f"{key}[{index}]" + (f".{error.field}" if error.field else "")
+            raise WireError(error.reason, line=line, field=place, hint=error.hint) from None
+    return messages
+
+
+def _changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    added = {key: value for key, value in changes.items() if key not in body}
+    merged = {**added, **body, **changes}
+    return {key: value for key, value in merged.items() if key not in changes or value is not None}
+
+
+def _edit(places: Scan, key: str, value: Any) -> tuple[int, int, str]:
+    """The text change that sets a field, or takes it out when `value` is None."""
+    text, found = places.text, places.fields.get(key)
+    if found is None:
+        start = text.index("{") + 1
+        return start, start, f"{dumps(key)}:{dumps(value)},"
+    if value is not None:
+        return found.start, found.end, dumps(value)
+    closing = text.rindex('"', 0, text.rindex(":", 0, found.start))
+    start = text.rindex('"', 0, closing)
+    rest = text[found.end :].lstrip()
+    if rest.startswith(","):
+        return start, len(text) - len(rest[1:].lstrip()), ""
+    return text.rindex(",", 0, start), found.end, ""
+
+
+def _list_edit(places: Scan, key: str, made: list[tuple[Any, str | None]]) -> tuple[int, int, str]:
+    """The text change that puts other elements into the list, with the separators it had."""
+    text, whole = places.text, places.fields[key]
+    items = places.elements.get(key, ())
+    known: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        known.setdefault(text[item.start : item.end], []).append(place)
+    separator = text[items[0].end : items[1].start] if len(items) > 1 else ","
+    pieces: list[str] = []
+    last = -1
+    for element, raw in made:
+        spots = known.get(raw, []) if raw is not None else []
+        after = bisect_right(spots, last)
+        gap = separator
+        if after < len(spots):
+            last = spots[after]
+            gap = text[items[last - 1].end : items[last].start] if last else separator
+        pieces += [gap, raw if raw is not None else dumps(element)]
+    head, tail = "[", "]"
+    if items:
+        head, tail = text[whole.start : items[0].start], text[items[-1].end : whole.end]
+    return whole.start, whole.end, head + "".join(pieces[1:]) + tail
+
+
+def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
