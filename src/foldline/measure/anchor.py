@@ -219,7 +219,7 @@ class Gauge:
         """Take the figure that came with the newest reply as the anchor, or keep it in doubt."""
         expected = self._expected()
         gap = usage.prompt - expected
-        plausible = self._plausible(gap, expected)
+        plausible = self._plausible(usage.prompt, expected)
         agreed = self.doubt is not None and abs(gap - self.doubt) <= AGREE * usage.prompt
         if not plausible and not agreed:
             return replace(self, doubt=gap)
@@ -234,16 +234,16 @@ class Gauge:
             doubt=None,
         )
 
-    def _plausible(self, gap: int, expected: int) -> bool:
-        """Whether a figure can be true that misses what was expected by `gap`.
+    def _plausible(self, prompt: int, expected: int) -> bool:
+        """Whether a figure can be true where `expected` tokens were foretold.
 
-        The first figure may be any amount above the estimate (hidden parts). Later ones may not: a doubled figure, a
-        sum over several calls, a figure without its cached share all give themselves away by a jump.
+        The first figure may be any amount above what the messages show. Later ones may not: a doubled figure, a sum
+        over several calls, a figure without its cached share all give themselves away by a jump.
         """
+        if self.anchor is None:
+            return prompt >= (1 - JUMP) * self.learned.ratio * self.total - SLACK
         allowed = max(SLACK, JUMP * expected)
-        if gap <= 0 or self.anchor is None:
-            return gap >= -allowed
-        return gap <= allowed + self._estimated()
+        return -allowed <= prompt - expected <= allowed + self._estimated()
 
     def _lesson(self, prompt: int, model: str, plausible: bool) -> Learned:
         """What a figure that is believed teaches about the provider."""
