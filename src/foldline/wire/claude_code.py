@@ -92,10 +92,11 @@ def objects(lines: Iterable[Line], notes: list[Note]) -> list[Line]:
             continue
         uuid = line.value.get("uuid")
         if isinstance(uuid, str):
-            if seen.get(uuid) == line.value:
+            text = line.value if line.raw is None else line.raw
+            if seen.get(uuid) == text:
                 notes.append(Note(line.number, "written twice"))
                 continue
-            seen[uuid] = line.value
+            seen[uuid] = text
         found.append(line)
     return found
 
