@@ -1,0 +1,172 @@
+"""What the best folds of a session would have been, known only when it is over, and what any other rule costs on it.
+
+The economic gate decides without knowing the future. How good it is shows only beside the schedule that knows it, and
+on the same accounting: what stands in front of the digest is read, what comes after it is written, and after a pause
+longer than the cache's life nothing is read. Positions in a history are in tokens from its beginning, so that a trace
+needs no messages: it can come from a log of sizes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from foldline.plan.economy import Offer, Rent, Tariff, alive, charge, digest_cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request of a session, as it would have been without any fold."""
+
+    added: int
+    """What the history has grown by since the request before."""
+    floor: int = 0
+    """Where the last allowed cut lies; 0 when nothing may leave."""
+    at: float | None = None
+    """When it was sent, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A session as the economy sees it. A request that is too large even at its floor is sent at its floor."""
+
+    requests: tuple[Request, ...]
+    head: int = 0
+    """What stands in front of every request and stays as it is."""
+    digest: int = 0
+    window: int | None = None
+    cuts: tuple[int, ...] = ()
+    """All legal cuts, ascending, for an optimum that may cut above the floor; empty for one that cuts at the floor."""
+    digester: Tariff | None = None
+    """What the digest's own model costs; None for a digest that needs no model."""
+
+    def view(self, cut: int, total: int) -> int:
+        """The size of a request whose history of `total` is cut at `cut`."""
+        return self.head + self.digest * (cut > 0) + total - cut
+
+    def fits(self, cut: int, total: int) -> bool:
+        """True if such a request can be sent."""
+        return self.window is None or self.view(cut, total) <= self.window
+
+    def making(self, old: int, new: int) -> float:
+        """What the digest costs that covers up to `new` when the last one covers up to `old`."""
+        if self.digester is None:
+            return 0.0
+        return digest_cost(self.digester, covered=new - old + self.digest * (old > 0), digest=self.digest)
+
+
+class Outcome(NamedTuple):
+    """What a session cost, and its folds: the request and where it was cut."""
+
+    cost: float
+    folds: tuple[tuple[int, int], ...] = ()
+
+
+class _Step(NamedTuple):
+    """A request with what came before it."""
+
+    total: int
+    added: int
+    floor: int
+    at: float | None
+    warm: bool
+
+
+Decide: TypeAlias = Callable[[Rent, Offer], bool]
+"""A rule for when to fold: it sees the account so far and what a fold would do to the next request."""
+
+
+def never(_rent: Rent, _offer: Offer) -> bool:
+    """Fold only when the window is full; with no window, never."""
+    return False
+
+
+def replay_cost(trace: Trace, tariff: Tariff, decide: Decide) -> Outcome:
+    """What a rule costs on a trace: it cuts at the floor when it wants to, and when the request does not fit."""
+    rent, cut, cost = Rent(), 0, 0.0
+    folds: list[tuple[int, int]] = []
+    for index, step in enumerate(_steps(trace, tariff)):
+        offer = Offer(
+            size=trace.view(cut, step.total),
+            folded=trace.view(step.floor, step.total),
+            head=trace.head,
+            digest=trace.digest,
+            making=trace.making(cut, step.floor),
+            at=step.at,
+        )
+        folded = step.floor > cut and (not trace.fits(cut, step.total) or decide(rent, offer))
+        rent = rent.after(offer, tariff, folded=folded)
+        if folded:
+            cost += offer.making + charge(tariff, tokens=offer.folded, common=trace.head, warm=step.warm)
+            cut = step.floor
+            folds.append((index, cut))
+        else:
+            cost += charge(tariff, tokens=offer.size, common=offer.size - step.added, warm=step.warm)
+    return Outcome(cost, tuple(folds))
+
+
+_Chain: TypeAlias = "tuple[int, int, _Chain] | None"
+"""The folds on the way to a state, the newest first."""
+_Way: TypeAlias = tuple[float, _Chain]
+"""What the cheapest way to a cut has cost so far, and its folds."""
+
+
+def optimum(trace: Trace, tariff: Tariff) -> Outcome:
+    """The cheapest schedule of all: exact over the requests at which to fold and the cuts that the trace allows.
+
+    What a request costs depends on the cut alone and not on how it came about, so for every cut only the cheapest way
+    to it is kept: requests times cuts steps. A deeper cut is never dearer as long as the head can be cached and reading
+    a token for the digest costs no more than writing it, so cutting at the floor alone then gives the same optimum.
+    """
+    best: dict[int, _Way] = {0: (0.0, None)}
+    for index, step in enumerate(_steps(trace, tariff)):
+        after: dict[int, _Way] = {}
+        for cut, (cost, chain) in best.items():
+            if trace.fits(cut, step.total) or step.floor <= cut:
+                size = trace.view(cut, step.total)
+                after[cut] = (cost + charge(tariff, tokens=size, common=size - step.added, warm=step.warm), chain)
+        cuts = [cut for cut in trace.cuts if 0 < cut < step.floor and trace.fits(cut, step.total)]
+        for cut, (way, chain) in _ways(best, trace, [*cuts, step.floor] if step.floor else ()):
+            size = trace.view(cut, step.total)
+            cost = way + charge(tariff, tokens=size, common=trace.head, warm=step.warm)
+            if cut not in after or cost < after[cut][0]:
+                after[cut] = (cost, (index, cut, chain))
+        best = after
+    cost, chain = min(best.values(), key=lambda way: way[0])
+    return Outcome(cost, tuple(_unchain(chain))[::-1])
+
+
+def _ways(best: Mapping[int, _Way], trace: Trace, cuts: Iterable[int]) -> Iterator[tuple[int, _Way]]:
+    """For each cut, ascending, the cheapest way to come there from an earlier one, the new digest included."""
+    sources = sorted(best, reverse=True)
+    cheapest = None
+    for cut in cuts:
+        while sources and sources[-1] < cut:
+            old = sources.pop()
+            if cheapest is None or _reach(best, trace, old, cut) < _reach(best, trace, cheapest, cut):
+                cheapest = old
+        if cheapest is not None:
+            yield cut, (_reach(best, trace, cheapest, cut), best[cheapest][1])
+
+
+def _reach(best: Mapping[int, _Way], trace: Trace, old: int, new: int) -> float:
+    """Which of two sources is cheaper does not depend on `new`: the digester's price is the same for every token."""
+    return best[old][0] + trace.making(old, new)
+
+
+def _unchain(chain: _Chain) -> Iterator[tuple[int, int]]:
+    while chain is not None:
+        yield chain[0], chain[1]
+        chain = chain[2]
+
+
+def _steps(trace: Trace, tariff: Tariff) -> Iterator[_Step]:
+    """Each request with the history before it; a floor never goes back."""
+    total = floor = 0
+    last: float | None = None
+    for index, request in enumerate(trace.requests):
+        total += request.added
+        floor = max(floor, request.floor)
+        yield _Step(total, request.added, floor, request.at, index > 0 and alive(tariff, last, request.at))
+        last = last if request.at is None else request.at
