@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from foldline.errors import WireError
-from foldline.message import Media, Text, ToolCall, ToolResult, Wire
+from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
 from foldline.wire import scan
 from foldline.wire.codec import Loss
 
@@ -57,6 +57,16 @@ def document(data: str, wire: Wire) -> Media:
 def document_name(media: Media) -> str:
     """A file name for a document that has none: OpenAI wants one beside the data."""
     return f"document.{media.mime.rpartition('/')[2] or 'pdf'}"
+
+
+def sent_role(message: Message, loss: Loss) -> str:
+    """The role in which a provider takes a message: kinds and roles of others are what the user says."""
+    if message.kind or message.role in ("user", "tool"):
+        return "user"
+    if message.role in ("system", "assistant"):
+        return message.role
+    loss.add(f"role {message.role}", "unknown to the provider: sent as the user's")
+    return "user"
 
 
 def left_out(media: Media, loss: Loss, why: str) -> Text:

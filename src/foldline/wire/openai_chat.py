@@ -12,7 +12,7 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire import openai_messages as messages
-from foldline.wire.carry import as_object, data_url, document_name, dumped, failed, left_out
+from foldline.wire.carry import as_object, data_url, document_name, dumped, failed, left_out, sent_role
 from foldline.wire.codec import Codec, Loss
 from foldline.wire.openai_messages import ASIDE, NAME, OTHER_CALL, ROLES, is_aside
 from foldline.wire.usage import chat_usage
@@ -110,7 +110,7 @@ def _render_result(result: ToolResult, base: dict[str, Any], loss: Loss) -> dict
 def _render_spoken(
     message: Message, parts: tuple[Part, ...], base: dict[str, Any], loss: Loss
 ) -> dict[str, Any] | None:
-    role = _role(message, base)
+    role = _role(message, base, loss)
     content: list[Any] = []
     calls: list[Any] = []
     beside: dict[str, Any] = {}
@@ -145,11 +145,11 @@ def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in base.items() if key in fields or key not in _SAID}, **fields}
 
 
-def _role(message: Message, base: dict[str, Any]) -> str:
+def _role(message: Message, base: dict[str, Any], loss: Loss) -> str:
     role = base.get("role")
     if isinstance(role, str) and ROLES.get(role, role) == message.role and not message.kind:
         return role
-    return message.role if message.role in ("system", "assistant") and not message.kind else "user"
+    return sent_role(message, loss)
 
 
 def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:

@@ -60,7 +60,7 @@ KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
 """Every item type that a request may hold (openai-python 3, read in November 2026)."""
 
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
-_TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
+TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
 """Calls that say what is to be done in text; the others hold an object."""
 
 
@@ -138,19 +138,14 @@ def _is_answered(kind: str, value: dict[str, Any]) -> bool:
 def call(value: dict[str, Any]) -> ToolCall:
     """A call that the client answers."""
     kind, key = CALLS[value["type"]]
-    named = "name" in value or kind in _TEXTUAL
+    named = "name" in value or kind in TEXTUAL
     return ToolCall(
         id=_call_id(value, "id" if kind == "mcp_approval_request" else "call_id"),
         name=_text(value, "name") if named else kind,
-        arguments=_payload(value, payload_key(value, key)),
+        arguments=_payload(value, "action" if key == "actions" and key not in value else key),
         kind=kind,
         wire=Wire(NAME, value),
     )
-
-
-def payload_key(value: dict[str, Any], key: str) -> str:
-    """The field that says what is to be done: older computer calls have one action, not a list."""
-    return "action" if key == "actions" and "actions" not in value else key
 
 
 def _payload(value: dict[str, Any], key: str) -> str:
@@ -221,4 +216,4 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 def payload(call: ToolCall) -> Any:
     """What a call's field holds for its arguments: the text itself, or the object it describes."""
-    return call.arguments if call.kind in _TEXTUAL else scan.loads(call.arguments, field=call.kind)
+    return call.arguments if call.kind in TEXTUAL else scan.loads(call.arguments, field=call.kind)

@@ -43,7 +43,7 @@ def message(value: dict[str, Any], raw: str | None) -> Message:
         raise WireError("content must be text, a list of parts or null", field="content")
     if role in ("tool", "function"):
         parts = (_result(value, parts),)
-    elif len(value) > 2:
+    elif content is None or len(value) > 2:
         value = _plain(value)
         parts = (*thinking(value), *parts, *aside(value), *_calls(value))
     return Message(role=ROLES.get(role, role), parts=parts, wire=Wire(NAME, value, raw))

@@ -11,21 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.errors import WireError
-from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, ToolCall, ToolResult, Wire
 from foldline.wire import openai_items as items
-from foldline.wire.carry import as_object, data_url, document_name, dumped, failed, left_out
+from foldline.wire.carry import dumped, left_out, sent_role
 from foldline.wire.codec import Codec, Loss
 from foldline.wire.codex_log import sendable
-from foldline.wire.openai_items import CALLS, NAME, OUTPUTS
+from foldline.wire.openai_items import NAME
+from foldline.wire.openai_items_out import call_item, content, kept, result_item, what
 from foldline.wire.usage import responses_usage
 
 _CONTENT = frozenset(("input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "text"))
-_CALL_TYPES = {kind: (name, key) for name, (kind, key) in CALLS.items()}
-_OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}
-_BLANK_IMAGE = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-)
-"""One transparent pixel: a computer call must be answered with a picture, also after the picture was taken out."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -55,7 +50,7 @@ def render_system(messages: tuple[Message, ...], loss: Loss) -> str:
         loss.message = index
         for part in message.parts:
             if not isinstance(part, Text):
-                loss.add(_what(part), "instructions are text")
+                loss.add(what(part), "instructions are text")
     return "\n\n".join(message.text for message in messages)
 
 
@@ -105,7 +100,7 @@ def render(message: Message, loss: Loss) -> list[Any]:
             return logged.items
         base = logged.items[0] if len(logged.items) == 1 else {}
     base = {key: value for key, value in base.items() if key != "id"}
-    made: list[Any] = [_result_item(result, base, loss) for result in message.results]
+    made: list[Any] = [result_item(result, base, loss) for result in message.results]
     said: list[Part] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
@@ -118,8 +113,8 @@ def render(message: Message, loss: Loss) -> list[Any]:
             made.extend(_message_item(message, said, base, loss))
             made.append(item)
             said = []
-    if not message.parts:
-        return [{"type": "message", **base, "role": _role(message, base), "content": ""}]
+    if not message.parts and base.get("type", "message") == "message":
+        return [{"type": "message", **base, "role": _role(message, base, loss), "content": ""}]
     return made + _message_item(message, said, base, loss)
 
 
@@ -133,150 +128,48 @@ def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
 
 def _item(part: Part, loss: Loss) -> Any | None:
     """A part that is an item of its own, or None with a report."""
-    kept = _kept(part)
-    if kept is not None:
-        return kept
+    own = kept(part)
+    if own is not None:
+        return own
     if isinstance(part, ToolCall):
-        return _call_item(part, loss)
-    loss.add(_what(part), "the Responses API has no place for it")
+        return call_item(part, loss)
+    loss.add(what(part), "the Responses API has no place for it")
     return None
-
-
-def _what(part: Part) -> str:
-    if isinstance(part, Media):
-        return f"media {part.kind}"
-    return f"opaque {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
-
-
-def _call_item(call: ToolCall, loss: Loss) -> dict[str, Any]:
-    name, key = _CALL_TYPES.get(call.kind, ("", ""))
-    source = call.wire.value if call.wire is not None and call.wire.format == NAME else {}
-    if not isinstance(source, dict) or source.get("type") != name:
-        source = {"status": "completed"} if call.kind in ("local_shell", "shell", "apply_patch", "computer") else {}
-    try:
-        held = items.payload(call) if name else None
-    except WireError:
-        held = None
-    if held is None:
-        loss.add(f"call {call.kind}", "sent as a function call")
-        return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": as_object(call)}
-    approval = call.kind == "mcp_approval_request"
-    kept = {field: value for field, value in source.items() if field != "id" or approval}
-    fields: dict[str, Any] = {"type": name, "id" if approval else "call_id": call.id}
-    if "name" in source or key in ("arguments", "input"):
-        fields["name"] = call.name
-    return {**kept, **fields, items.payload_key(source, key): held}
-
-
-def _result_item(result: ToolResult, base: dict[str, Any], loss: Loss) -> dict[str, Any]:
-    """The item that answers a call, in the form that the call's kind demands."""
-    source = base if base.get("type") in OUTPUTS else {}
-    kind = OUTPUTS[source["type"]] if source else loss.kinds.get(result.call_id, "function")
-    fields: dict[str, Any] = {"type": _OUTPUT_TYPES.get(kind, "function_call_output"), "call_id": result.call_id}
-    if kind == "apply_patch":
-        return {**source, **fields, "status": "failed" if result.is_error else "completed", "output": result.text}
-    result = failed(result, loss)
-    if kind == "mcp_approval_request":
-        approve = result.text.startswith("approved")
-        del fields["call_id"]
-        return {**source, **fields, "approval_request_id": result.call_id, "approve": approve, "reason": result.text}
-    if kind == "tool_search":
-        tools: Any = next(
-            (part.value for part in result.parts if isinstance(part, Opaque) and part.kind == "tools"), []
-        )
-        return {**source, **fields, "tools": tools}
-    if kind == "computer":
-        return {**source, **fields, "output": _screenshot(result, loss)}
-    if kind == "shell":
-        outcome = {"type": "exit", "exit_code": 0}
-        kept = [_kept(part) for part in result.parts]
-        made = [{"stdout": result.text, "stderr": "", "outcome": outcome}]
-        return {**source, **fields, "output": kept if kept and None not in kept else made}
-    if kind == "local_shell":
-        return {**source, **fields, "output": result.text}
-    listed = isinstance(source.get("output"), list)
-    return {**source, **fields, "output": _content(result.parts, "tool", loss, listed=listed)}
-
-
-def _screenshot(result: ToolResult, loss: Loss) -> dict[str, Any]:
-    picture = next((part for part in result.parts if isinstance(part, Media) and part.kind == "image"), None)
-    if picture is not None:
-        return _kept(picture) or {"type": "computer_screenshot", "image_url": picture.url or data_url(picture)}
-    loss.add("text", "a computer call is answered with a picture only: a blank one is sent")
-    return {"type": "computer_screenshot", "image_url": _BLANK_IMAGE}
 
 
 def _message_item(message: Message, parts: list[Part], base: dict[str, Any], loss: Loss) -> list[Any]:
+    """What is said, as one item; a new one of the assistant is plain text, since only a reply with an id is a list."""
     if not parts:
         return []
     source = base if base.get("type", "message") == "message" else {}
-    role = _role(message, source)
-    content = _content(tuple(parts), role, loss, listed=isinstance(source.get("content"), list))
-    if content == "" and not any(isinstance(part, Text) for part in parts):
+    role = _role(message, source, loss)
+    if role == "assistant" and not source:
+        texts = [text for part in parts if (text := _plain_text(part, loss)) is not None]
+        return [{"type": "message", "role": role, "content": text} for text in texts]
+    said = content(tuple(parts), role, loss, listed=isinstance(source.get("content"), list))
+    if said == "" and not any(isinstance(part, Text) for part in parts):
         return []
     first = {} if source else {"type": "message"}
-    return [{**first, **source, "role": role, "content": content}]
+    return [{**first, **source, "role": role, "content": said}]
 
 
-def _role(message: Message, source: dict[str, Any]) -> str:
-    role = source.get("role")
-    if isinstance(role, str) and not message.kind and message.role in (role, "system" if role == "developer" else role):
-        return role
-    return message.role if message.role in ("system", "assistant") and not message.kind else "user"
-
-
-def _content(parts: tuple[Part, ...], role: str, loss: Loss, *, listed: bool) -> Any:
-    """Content or output: plain text where one text is all there is and the original was no list."""
-    pieces = [piece for part in parts if (piece := _piece(part, role, loss)) is not None]
-    plain = not listed and len(pieces) == 1 and pieces[0].keys() == {"type", "text"}
-    return pieces[0]["text"] if plain else pieces or ""
-
-
-def _piece(part: Part, role: str, loss: Loss) -> Any | None:
-    kept = _kept(part)
-    if kept is not None:
-        return kept
+def _plain_text(part: Part, loss: Loss) -> str | None:
     if isinstance(part, Media):
-        mapped = None if role == "assistant" else _media(part)
-        if mapped is not None:
-            return mapped
-        part = left_out(part, loss, f"a {role} item of the Responses API cannot hold it")
-    if isinstance(part, Text):
-        kind = "output_text" if role == "assistant" else "input_text"
-        value = part.wire.value if part.wire is not None and isinstance(part.wire.value, dict) else {}
-        if role == "assistant" and value.get("type") == "refusal":
-            return {"type": "refusal", "refusal": part.text}
-        return {**(value if value.get("type") == kind else {"type": kind}), "text": part.text}
-    loss.add(_what(part), "the Responses API has no place for it")
-    return None
-
-
-def _media(media: Media) -> dict[str, Any] | None:
-    if media.text:
-        return {"type": "input_text", "text": media.text}
-    if media.kind == "image" and (media.url or media.data):
-        return {"type": "input_image", "image_url": media.url or data_url(media)}
-    if media.kind == "document" and media.url:
-        return {"type": "input_file", "file_url": media.url}
-    if media.kind == "document" and media.data:
-        return {"type": "input_file", "filename": document_name(media), "file_data": data_url(media)}
-    return None
-
-
-def _kept(part: Part) -> Any | None:
-    """The part's own wire value, if it is of this format and the part still says the same."""
-    wire = part.wire
-    if wire is None or wire.format != NAME or not wire.exact or not isinstance(wire.value, dict):
+        return left_out(part, loss, "an assistant item of the Responses API cannot hold it").text
+    if not isinstance(part, Text):
+        loss.add(what(part), "the Responses API has no place for it")
         return None
-    value = wire.value
-    again: Part
-    if isinstance(part, ToolCall):
-        again = items.call(value)
-    elif isinstance(part, Thinking):
-        again = items.thinking(value)
-    else:
-        again = items.content_part(value)
-    return value if part == again else None
+    value = part.wire.value if part.wire is not None else None
+    if isinstance(value, dict) and "refusal" in value:
+        loss.add("refusal", "sent as plain text")
+    return part.text
+
+
+def _role(message: Message, source: dict[str, Any], loss: Loss) -> str:
+    role = source.get("role")
+    if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):
+        return role
+    return sent_role(message, loss)
 
 
 CODEC = Codec(
