@@ -10,6 +10,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from foldline.wire.stream import Assembler, Reply
+
+DID_NOT_RUN = "the reply ended inside its input: it did not run"
 Pieces = Callable[[str], list[str]]
 """How a text is broken into deltas."""
 Events = list[tuple[str, Any]]
@@ -171,3 +174,20 @@ def gemini_events(reply: dict[str, Any], pieces: Pieces) -> Events:
     chunk({"text": ""}, finishReason=candidate["finishReason"])
     chunks[-1][1]["usageMetadata"] = reply["usageMetadata"]
     return chunks
+
+
+def read(provider: str, data: bytes | Events, *, cut: int = 0) -> Reply:
+    """The reply to these bytes or events, leaving out the last `cut` bytes or events."""
+    kept = data[: len(data) - cut]
+    assembler = Assembler(provider)
+    assembler.feed(kept if isinstance(kept, bytes) else sse(kept))
+    reply = assembler.finish()
+    assert reply is not None
+    return reply
+
+
+def chunks(*deltas: dict[str, Any], finish: str | None = "tool_calls", **last: Any) -> Events:
+    """Chat chunks with these deltas."""
+    values: list[dict[str, Any]] = [{"id": "c", "model": "m", "choices": [{"index": 0, "delta": d}]} for d in deltas]
+    values.append({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}], **last})
+    return [("", value) for value in values]

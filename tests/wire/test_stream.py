@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,8 +16,9 @@ from foldline.wire import anthropic, gemini, openai_chat, openai_responses
 from foldline.wire.codec import PROVIDERS, render
 from foldline.wire.rules import check
 from foldline.wire.stream import Assembler, Reply
-from support import replies
-from support.streams import Pieces, sse, stream
+from support.replies import REPLIES
+from support.samples import SAMPLES
+from support.streams import Pieces, by, sse, stream
 
 READ = {
     "anthropic": lambda value: (anthropic.parse(value),),
@@ -51,7 +53,7 @@ def loosely(random: Random) -> Pieces:
 def test_a_streamed_reply_is_the_non_streamed_one(
     provider: str, data: st.DataObject, newline: str, cuts: list[int], random: Random
 ) -> None:
-    value = data.draw(replies.REPLIES[provider])
+    value = data.draw(REPLIES[provider])
     expected = READ[provider](value)
     reply = assemble(provider, sse(stream(provider, value, loosely(random)), newline=newline), *cuts)
     assert reply is not None
@@ -67,7 +69,7 @@ def test_a_streamed_reply_is_the_non_streamed_one(
 @settings(max_examples=40)
 @given(st.data())
 def test_a_reply_that_was_not_streamed_is_read_too(provider: str, data: st.DataObject) -> None:
-    value = data.draw(replies.REPLIES[provider])
+    value = data.draw(REPLIES[provider])
     reply = assemble(provider, json.dumps(value, indent=1).encode(), 1, 50)
     assert reply is not None
     assert reply.messages == tuple(READ[provider](value))
@@ -96,9 +98,22 @@ def check_cut(provider: str, reply: Reply | None, whole: Reply) -> None:
 @settings(max_examples=15)
 @given(st.data(), st.randoms(use_true_random=False))
 def test_a_stream_cut_at_any_byte_is_valid_or_nothing(provider: str, data: st.DataObject, random: Random) -> None:
-    value = data.draw(replies.REPLIES[provider])
+    value = data.draw(REPLIES[provider])
     sent = sse(stream(provider, value, loosely(random)))
     whole = assemble(provider, sent)
     assert whole is not None
     for end in random.sample(range(len(sent)), min(60, len(sent))):
+        check_cut(provider, assemble(provider, sent[:end]), whole)
+
+
+SENT = [(provider, name, value) for provider, samples in SAMPLES.items() for name, value in samples.items()]
+
+
+@pytest.mark.parametrize(("provider", "name", "value"), SENT, ids=[f"{entry[0]} {entry[1]}" for entry in SENT])
+def test_a_sample_cut_at_every_byte_is_valid_or_nothing(provider: str, name: str, value: dict[str, Any]) -> None:
+    sent = sse(stream(provider, value, by(11)))
+    whole = assemble(provider, sent)
+    assert whole is not None
+    assert whole.messages == tuple(READ[provider](value)), name
+    for end in range(len(sent)):
         check_cut(provider, assemble(provider, sent[:end]), whole)
