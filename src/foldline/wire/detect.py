@@ -140,10 +140,10 @@ def _body_format(value: Mapping[str, Any], key: str, given: str | None) -> str |
     if key != "messages":
         expected = "gemini" if key == "contents" else "openai-responses"
         return expected if expected in shown or (not shown and find(held)) else None
-    if shown or not held or not all(map(_is_plain, held)):
+    if shown or not all(map(_is_plain, held)):
         return _only(shown)
     hints = _hints(value)
-    return _only(hints) if hints else PLAIN
+    return _only(hints) if hints or not held else PLAIN
 
 
 def _hints(body: Mapping[str, Any]) -> dict[str, str]:

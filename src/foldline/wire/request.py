@@ -8,9 +8,9 @@ messages are copied from the original text, only new or edited ones are written,
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from foldline.errors import ConfigError, FormatUnknown, WireError
@@ -168,27 +168,36 @@ def _edit(places: Scan, key: str, value: Any) -> tuple[int, int, str]:
 
 
 def _list_edit(places: Scan, key: str, made: list[tuple[Any, str | None]]) -> tuple[int, int, str]:
-    """The text change that puts other elements into the list, with the separators it had."""
+    """The text change that puts other elements into the list, with the spacing that was around the kept ones."""
     text, whole = places.text, places.fields[key]
     items = places.elements.get(key, ())
-    known: dict[str, list[int]] = {}
-    for place, item in enumerate(items):
-        known.setdefault(text[item.start : item.end], []).append(place)
-    separator = text[items[0].end : items[1].start] if len(items) > 1 else ","
-    pieces: list[str] = []
-    last = -1
-    for element, raw in made:
-        spots = known.get(raw, []) if raw is not None else []
-        after = bisect_right(spots, last)
-        gap = separator
-        if after < len(spots):
-            last = spots[after]
-            gap = text[items[last - 1].end : items[last].start] if last else separator
-        pieces += [gap, raw if raw is not None else dumps(element)]
-    head, tail = "[", "]"
-    if items:
-        head, tail = text[whole.start : items[0].start], text[items[-1].end : whole.end]
-    return whole.start, whole.end, head + "".join(pieces[1:]) + tail
+    pieces = [dumps(element) if raw is None else raw for element, raw in made]
+    if not items:
+        return whole.start, whole.end, f"[{','.join(pieces)}]"
+    gaps = [text[one.end : other.start] for one, other in pairwise(items)] or [","]
+    came_from = _kept([text[item.start : item.end] for item in items], pieces)
+    written = [text[whole.start : items[0].start], *pieces[:1]]
+    for before, here, piece in zip(came_from, came_from[1:], pieces[1:], strict=False):
+        gap = gaps[0]
+        if here:
+            gap = gaps[here - 1]
+        elif here is None and before is not None and before < len(gaps):
+            gap = gaps[before]
+        written += [gap, piece]
+    return whole.start, whole.end, "".join(written) + text[items[-1].end : whole.end]
+
+
+def _kept(old: list[str], new: list[str]) -> list[int | None]:
+    """For each new piece its place among the old ones, when it belongs to what stayed at the start or the end.
+
+    >>> _kept(["a", "b", "c", "d"], ["a", "x", "d"])
+    [0, None, 3]
+    """
+    most = min(len(old), len(new))
+    start = next((place for place in range(most) if old[place] != new[place]), most)
+    end = next((count for count in range(most - start) if old[-1 - count] != new[-1 - count]), most - start)
+    tail = list(range(len(old) - end, len(old)))
+    return [*range(start), *[None] * (len(new) - start - end), *tail]
 
 
 def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
