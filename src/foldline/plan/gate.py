@@ -25,7 +25,8 @@ class Load:
     """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding.
 
     `usable` is what there is to fill; `fixed` is the share of the request that lies beside the path and never leaves:
-    tool schemas, memory, and what only the provider's own figure knows of.
+    tool schemas, memory, and what only the provider's own figure knows of. `margin` is how much larger than estimated
+    the request may turn out to be, as a share.
     """
 
     request: int
@@ -33,7 +34,13 @@ class Load:
     count: int
     usable: int
     fixed: int = 0
+    margin: float = 0.0
     rent: float = 0.0
+
+    @property
+    def ceiling(self) -> int:
+        """The largest estimate that surely fits."""
+        return int(self.usable / (1 + self.margin))
 
     def of(self, rule: Rule) -> float:
         """The figure a rule is about."""
@@ -74,9 +81,9 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     held = frozenset(latched)
     fired = tuple(rule for rule in policy.rules if rule in held or _holds(rule, load))
     wanted = max((rule for rule in fired if rule.action != "warn"), key=lambda rule: _WEIGHT[rule.action], default=None)
-    if load.request > load.usable:
+    if load.request > load.ceiling:
         action = wanted.action if wanted and wanted.action != "pause" else "fold"
-        reason = f"the request of {load.request:,} does not fit into {load.usable:,}"
+        reason = f"the request of {load.request:,} does not surely fit into {load.usable:,}"
         return Verdict(need=Need.HARD, action=action, reason=reason, fired=fired)
     if wanted is None:
         return Verdict(need=Need.NONE, fired=fired)

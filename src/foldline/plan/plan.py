@@ -52,12 +52,12 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
     draft.land(floor_at=cutting.floor(path, policy, load.usable), goal=goal, basis=rule.basis if rule else "request")
-    ceiling = load.usable if verdict.need is Need.HARD else min(load.usable, _trigger(rule, load))
+    ceiling = load.ceiling if verdict.need is Need.HARD else min(load.ceiling, _trigger(rule, load))
     if draft.after > ceiling and not policy.keep_hard:
         draft.yield_floors(ceiling)
-    if draft.after > load.usable:
-        draft.squeeze_to(load.usable)
-    if draft.after > load.usable:
+    if draft.after > load.ceiling:
+        draft.squeeze_to(load.ceiling)
+    if draft.after > load.ceiling:
         if verdict.need is Need.HARD:
             raise ViewTooLarge(draft.after, load.usable, draft.bill())
         return Plan(verdict=verdict, skipped="what must stay does not fit below the trigger")

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from foldline.message import Message, Opaque, Thinking, ToolResult
+from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Atom
 
 
@@ -41,7 +41,21 @@ class Path:
     before is not reasoning that belongs to the next.
     """
 
-    __slots__ = ("_open", "cuts", "fold", "lead", "messages", "pins", "prefix", "prompts", "shown", "tail", "waiting")
+    __slots__ = (
+        "_called",
+        "_open",
+        "broken",
+        "cuts",
+        "fold",
+        "lead",
+        "messages",
+        "pins",
+        "prefix",
+        "prompts",
+        "shown",
+        "tail",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -61,8 +75,11 @@ class Path:
         """Messages that no fold may touch."""
         self.waiting: dict[str, int] = {}
         """Calls that have only an interim result so far, and where they stand: their steps stay."""
+        self.broken: list[int] = []
+        """Where a call lacks its result, a result its call, an id stands twice or nothing is said: a view heals it."""
         self.fold: Fold | None = None
         self._open: set[str] = set()
+        self._called: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -94,28 +111,44 @@ class Path:
         self._index(index, message, before)
 
     def _index(self, index: int, message: Message, before: Message | None) -> None:
-        results = message.results if message.role in {"tool", "user"} else ()
-        starts_step = message.role == "assistant" and (before is None or before.role != "assistant")
-        if starts_step:
-            self._open.clear()  # what was not answered before the next reply never will be
-        if not results and not self._open and message.role != "tool" and not _leads(before):
+        role = message.role
+        calls = message.calls if role == "assistant" else ()
+        results = message.results if role != "assistant" else ()
+        replies = before is not None and before.role == "assistant"
+        starts_step = role == "assistant" and not replies
+        if self._open and not results and (role != "assistant" or starts_step):
+            self.broken.append(index)
+            self._open.clear()  # what was not answered before something else is said never will be
+        if not results and role != "tool" and not (replies and _leads(before)):
             self.cuts["message"].append(index)
-            if message.role != "assistant" or starts_step:
+            if role != "assistant" or starts_step:
                 self.cuts["step"].append(index)
-            if message.is_prompt and not (before is not None and before.is_prompt):
+        prompts = message.is_prompt
+        if prompts:
+            again = before is not None and before.is_prompt
+            if not results and not again:
                 self.cuts["turn"].append(index)
-        self._open.update(call.id for call in message.calls)
+            self.prompts.append(index)
+        if starts_step or index == self.lead or (prompts and not results and not again):
+            self.tail = index
+        self._pair(index, calls, results)
+        if _is_blank(message):
+            self.broken.append(index)
+
+    def _pair(self, index: int, calls: tuple[ToolCall, ...], results: tuple[ToolResult, ...]) -> None:
+        for call in calls:
+            if not call.id or call.id in self._called:
+                self.broken.append(index)
+            self._called.add(call.id)
+            self._open.add(call.id)
         for result in results:
-            self._open.discard(result.call_id)
+            if result.call_id not in self._open:
+                self.broken.append(index)
             if result.interim:
                 self.waiting[result.call_id] = index
             else:
                 self.waiting.pop(result.call_id, None)
-        if message.is_prompt:
-            self.prompts.append(index)
-        fresh = message.is_prompt and not results and before is not None and not before.is_prompt
-        if starts_step or fresh or index == self.lead:
-            self.tail = index
+            self._open.discard(result.call_id)
 
     def apply(self, fold: Fold) -> None:
         """Put a fold in force: one change of the view, sizes behind the cut counted anew where stubs stand."""
@@ -169,6 +202,11 @@ def _leads(message: Message | None) -> bool:
         and bool(message.parts)
         and all(isinstance(part, Thinking | Opaque) for part in message.parts)
     )
+
+
+def _is_blank(message: Message) -> bool:
+    """True when a message, or a text in it, says nothing."""
+    return not message.parts or any(isinstance(part, Text) and not part.text.strip() for part in message.parts)
 
 
 def words_only(message: Message) -> Message:

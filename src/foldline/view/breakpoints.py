@@ -1,6 +1,6 @@
 """Where the provider's prompt cache is told to remember.
 
-Anthropic writes its cache only at a marked block, and finds an earlier mark only within 20 blocks in front of a new one.
+Anthropic writes its cache only at a marked block, and finds an earlier mark only within 20 blocks before a new one.
 So three places are marked: the end of what never changes (tools and system), the end of the previous request, where
 the last mark was, so that it is found however many blocks were added since, and the end of this one. Marks the caller
 made count towards the limit of four; ours give way.
