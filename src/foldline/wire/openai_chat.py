@@ -174,7 +174,8 @@ def _piece(part: Part, role: str, loss: Loss) -> Any | None:
         value = part.wire.value if part.wire is not None and isinstance(part.wire.value, dict) else {}
         if role == "assistant" and value.get("type") == "refusal":
             return {"type": "refusal", "refusal": part.text}
-        return {**(_own(part) if value.get("type") == "text" else {"type": "text"}), "text": part.text}
+        base = _own(part)
+        return {**(base if base.get("type") == "text" else {"type": "text"}), "text": part.text}
     what = "thinking" if isinstance(part, Thinking) else f"opaque {getattr(part, 'kind', '')}"
     loss.add(what, "Chat Completions has no place for it")
     return None
