@@ -45,7 +45,6 @@ class Session:
         self.tariff = tariff_of(self.model)
         self.rent = Rent()
         self.latched: tuple[Rule, ...] = ()
-        self._folded_for: Offer | None = None
 
     @property
     def window(self) -> int:
@@ -78,7 +77,7 @@ class Session:
             shown = on_arrival(message, len(self.path), self.policy, limit=limit, size=self.size)
             tokens = self.size(shown) if shown is not None else tokens
         if self._priced and message.role == "assistant" and self._awaits_reply():
-            self._pay(message.meta.at)
+            self.rent = self.rent.sent(self._offer(), self.tariff)
         self.path.append(message, tokens, shown)
         self.gauge = self.gauge.add(message, tokens)
 
@@ -90,15 +89,9 @@ class Session:
     def _awaits_reply(self) -> bool:
         return len(self.path) > 0 and self.path.messages[-1].role != "assistant"
 
-    def _pay(self, at: float | None) -> None:
-        """Book the request that the model is answering: as it stood, or with the fold that was made for it."""
-        folded = self._folded_for is not None
-        made = replace(self._folded_for, at=at) if self._folded_for else self._offer(at)
-        self.rent = self.rent.after(made, self.tariff, folded=folded)
-        self._folded_for = None
-
-    def _offer(self, at: float | None) -> Offer:
-        """What a fold down to the floors would do to the request as it stands."""
+    def _offer(self) -> Offer:
+        """What a fold down to the floors would do to the request as it stands, sent when the newest message came."""
+        at = self.path.messages[-1].meta.at if len(self.path) else None
         floor_at = cut.floor(self.path, self.policy, self.usable)
         return offer(self.path, floor_at, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
@@ -132,14 +125,14 @@ class Session:
             usable=self.usable,
             fixed=self.tools + max(0, request - local),
             margin=0.0 if self.counter.exact or self.policy.counter != "model" else MARGIN,
-            rent=self.rent.share(self._offer(None), self.tariff) if self._priced else 0.0,
+            rent=self.rent.share(self._offer(), self.tariff) if self._priced else 0.0,
         )
 
     def _fold(self, fold: Fold) -> None:
         """Commit a fold: make what stands for the folded part, then put it in force."""
         path = self.path
         if self._priced:
-            self._folded_for = replace(self._offer(None), folded=fold.after)
+            self.rent = self.rent.bought(replace(self._offer(), folded=fold.after), self.tariff)
         digest = None
         if fold.cut > path.lead and self.policy.leave == "digest":
             digest = count_digest(

@@ -12,7 +12,7 @@ All money is in one unit, that of the tariff. Where the best moments would have 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from foldline.errors import ConfigError
@@ -153,15 +153,19 @@ class Terms(NamedTuple):
     """What the fold costs beside what it saves."""
     rent: float
     """What sending the droppable part once more costs."""
-    saved: float
-    """What earlier folds save in this request."""
+    rate: float
+    """What a token costs in this request that stood in the last one."""
     untouched: float
     """What this request would cost if nothing had ever been folded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rent:
-    """The account of one session, carried from request to request: nothing in it that the requests do not say."""
+    """The account of one session: nothing in it that its requests and folds do not say.
+
+    Before a request, `share` says whether to fold. If so, `bought` books the fold; in any case `sent` books the
+    request.
+    """
 
     size: int = 0
     """The last request."""
@@ -189,7 +193,7 @@ class Rent:
         return Terms(
             price=price,
             rent=price + stay - fold,
-            saved=self.gone * (tariff.read if warm else tariff.write),
+            rate=tariff.read if warm else tariff.write,
             untouched=charge(tariff, tokens=whole, common=whole - added, warm=warm),
         )
 
@@ -204,18 +208,33 @@ class Rent:
         terms = self.terms(offer, tariff)
         if terms.price <= 0:
             return math.inf if terms.rent > 0 else 0.0
-        cover = self.saved + terms.saved + stake * (self.spent + terms.untouched)
+        cover = self.saved + terms.rate * self.gone + stake * (self.spent + terms.untouched)
         return (terms.rent + max(0.0, min(self.paid, cover))) / terms.price
 
-    def after(self, offer: Offer, tariff: Tariff, *, folded: bool) -> Rent:
-        """The account when the request has been sent, folded or as it stood."""
+    def bought(self, offer: Offer, tariff: Tariff) -> Rent:
+        """The account when a fold has been made, before the folded request is sent: its price is paid."""
+        terms = self.terms(offer, tariff)
+        kept = offer.folded - offer.head - offer.digest
+        new = min(kept, max(0, offer.size - self.size))
+        never_sent = terms.rent - terms.rate * offer.gain  # what was new and left at once had to be written otherwise
+        return replace(
+            self,
+            size=offer.folded - new if self.size else 0,
+            gone=self.gone + offer.gain,
+            paid=0.0,
+            saved=self.saved + never_sent - terms.price,
+            spent=self.spent + never_sent,
+        )
+
+    def sent(self, offer: Offer, tariff: Tariff) -> Rent:
+        """The account when the request has been sent as it stands."""
         terms = self.terms(offer, tariff)
         return Rent(
-            size=offer.folded if folded else offer.size,
-            gone=self.gone + (offer.gain if folded else 0),
+            size=offer.size,
+            gone=self.gone,
             at=self.at if offer.at is None else offer.at,
-            paid=0.0 if folded else self.paid + (max(0.0, terms.rent) if offer.worth else 0.0),
-            saved=self.saved + terms.saved + (terms.rent - terms.price if folded else 0.0),
+            paid=self.paid + (max(0.0, terms.rent) if offer.worth else 0.0),
+            saved=self.saved + terms.rate * self.gone,
             spent=self.spent + terms.untouched,
         )
 

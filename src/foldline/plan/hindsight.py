@@ -9,7 +9,7 @@ needs no messages: it can come from a log of sizes alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from foldline.plan.economy import Offer, Rent, Tariff, alive, charge, digest_cost
@@ -96,12 +96,14 @@ def replay_cost(trace: Trace, tariff: Tariff, decide: Decide) -> Outcome:
             at=step.at,
         )
         folded = step.floor > cut and (not trace.fits(cut, step.total) or decide(rent, offer))
-        rent = rent.after(offer, tariff, folded=folded)
         if folded:
             cost += offer.making + charge(tariff, tokens=offer.folded, common=trace.head, warm=step.warm)
             cut = step.floor
             folds.append((index, cut))
+            rent = rent.bought(offer, tariff)
+            rent = rent.sent(replace(offer, size=offer.folded), tariff)
         else:
+            rent = rent.sent(offer, tariff)
             cost += charge(tariff, tokens=offer.size, common=offer.size - step.added, warm=step.warm)
     return Outcome(cost, tuple(folds))
 
