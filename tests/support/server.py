@@ -52,6 +52,7 @@ def provider() -> Iterator[Provider]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     provider: Provider
 
     def do_POST(self) -> None:
