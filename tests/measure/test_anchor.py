@@ -121,6 +121,33 @@ def test_hidden_parts_never_bend_the_ratio(a: float, hidden: int) -> None:
     assert with_hidden.learned.ratio == pytest.approx(without.learned.ratio, abs=0.01)
 
 
+def ratio_after(*steps: tuple[int, int]) -> float:
+    """The ratio after steps that were estimated and told."""
+    gauge = gauge_of([(user("Go"), 20), (reply(100_000), 0)])
+    for guessed, told in steps:
+        assert gauge.anchor is not None
+        gauge = gauge_of([(tool("c", "…"), guessed), (reply(gauge.anchor.tokens + told), 0)], gauge)
+    return gauge.learned.ratio
+
+
+def test_one_odd_step_hardly_bends_the_ratio_and_a_lasting_change_does() -> None:
+    assert ratio_after((100, 150)) < 1.03
+    assert ratio_after((1_000, 30_000)) == ratio_after((1_000, 2_000))
+    assert ratio_after((1_000, -30_000)) == ratio_after((1_000, 500))
+    steady = [(1_000, 1_200)] * 30
+    assert ratio_after(*steady) == pytest.approx(1.2, abs=0.03)
+    assert ratio_after(*steady, (1_000, 1_800)) == pytest.approx(1.2, abs=0.07)
+    assert ratio_after(*steady, *[(1_000, 1_800)] * 40) == pytest.approx(1.8, abs=0.1)
+
+
+def test_what_the_provider_told_is_not_held_against_the_estimate() -> None:
+    """Replies come with their true output; only the results were estimated, and at two thirds of their size."""
+    gauge = gauge_of([(user("Go"), 20), (reply(50_000, output=5_000), 4_800)])
+    for step in range(1, 40):
+        gauge = gauge_of([(tool("c", "…"), 600), (reply(50_000 + step * 5_900, output=5_000), 4_800)], gauge)
+    assert gauge.learned.ratio == pytest.approx(1.5, abs=0.05)
+
+
 @given(ANYTHING)
 def test_any_history_gives_a_size(items: list[Item]) -> None:
     gauge = Gauge()
@@ -129,6 +156,7 @@ def test_any_history_gives_a_size(items: list[Item]) -> None:
         assert 0 <= gauge.tokens <= gauge.upper
         assert gauge.count.tokens == gauge.tokens
         assert not gauge.count.exact
+        assert 0.499 < gauge.learned.ratio < 2.001
         if gauge.anchor:
             assert gauge.anchor.messages < gauge.messages
             assert f"usage of reply {gauge.anchor.messages}" in gauge.count.source
@@ -181,9 +209,34 @@ def test_two_figures_that_agree_are_believed_however_far_they_jump() -> None:
     start = gauge_of([(user("Go"), 20), (reply(20_000), 300), (tool("c", "…"), 700)])
     once = start.add(reply(61_000), 200)
     assert once.tokens == 20_000 + 300 + 700 + 200
-    twice = once.add(tool("c", "…"), 400).add(reply(61_600), 100)
-    assert twice.tokens == 61_600 + 100
+    twice = once.add(tool("c", "…"), 400).add(reply(62_900), 100)
+    assert twice.tokens == 62_900 + 100
     assert twice.learned.ratio == 1
+    assert twice.learned.hidden == 62_900 - (20 + 300 + 700 + 200 + 400)
+
+
+def test_two_doubted_figures_that_disagree_are_both_rejected() -> None:
+    start = gauge_of([(user("Go"), 20), (reply(20_000), 300), (tool("c", "…"), 700)])
+    gauge = gauge_of([(reply(42_000), 200), (tool("c", "…"), 400), (reply(86_400), 100)], start)
+    assert gauge.tokens == 20_000 + 300 + 700 + 200 + 400 + 100
+
+
+def test_a_doubt_is_forgotten_once_a_figure_is_good_again() -> None:
+    """Two doubled figures with a good one between them are two accidents, not one truth."""
+    start = gauge_of([(user("Go"), 20), (reply(20_000), 100), (reply(40_200), 100), (reply(20_200), 100)])
+    assert start.tokens == 20_300
+    assert start.add(reply(40_500), 100).tokens == 20_400
+
+
+def test_a_first_figure_without_its_cached_share_is_not_believed() -> None:
+    gauge = gauge_of([(user("Go"), 80_000), (reply(12), 100)])
+    assert not gauge.anchored
+    assert gauge.tokens == 80_100
+
+
+def test_the_smallest_requests_are_never_doubted() -> None:
+    gauge = gauge_of([(user("Go"), 20), (reply(60), 10), (reply(600), 10)])
+    assert gauge.tokens == 610
 
 
 def test_a_long_result_that_was_badly_estimated_is_believed_at_once() -> None:
@@ -274,6 +327,19 @@ def test_old_thinking_leaves_when_the_user_speaks() -> None:
     assert thinker(drops=True).add(user("Next"), 10).tokens == 22_510 - 1_600
     assert thinker(drops=True).add(user("a note", kind="note"), 10).tokens == 22_510
     assert thinker(drops=False).add(user("Next"), 10).tokens == 22_510
+
+
+def test_thinking_leaves_once() -> None:
+    spoken = thinker(drops=True).add(user("Next"), 10)
+    assert spoken.add(user("And then"), 10).tokens == spoken.tokens + 10
+    answered = spoken.add(reply(20_910), 100)
+    assert answered.tokens == 21_010
+    assert answered.add(user("More"), 10).tokens == 21_020
+
+
+def test_a_little_thinking_that_may_have_left_teaches_nothing() -> None:
+    gauge = gauge_of([(user("Go"), 20)]).add(reply(20_000, thinking="…"), 300, thinking=200).add(user("Next"), 100)
+    assert gauge.add(reply(20_200), 10).learned.ratio == 1
 
 
 @pytest.mark.parametrize("drops", [False, True])

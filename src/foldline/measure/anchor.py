@@ -22,7 +22,7 @@ CREDIT = 2_000
 MEMORY = 0.95
 """What an earlier step still weighs after each newer one, so that the ratio follows a session that changes."""
 RATIO = (0.5, 2.0)
-"""The ratio's bounds, for one step and for the whole: beyond them something hidden moved, not the tokenizer."""
+"""What one step can say of the ratio, and so its bounds: beyond them something hidden moved, not the tokenizer."""
 JUMP = 0.5
 """A figure this far off what was expected, as a share of it, is doubted."""
 SLACK = 1_000
@@ -61,8 +61,7 @@ class Learned:
     @property
     def ratio(self) -> float:
         """Real tokens for one estimated token."""
-        low, high = RATIO
-        return min(max(self.told / self.guessed, low), high)
+        return self.told / self.guessed
 
     def step(self, told: int, guessed: int) -> Learned:
         """With one more step of `told` real tokens that had been estimated at `guessed`."""
