@@ -37,6 +37,10 @@ _KINDS = (
 """How texts begin that stand in the user's role although no person asked them."""
 
 
+_LONG_TEXT = 200
+"""Longer than any id or kind: not needed of a line that is no message."""
+
+
 def read(lines: Iterable[Line]) -> Transcript:
     """The conversation of a session file; without its sub-agents, unless the file is one sub-agent's own."""
     notes: list[Note] = []
@@ -92,13 +96,27 @@ def objects(lines: Iterable[Line], notes: list[Note]) -> list[Line]:
             continue
         uuid = line.value.get("uuid")
         if isinstance(uuid, str):
-            text = line.value if line.raw is None else line.raw
+            text = line.value if line.raw is None else hash(line.raw)
             if seen.get(uuid) == text:
                 notes.append(Note(line.number, "written twice"))
                 continue
             seen[uuid] = text
-        found.append(line)
+        found.append(line if content_of(line.value) is not None else _lean(line))
     return found
+
+
+def _lean(line: Line) -> Line:
+    """A line that is no message, without its bulk: progress and snapshots can outweigh a whole conversation."""
+    kept = {
+        key: value
+        for key, value in line.value.items()
+        if not isinstance(value, (dict, list)) or key.lower().endswith("metadata")
+    }
+    return Line(line.number, {key: value for key, value in kept.items() if not _is_long(value)}, None)
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > _LONG_TEXT
 
 
 def leave_out(whole: list[Line], is_aside: Callable[[dict[str, Any]], bool], notes: list[Note]) -> list[Line]:

@@ -216,7 +216,7 @@ def read(lines: Iterable[Line]) -> Transcript:
     messages: list[Message] = []
     model = ""
     for line in path:
-        kind = line.value.get("type")
+        kind = text_of(line.value.get("type"))
         model = text_of(line.value.get("modelId")) or model
         if kind != "message" and kind not in _ENTRY_ROLES and "role" not in line.value:
             if kind not in _SILENT:
@@ -249,7 +249,8 @@ def _path(entries: list[Line]) -> tuple[list[Line], list[Note]]:
             notes.append(Note(entry.number, "its parent is not before it: taken to follow the line before"))
         place = found if found < place else place - 1
     taken = {entry.number for entry in path}
-    left = [entry for entry in entries if entry.number not in taken and entry.value.get("type") not in _SILENT]
+    off = (entry for entry in entries if entry.number not in taken)
+    left = [entry for entry in off if text_of(entry.value.get("type")) not in _SILENT]
     if left:
         notes.append(Note(left[0].number, f"{len(left)} entries on other branches left out"))
     return path[::-1], notes
