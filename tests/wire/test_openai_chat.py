@@ -126,7 +126,7 @@ def test_any_json_is_a_message_or_an_error_that_names_the_field(value: Any) -> N
 
 
 @given(MESSAGES)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_foreign_parts_are_carried_or_reported(message: Message) -> None:
     elements, lost = rendered(message)
     json.dumps(elements)

@@ -50,6 +50,7 @@ def call_item(call: ToolCall, loss: Loss) -> dict[str, Any]:
     if "name" in source or call.kind in TEXTUAL:
         fields["name"] = call.name
     if call.kind == "computer":
+        rest = {field: value for field, value in rest.items() if field not in ("action", "actions")}
         key = "actions" if isinstance(held, list) else "action"
     return {**rest, **fields, key: held}
 
@@ -72,9 +73,11 @@ def result_item(result: ToolResult, base: dict[str, Any], loss: Loss) -> dict[st
     elif kind == "tool_search":
         fields["tools"] = _found_tools(result, loss)
     elif kind == "mcp_approval_request":
-        del fields["call_id"]
-        said = _words(result, loss)
-        fields |= {"approval_request_id": result.call_id, "approve": said.startswith("approved"), "reason": said}
+        verdict, _, reason = _words(result, loss).partition(": ")
+        if verdict not in ("approved", "denied"):
+            verdict, reason = "denied", result.text
+        fields = {"type": fields["type"], "approval_request_id": result.call_id, "approve": verdict == "approved"}
+        fields |= {"reason": reason} if reason else {}
     else:
         fields["output"] = content(result.parts, "tool", loss, listed=isinstance(source.get("output"), list))
     return {**source, **fields}
@@ -95,7 +98,7 @@ def _words(result: ToolResult, loss: Loss) -> str:
 
 def _shell_output(result: ToolResult, loss: Loss, *, exit_code: int) -> list[Any]:
     own = [kept(part) for part in result.parts]
-    if own and None not in own:
+    if None not in own:
         return own
     return [{"stdout": _words(result, loss), "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
 
@@ -167,6 +170,8 @@ def kept(part: Part) -> Any | None:
     if wire is None or wire.format != NAME or not wire.exact or not isinstance(wire.value, dict):
         return None
     value = wire.value
+    if isinstance(part, Opaque):
+        return value if part.value == value else None
     again: Part
     if isinstance(part, ToolCall):
         again = items.call(value)

@@ -51,7 +51,7 @@ def render_system(messages: tuple[Message, ...], loss: Loss) -> str:
         for part in message.parts:
             if not isinstance(part, Text):
                 loss.add(what(part), "instructions are text")
-    return "\n\n".join(message.text for message in messages)
+    return "\n\n".join(message.text for message in messages if message.text)
 
 
 def reply(value: Any) -> tuple[Message, ...]:
