@@ -10,11 +10,9 @@ the half of the files whose name has an even sha256; the other half is the one t
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -22,14 +20,13 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from foldline.errors import WireError
 from foldline.measure.anchor import Gauge, Learned
 from foldline.measure.counter import Estimator
 from foldline.measure.models import model
 from foldline.measure.size import Framing, framing_for, message_tokens, part_tokens
 from foldline.message import Media, Message, Part, Thinking, ToolResult
-from foldline.wire.codec import Line, Transcript, codec
-from foldline.wire.scan import loads
+from foldline.wire import reader
+from foldline.wire.codec import Transcript
 
 SOURCES = (
     ("entire-claude-code", "entire-claude-code/*.jsonl*", "claude-code"),
@@ -50,8 +47,8 @@ class Prediction:
     place: str
     tokens: int
     upper: int
-    void: int
-    """What would have been foretold had the anchor been void: how good the first measure after a fold can be."""
+    void: tuple[int, int]
+    """Both, had the anchor been void: how good the first measure after a fold can be."""
     true: int
     reports: int
     """Figures the gauge had seen in this session."""
@@ -105,16 +102,7 @@ def half(path: Path) -> str:
 
 def read(path: Path, form: str) -> Transcript:
     """A session file as a transcript."""
-    reader = codec(form).read
-    assert reader is not None
-    return reader(_lines(path))
-
-
-def _lines(path: Path) -> Iterator[Line]:
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    for number, raw in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), start=1):
-        with suppress(WireError):
-            yield Line(number, loads(raw), raw)
+    return reader.read(path, form)
 
 
 def predictions(transcript: Transcript, name: str) -> Iterator[Prediction]:
@@ -128,11 +116,12 @@ def predictions(transcript: Transcript, name: str) -> Iterator[Prediction]:
             gauge = gauge.folded(())
         usage = next((message.meta.usage for message in reversed(group) if message.meta.usage), None)
         if usage is not None and usage.prompt > 0:
+            bare = replace(gauge, anchor=None)
             guess = Prediction(
                 place=f"{name}:{group[0].meta.source}",
                 tokens=gauge.tokens,
                 upper=gauge.upper,
-                void=replace(gauge, anchor=None).tokens,
+                void=(bare.tokens, bare.upper),
                 true=usage.prompt,
                 reports=reports,
                 anchored=gauge.anchored,
@@ -210,7 +199,9 @@ def entry(source: str, name: str, found: list[Prediction], worst: int) -> dict[s
     """The figures of one half of one source."""
     causes = Counter(guess.cause for guess in found if guess.cause and guess.reports)
     rows = {label.strip(): figures([guess for guess in found if test(guess)]) for label, test in ROWS}
-    rows[VOID] = figures([replace(guess, tokens=guess.void, upper=guess.void) for guess in found if guess.anchored])
+    rows[VOID] = figures(
+        [replace(guess, tokens=guess.void[0], upper=guess.void[1]) for guess in found if guess.anchored]
+    )
     top = sorted((guess for guess in found if guess.reports), key=lambda guess: -abs(guess.error))[:worst]
     return {
         "source": source,
@@ -227,7 +218,7 @@ def figures(found: list[Prediction]) -> dict[str, float]:
     if not found:
         return {"n": 0}
     errors = sorted(100 * abs(guess.error) for guess in found)
-    under = sorted(100 * max(-guess.error, 0.0) for guess in found)
+    under = sorted(100 * max(0.0, -guess.error) for guess in found)
     over_upper = sum(guess.true > guess.upper * (1 + OFF) for guess in found)
     return {
         "n": len(found),
