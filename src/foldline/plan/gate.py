@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from math import isinf
 
 from foldline.policy import Policy, Rule
 
@@ -96,6 +97,8 @@ def _holds(rule: Rule, load: Load) -> bool:
 
 
 def _reason(rule: Rule, load: Load) -> str:
+    if rule.basis == "cost" and isinf(load.rent):
+        return f"folding costs nothing now ({rule})"
     if rule.basis == "cost":
         return f"the rent paid on what could leave is {load.rent:.0%} of the price of folding ({rule})"
     return f"{rule.basis} is {load.of(rule):,} of {limit(rule, load.usable):,.0f} allowed ({rule})"
