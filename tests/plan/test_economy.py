@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -359,4 +364,54 @@ def test_the_gate_folds_when_the_rent_has_reached_the_price() -> None:
 
     assert verdict(rent) is Need.SOFT
     assert verdict(replace(rent, paid=0.0)) is Need.NONE
+    assert verdict(replace(rent, paid=0.0, at=-600.0)) is Need.SOFT
     assert verdict(replace(rent, saved=0.0, spent=0.0)) is Need.NONE
+
+
+def test_a_free_fold_is_said_in_words() -> None:
+    load = Load(request=61_000, history=41_000, count=80, usable=180_000, rent=math.inf)
+    assert gate(load, Policy.preset("thrifty")).reason == "folding costs nothing now (fold when cost >= 100%)"
+
+
+# On sessions
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def bench(data: Path, *options: str) -> str:
+    """What the benchmark prints for a folder of sessions."""
+    if not (ROOT / "bench" / "economy.py").exists():
+        pytest.skip("not run from a checkout")
+    command = [sys.executable, "-m", "bench.economy", "--data", str(data), *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_the_benchmark_reads_sessions(tmp_path: Path) -> None:
+    folder = tmp_path / "entire-claude-code"
+    folder.mkdir()
+    lines = []
+    for index in range(60):
+        asked = {"role": "user", "content": "what now " * 400}
+        reply = {"id": f"msg_{index}", "role": "assistant", "content": [{"type": "text", "text": "this " * 100}]}
+        for kind, message in (("user", asked), ("assistant", reply)):
+            hour = 8 + index // 30
+            place = {"uuid": f"{kind}{index}", "timestamp": f"2026-01-01T{hour:02}:{index % 30:02}:00.000Z"}
+            lines.append(json.dumps({"type": kind, "message": message, "sessionId": "s", **place}))
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl", "d.jsonl"):
+        (folder / name).write_text("\n".join(lines) + "\n")
+    rows = [json.loads(line) for line in bench(tmp_path, "--json").splitlines()]
+    assert len(rows) == 4 * 9
+    assert all(row["optimum"] <= row["rent"] + 1e-6 for row in rows)
+    assert all(row["rent"] <= (1 + STAKE) * row["keep_all"] for row in rows if not row["forced"])
+    assert all(row["rent"] < 0.7 * row["keep_all"] and row["folds"] for row in rows if row["floor"] == 6_000)
+    table = bench(tmp_path)
+    assert "entire-claude-code, quoted" in table
+    assert "goal reached" in table
+
+
+@pytest.mark.skipif("FOLDLINE_DATA" not in os.environ, reason="FOLDLINE_DATA names no folder with sessions")
+def test_real_sessions_cost_at_most_a_tenth_more_than_the_optimum_and_never_more_than_without_folds() -> None:
+    last = bench(Path(os.environ["FOLDLINE_DATA"])).splitlines()[-1]
+    assert last.startswith("goal reached")
+    assert "; 0 sessions above keep-all" in last
