@@ -140,6 +140,7 @@ RULES: Mapping[str, Rules] = {
         needs_user=False,
         adjacency="after",
         empty=("system", "user", "assistant", "tool"),
+        media_roles=("user", "system"),
         reasoning_followed=True,
         says={
             "call-unanswered": "No tool output found for function call",

@@ -46,10 +46,13 @@ def _match(calls: list[Block], results: list[Block], known: set[str], rules: Rul
 
     open_calls = Counter(key(call) for call in calls)
     asked = set(open_calls)
+    names = {call.id: call.name for call in calls}
     for result in results:
         name = key(result)
         if open_calls[name] > 0:
             open_calls[name] -= 1
+            if rules.pairing == "name" and ids and names[name] != result.name:
+                yield Fault("result-name", result.at, f"the result of{_named(result)} has another name than its call")
         elif name in asked:
             yield Fault("result-duplicate", result.at, f"more than one result for{_named(result)}")
         elif result.id and result.id in known:

@@ -30,7 +30,7 @@ def openai(elements: list[Any], body: Mapping[str, Any]) -> Plain:  # noqa: ARG0
             key, name = string(message.get("tool_call_id")), ""
             if message["role"] == "function":
                 key, name = "", string(message.get("name"))
-            if message.get("content") is None:
+            elif message.get("content") is None:
                 plain.faults.append(Fault("empty", index, "a result without content"))
             blocks = [Block("result", index, key, name, inner=tuple(blocks))]
         elif role == "assistant":

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from foldline.wire import pairs, plain, plain_openai
@@ -172,7 +172,7 @@ def _system_places(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
     if rules.inline_system != "after user":
         return
     before: Turn | None = None
-    for turn, after in zip(turns, [*turns[1:], None], strict=True):
+    for turn, after in zip_longest(turns, turns[1:]):
         if turn.role != "system":
             before = turn
         elif before is None or (before.role != "user" and not pairs.server_busy(before)):

@@ -1,0 +1,152 @@
+"""A million broken transcripts: does repair make every one of them sendable, for every provider?
+
+Each transcript is repaired, rendered and validated for all four providers. Counted are violations by code (must be 0),
+results that a second repair would change (0), sound inputs that were changed (0), and, in a sample, texts of the input
+that are missing in the output although no note says so (0). A failure prints its seed: `--seed N --count 1`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from bench.transcripts import transcript
+from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.wire.codec import PROVIDERS, render
+from foldline.wire.repair import Repaired, repair
+from foldline.wire.rules import check
+
+CHUNK = 2000
+SAMPLE = 20
+"""Every how many transcripts the texts are compared."""
+HARMLESS = {"blank", "empty", "no-output", "thinking-unsigned"}
+"""Things repair marks although the codec alone would have left them out as well."""
+SAID_AWAY = {"result-duplicate", "result-interim", "call-duplicate", "item-duplicate"}
+"""Notes of copies that were left out: their texts may be gone."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the bench and print its figures."""
+    parser = argparse.ArgumentParser(prog="python -m bench repair", description=__doc__)
+    parser.add_argument("--count", type=int, default=1_000_000, help="transcripts")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first transcript")
+    options = parser.parse_args(argv)
+    starts = range(options.seed, options.seed + options.count, CHUNK)
+    chunks = [(start, min(start + CHUNK, options.seed + options.count)) for start in starts]
+    total: Counter[str] = Counter()
+    failures: list[str] = []
+    began, done = time.perf_counter(), 0
+    with multiprocessing.Pool(options.jobs) as pool:
+        for counts, failed in pool.imap_unordered(run, chunks):
+            total += counts
+            failures += failed
+            done += 1
+            if done % 10 == 0 or done == len(chunks):
+                rate = total["transcripts"] / (time.perf_counter() - began)
+                print(f"\r{total['transcripts']:,} transcripts, {rate:,.0f}/s", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    report(total, failures, time.perf_counter() - began)
+    return 1 if failures else 0
+
+
+def report(total: Counter[str], failures: list[str], seconds: float) -> None:
+    for key in (
+        "transcripts",
+        "repairs",
+        "inputs that were sendable",
+        "violations",
+        "not idempotent",
+        "changed",
+        "lost",
+    ):
+        print(f"{key:28} {total[key]:>12,}")
+    for key, count in sorted(total.items()):
+        if key.startswith("code "):
+            print(f"  {key[5:]:26} {count:>12,}")
+    print(f"{'seconds':28} {seconds:>12,.0f}")
+    print(f"{'transcripts per second':28} {total['transcripts'] / seconds:>12,.0f}")
+    for failure in failures[:20]:
+        print(failure)
+    if len(failures) > 20:
+        print(f"... and {len(failures) - 20:,} more")
+
+
+def run(chunk: tuple[int, int]) -> tuple[Counter[str], list[str]]:
+    """All transcripts of a chunk."""
+    counts: Counter[str] = Counter()
+    failures: list[str] = []
+    for seed in range(*chunk):
+        messages, whole = transcript(seed)
+        counts["transcripts"] += 1
+        for provider in PROVIDERS:
+            for kind, words in judge(messages, provider, whole=whole, compare=seed % SAMPLE == 0, counts=counts):
+                counts[kind] += 1
+                failures.append(f"--seed {seed} --count 1  {provider}: {kind}: {words}")
+    return counts, failures
+
+
+def judge(
+    messages: list[Message], provider: str, *, whole: bool, compare: bool, counts: Counter[str]
+) -> list[tuple[str, str]]:
+    """What went wrong with one transcript at one provider."""
+    found: list[tuple[str, str]] = []
+    repaired = repair(messages, provider)
+    counts["repairs"] += 1
+    violations = check(provider, render(repaired.messages, provider).body)
+    for violation in violations:
+        found.append(("violations", str(violation)))
+        counts[f"code {violation.code}"] += 1
+    again = repair(repaired.messages, provider)
+    if again.notes or any(one is not two for one, two in zip(repaired.messages, again.messages, strict=True)):
+        found.append(("not idempotent", "; ".join(map(str, again.notes))))
+    if not repaired.notes:
+        counts["inputs that were sendable"] += 1
+        if tuple(messages) != repaired.messages or any(
+            one is not two for one, two in zip(messages, repaired.messages, strict=True)
+        ):
+            found.append(("changed", "no note, but other messages"))
+    elif (whole or not is_harmless(messages, repaired)) and not check(provider, render(messages, provider).body):
+        found.append(("changed", "; ".join(map(str, repaired.notes))))
+    if compare and not SAID_AWAY & {note.code for note in repaired.notes}:
+        found += [("lost", repr(text)) for text in missing(messages, repaired)]
+    return found
+
+
+def is_harmless(messages: list[Message], repaired: Repaired) -> bool:
+    """True where repair may mark something in messages that could be sent: nothing that is said was touched."""
+    codes = {note.code for note in repaired.notes}
+    return codes <= HARMLESS or ("empty" in codes and codes <= {*HARMLESS, "start"}) or is_misfit(messages)
+
+
+def is_misfit(messages: list[Message]) -> bool:
+    """True for what no parser makes: results, calls and thinking in messages of a role that cannot have them.
+
+    Where a provider has no roles for these (OpenAI writes results as elements of their own) it may be sendable, and
+    repair still puts it right.
+    """
+    fits: dict[type[Part], tuple[str, ...]] = {
+        ToolResult: ("user", "tool"),
+        ToolCall: ("assistant",),
+        Thinking: ("assistant",),
+    }
+    return any(
+        type(part) in fits and message.role not in fits[type(part)] for message in messages for part in message.parts
+    )
+
+
+def missing(messages: list[Message], repaired: Repaired) -> list[str]:
+    """Texts of the input that the output does not hold."""
+    held = "\n".join(texts(list(repaired.messages)))
+    return [text for text in texts(messages) if text.strip() and text not in held]
+
+
+def texts(messages: list[Message]) -> list[str]:
+    """Every text that is said, in messages and in results."""
+    parts = [part for message in messages for part in message.parts]
+    inner = [part for result in parts if isinstance(result, ToolResult) for part in result.parts]
+    return [part.text for part in (*parts, *inner) if isinstance(part, Text)]

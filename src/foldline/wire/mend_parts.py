@@ -1,0 +1,336 @@
+"""Repair of one message on its own: what a provider refuses in a message, whatever stands around it.
+
+Blank texts, thinking without its signature, media and calls in the wrong role, names and ids of a wrong form, results
+that say nothing. What is taken out is named in a note; what can be said in words stays as words. A message that needs
+nothing comes back as the same object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire.codec import Codec, Loss
+from foldline.wire.grammar import Rules
+from foldline.wire.rules import check
+
+NO_OUTPUT = "(no output)"
+"""Stands in a result that says nothing: several providers refuse an empty one, and a blank in its place, too."""
+
+_BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
+"""Kinds of opaque parts that are opaque only because they are malformed."""
+_LONGEST_NAME = 64
+_LOGGED = ("codex", "openai-responses")
+
+AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """One thing repair did: a code, the place of the message in the *input*, and plain words."""
+
+    code: str
+    index: int
+    words: str
+
+    def __str__(self) -> str:
+        return f"[{self.code}] message {self.index}: {self.words}"
+
+
+@dataclass(slots=True)
+class Work:
+    """What one repair knows: the provider's name and rules, its codec, and the notes so far."""
+
+    provider: str
+    rules: Rules
+    target: Codec
+    notes: list[Mend] = field(default_factory=list)
+    items: set[str] = field(default_factory=set)
+    """Ids of the provider's own items seen so far."""
+    id_form: Callable[[str], Any] = field(init=False)
+    name_form: Callable[[str], Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id_form = re.compile(self.rules.id_form, re.DOTALL).fullmatch
+        self.name_form = re.compile(self.rules.name_form).fullmatch
+
+    def note(self, code: str, index: int, words: str) -> None:
+        """Mark something that was done."""
+        self.notes.append(Mend(code, index, words))
+
+    def own(self, wire: Wire | None) -> bool:
+        """True for what came in this provider's form; a Codex log holds Responses items."""
+        return wire is not None and (wire.format == self.provider or (wire.format, self.provider) == _LOGGED)
+
+    def exact(self, message: Message) -> bool:
+        """True for a message that will go back as it came."""
+        return message.wire is not None and message.wire.exact and self.own(message.wire)
+
+    def seen(self, part: Part) -> bool:
+        """True for a part that will be sent: only the provider that wrote it reads thinking and opaque parts."""
+        return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
+
+    def refuses(self, text: str) -> bool:
+        """True for a text this provider calls blank."""
+        blank = self.rules.blank
+        return blank != "allowed" and not (text.strip() if blank == "whitespace" else text)
+
+
+def edited(part: AnyPart, **fields: Any) -> AnyPart:
+    """A part with other fields, whose wire form no longer speaks for it."""
+    return replace(part, wire=part.wire and part.wire._replace(raw=None, exact=False), **fields)
+
+
+def side_of(message: Message, work: Work) -> str:
+    """Whose message it will be on the wire: the user's, the assistant's, or the system's."""
+    role, wire = message.role, message.wire
+    if role == "assistant":
+        free = message.kind and work.provider.startswith("openai") and not work.exact(message)
+        return "user" if free else "assistant"
+    if role != "system":
+        return "user"
+    if work.provider == "anthropic":
+        return "system" if work.own(wire) and wire and isinstance(wire.value, dict) else "user"
+    return "user" if work.provider == "gemini" else "system"
+
+
+def is_silent(message: Message, work: Work) -> bool:
+    """True for a message of which nothing will be sent: it stays for the report of what was lost, and changes nothing.
+
+    Only parts that other providers cannot read may leave a message silent, so only such messages are tried.
+    """
+    parts = message.parts
+    for part in parts:
+        kind = type(part)
+        if kind is ToolCall or kind is ToolResult or kind is Media or (isinstance(part, Text) and part.text.strip()):
+            return False
+    if not any(isinstance(part, Thinking | Opaque) for part in parts):
+        wire = message.wire
+        return message.role == "system" and not parts and work.own(wire) and _content(wire) == []
+    return not work.target.render(message, Loss())
+
+
+def _content(wire: Wire | None) -> Any:
+    return wire.value.get("content") if wire is not None and isinstance(wire.value, dict) else None
+
+
+def clean(index: int, message: Message, side: str, work: Work) -> Message | None:
+    """The message without what this provider refuses in it; None when nothing is left of it."""
+    message = _known_role(index, message, work)
+    made: list[Part] = []
+    changed = False
+    for part in message.parts:
+        kept = _CLEANERS[type(part)](part, index, message, side, work)
+        changed = changed or kept is not part
+        if kept is not None:
+            made.append(kept)
+    if not made:
+        return _without_parts(index, message, work, dropped=changed)
+    if changed or _is_malformed(message, work):
+        if not changed:
+            work.note("shape", index, "written anew, because a field of it was empty")
+        message = message.with_parts(*made)
+    return _single_item(index, message, work)
+
+
+def _known_role(index: int, message: Message, work: Work) -> Message:
+    """A message whose own role this provider does not know speaks as the user."""
+    wire = message.wire
+    if wire is None or not work.own(wire) or not isinstance(wire.value, dict) or "role" not in wire.value:
+        return message
+    role = wire.value["role"] or "user"
+    if role in work.rules.roles:
+        return message
+    work.note("role", index, f"{work.rules.name} knows no role {role!r}: it is sent as the user's")
+    return replace(message, role="user", wire=None)
+
+
+def _without_parts(index: int, message: Message, work: Work, *, dropped: bool) -> Message | None:
+    """An empty message stays where its provider accepts one."""
+    null = work.provider == "openai" and work.exact(message) and not isinstance(_content(message.wire), str)
+    if not dropped and not null and message.role in work.rules.empty:
+        return message
+    work.note("empty", index, "left out: nothing was said in it")
+    return None
+
+
+def _is_malformed(message: Message, work: Work) -> bool:
+    """An empty list, or no content at all in a result, is refused by Chat Completions and not visible in the parts."""
+    value = message.wire.value if message.wire and work.exact(message) else None
+    if work.provider != "openai" or not isinstance(value, dict):
+        return False
+    return [] in (value.get("tool_calls"), value.get("content")) or (
+        value.get("role") == "tool" and value.get("content") is None
+    )
+
+
+def _single_item(index: int, message: Message, work: Work) -> Message:
+    """The provider's own items have ids, and none may come twice; a message without its id is a new item."""
+    wire = message.wire
+    if (
+        work.provider != "openai-responses"
+        or wire is None
+        or not work.exact(message)
+        or not isinstance(wire.value, dict)
+    ):
+        return message
+    if not _is_said(wire.value) or not _is_again(index, wire, work):
+        return message
+    return message.with_parts(*message.parts)
+
+
+def _is_again(index: int, wire: Wire | None, work: Work) -> bool:
+    """True for an item of the provider that was there before."""
+    if work.provider != "openai-responses" or wire is None or not (wire.exact and wire.format == work.provider):
+        return False
+    key = wire.value.get("id") if isinstance(wire.value, dict) else None
+    if not isinstance(key, str) or not key or wire.value.get("type") == "item_reference":
+        return False
+    if key not in work.items:
+        work.items.add(key)
+        return False
+    work.note("item-duplicate", index, f"the item {key} was there before")
+    return True
+
+
+def _text(part: Text, index: int, _message: Message, _side: str, work: Work) -> Part | None:
+    if not work.refuses(part.text):
+        return part
+    work.note("blank", index, "a text without a visible character was left out")
+    return None
+
+
+def _thinking(part: Thinking, index: int, _message: Message, side: str, work: Work) -> Part | None:
+    if side != "assistant" and work.own(part.wire):
+        work.note("thinking-role", index, "thinking outside the assistant's messages was left out")
+        return None
+    if work.rules.signed_thinking and not part.signature and (part.wire is None or work.own(part.wire)):
+        work.note("thinking-unsigned", index, "thinking without its signature was left out")
+        return None
+    return None if _is_again(index, part.wire, work) else part
+
+
+def _media(part: Media, index: int, message: Message, side: str, work: Work) -> Part | None:
+    if side in work.rules.media_roles:
+        return part
+    alone = message if work.exact(message) else replace(message, parts=(part,))
+    if not any(found.code == "media-role" for found in check(work.provider, work.target.render(alone, Loss()))):
+        return part
+    work.note("media-role", index, f"{work.rules.name} takes no {part.kind} from the {side}: a mark stands for it")
+    return _mark(part)
+
+
+def _mark(media: Media) -> Text:
+    what = " ".join(word for word in (media.kind, media.mime) if word)
+    return Text(text=media.text if media.text.strip() else f"[{what} left out]")
+
+
+def _call(part: ToolCall, index: int, _message: Message, side: str, work: Work) -> Part | None:
+    if side != "assistant":
+        work.note("call-role", index, f"the call {part.id} stands outside the assistant's messages: told in words")
+        return Text(text=f"[call of {part.name or 'a tool'} {part.id}: {part.arguments}]")
+    fields: dict[str, str] = {}
+    checked = work.provider != "anthropic" or work.own(part.wire)
+    if (checked or not part.name) and not work.name_form(part.name):
+        fields["name"] = legal_name(part.name)
+        work.note("name", index, f"{work.rules.name} takes no tool name {part.name[:80]!r}: {fields['name']}")
+    if checked and part.id and not work.id_form(part.id):
+        fields["id"] = legal_id(part.id)
+        work.note("id", index, f"{work.rules.name} takes no call id {part.id[:80]!r}: {fields['id']}")
+    if not fields and _is_again(index, part.wire, work):
+        return edited(part)
+    if not fields and _is_sound(part, work):
+        return part
+    if not fields:
+        work.note("input", index, f"the input of the call {part.id} was not of the form {work.rules.name} wants")
+    return edited(part, **fields)
+
+
+def _is_sound(part: ToolCall, work: Work) -> bool:
+    """False for a call that came malformed: it has to be written anew."""
+    wire = part.wire
+    if wire is None or not (work.own(wire) and wire.exact) or not isinstance(wire.value, dict):
+        return True
+    value = wire.value
+    if work.provider == "anthropic":
+        return isinstance(value.get("input"), dict)
+    if work.provider == "gemini":
+        held = value.get("functionCall") or value.get("function_call")
+        return isinstance(held, Mapping) and isinstance(held.get("args", {}), Mapping | None)
+    held = value.get("function", value.get("function_call", value))
+    return not (isinstance(held, dict) and "arguments" in held) or isinstance(held["arguments"], str)
+
+
+def legal_name(name: str) -> str:
+    """A tool name in the letters every provider takes.
+
+    >>> legal_name("files.read"), legal_name("")
+    ('files_read', 'unnamed')
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_NAME] or "unnamed"
+
+
+def legal_id(name: str) -> str:
+    """An id every provider takes, the same for a call and for its result."""
+    return "call_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _result(part: ToolResult, index: int, message: Message, _side: str, work: Work) -> Part | None:
+    checked = work.provider != "anthropic" or work.own(part.wire)
+    if checked and part.call_id and not work.id_form(part.call_id):
+        part = edited(part, call_id=legal_id(part.call_id))
+    if checked and part.name and not work.name_form(part.name):
+        part = edited(part, name=legal_name(part.name))
+    own = work.own(part.wire) or work.exact(message)
+    made = [kept for inner in part.parts if (kept := _inside(inner, part, own, work)) is not None]
+    said = any(not isinstance(inner, Text) or inner.text.strip() for inner in made)
+    if not said and (not own or len(made) < len(part.parts) or (part.is_error and work.rules.error_text_only)):
+        made = [Text(text=NO_OUTPUT)]
+        work.note("no-output", index, f"the result of {part.call_id or part.name} says nothing: {NO_OUTPUT}")
+    elif len(made) < len(part.parts):
+        work.note("blank", index, f"a part of the result of {part.call_id or part.name} was left out")
+    elif any(new is not old for new, old in zip(made, part.parts, strict=True)):
+        work.note("media-result", index, f"a mark stands for media in the result of {part.call_id or part.name}")
+    else:
+        return part
+    return edited(part, parts=tuple(made))
+
+
+def _inside(inner: Part, result: ToolResult, own: bool, work: Work) -> Part | None:
+    """A part of a result, a mark in its place, or None."""
+    if isinstance(inner, Text):
+        return None if work.refuses(inner.text) and not (own and inner.wire is None and not inner.text) else inner
+    if work.rules.error_text_only and result.is_error:
+        return _mark(inner) if isinstance(inner, Media) else None
+    if isinstance(inner, Media) and not work.rules.media_in_results and work.own(inner.wire):
+        return _mark(inner)
+    if isinstance(inner, Opaque) and inner.kind in _BROKEN and work.own(inner.wire):
+        return None
+    return inner
+
+
+def _is_said(value: Any) -> bool:
+    """True for an element that holds content: its parts are not items of their own."""
+    return isinstance(value, dict) and value.get("type", "message") == "message"
+
+
+def _opaque(part: Opaque, index: int, message: Message, _side: str, work: Work) -> Part | None:
+    if part.kind in _BROKEN and work.own(part.wire):
+        work.note("shape", index, "a malformed part was left out")
+        return None
+    inside = work.own(message.wire) and message.wire and _is_said(message.wire.value)
+    return None if not inside and _is_again(index, part.wire, work) else part
+
+
+_CLEANERS: Mapping[type[Part], Callable[[Any, int, Message, str, Work], Part | None]] = {
+    Text: _text,
+    Thinking: _thinking,
+    Media: _media,
+    ToolCall: _call,
+    ToolResult: _result,
+    Opaque: _opaque,
+}
