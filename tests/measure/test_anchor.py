@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -384,3 +388,14 @@ def test_one_more_message_costs_the_same_however_long_the_conversation_is() -> N
     short = [(message, tokens) for message, tokens, _ in converse(Provider(hidden=100), [(20, 30)] * 3)]
     long = [(message, tokens) for message, tokens, _ in converse(Provider(hidden=100), [(20, 30)] * 2_000)]
     assert calls(gauge_of(short)) == calls(gauge_of(long)) > 0
+
+
+@pytest.mark.skipif("FOLDLINE_DATA" not in os.environ, reason="needs real sessions")
+def test_the_next_request_of_real_sessions_is_foretold() -> None:
+    """On the half of the files that nothing was chosen on, wherever there is enough for a 95th percentile."""
+    bench = [sys.executable, "-m", "bench", "counting", "--json", "--data", os.environ["FOLDLINE_DATA"]]
+    done = subprocess.run(bench, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    anchored = [entry["rows"]["anchored"] for entry in json.loads(done.stdout) if entry["half"] == "quoted"]
+    large = [row for row in anchored if row["n"] >= 100]
+    assert large
+    assert all(row["p50"] <= 0.3 and row["p95"] <= 3 for row in large), anchored
