@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -35,6 +36,7 @@ from foldline.wire.carry import ERROR_MARK
 from foldline.wire.codec import Loss, Lost
 from foldline.wire.openai_chat import parse, render, reply
 from support.openai_elements import CHAT_CALLS, CHAT_MESSAGES, JSON, MESSAGES
+from support.talk import said, talk
 
 PNG = "data:image/png;base64,aGk="
 
@@ -406,33 +408,34 @@ SOURCES = {
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="FOLDLINE_DATA names no folder")
 @pytest.mark.parametrize("source", SOURCES)
-def test_real_messages_come_back_and_cross_over(source: str, record_property: Any) -> None:
+def test_real_messages_come_back_and_cross_over(source: str) -> None:
+    """The same object to the same provider; to the others, what is said, called and answered, or a report."""
     files = sorted(DATA.glob(SOURCES[source]))
-    count = differences = 0
+    tally: Counter[str] = Counter(files=len(files))
     for path in files:
         for elements in _lists(_load(path)):
             messages = [parse(element, None) for element in elements]
-            count += len(messages)
-            back = codec.render(messages, "openai")
-            differences += sum(new is not old for new, old in zip(back.body["messages"], elements, strict=True))
-            across = codec.render(messages, "openai-responses")
-            assert said(codec.codec("openai-responses"), across.body) == spoken(messages) or across.lost
-    record_property("figures", f"{source}: {len(files)} files, {count} messages, {differences} differences")
-    assert files
-    assert count
-    assert not differences
+            back = codec.render(messages, "openai").body["messages"]
+            tally["messages"] += len(messages)
+            tally["differences"] += sum(new is not old for new, old in zip(back, elements, strict=True))
+            for provider in ("openai-responses", "anthropic", "gemini"):
+                made = codec.render(messages, provider)
+                tally[f"lost to {provider}"] += len(made.lost)
+                tally[f"unsaid to {provider}"] += not made.lost and said(provider, made.body) != talk(messages)
+    sys.stdout.write(f"{source}: {dict(tally)}\n")
+    assert tally["files"]
+    assert tally["messages"]
+    assert not tally["differences"]
+    assert not [key for key in tally if key.startswith("unsaid") and tally[key]]
 
 
-def spoken(messages: list[Message]) -> list[Any]:
-    """What is said, called and answered, in order, whatever the borders of the messages."""
-    return [
-        part.text if isinstance(part, (Text, ToolResult)) else (part.name, part.arguments)
-        for message in messages
-        for part in message.parts
-        if isinstance(part, (Text, ToolCall, ToolResult))
-    ]
-
-
-def said(target: codec.Codec, body: dict[str, Any]) -> list[Any]:
-    leading = [target.parse_system(body["instructions"])] if target.parse_system and "instructions" in body else []
-    return spoken([*leading, *(target.parse(element, None) for element in body[target.list_key])])
+@pytest.mark.skipif(not DATA.is_dir(), reason="FOLDLINE_DATA names no folder")
+def test_real_replies_have_usage_and_a_reason_to_stop() -> None:
+    found = [_load(path) for path in sorted(DATA.glob(SOURCES["openhands"]))]
+    replies = [reply(log["response"]) for log in found if isinstance(log, dict)]
+    assert replies
+    for (message,) in replies:
+        assert message.meta.usage
+        assert message.meta.usage.output
+        assert message.meta.stop in ("stop", "tool_calls")
+        assert message.calls
