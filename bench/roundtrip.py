@@ -1,0 +1,215 @@
+"""Does every real file come back as it went in, and what is lost on the way to another provider?
+
+Walks a folder and reads every file. For each message that was read, rendering in its own format must give the very
+JSON value it came from, key order included, and the text kept beside it must stand in the file; a request body must
+come back byte for byte. Then every conversation is rendered for all four providers, and what could not be carried is
+counted by kind. The exit status is 1 when anything came back different.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foldline.errors import FormatUnknown, InputError
+from foldline.message import Message
+from foldline.wire import PROVIDERS, Request, Transcript, codex_log, read_all, render
+from foldline.wire.codec import Loss, codec
+from foldline.wire.scan import decode
+
+NOT_DATA = ("LICENSE", "NOTICE", "README")
+
+
+@dataclass
+class Tally:
+    """What came of one folder."""
+
+    files: int = 0
+    parsed: int = 0
+    conversations: int = 0
+    messages: int = 0
+    texts: int = 0
+    """Messages whose exact text was kept and compared."""
+    bodies: int = 0
+    """Request bodies that were rendered whole."""
+    formats: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+    touched: Counter[str] = field(default_factory=Counter)
+    """Messages with something lost, by provider."""
+    lost: Counter[str] = field(default_factory=Counter)
+    """What was lost, by provider and kind."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the bench and print its figures."""
+    parser = argparse.ArgumentParser(prog="python -m bench roundtrip", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with session files, requests, transcripts")
+    parser.add_argument("--json", action="store_true", help="print figures as JSON")
+    options = parser.parse_args(argv)
+    tallies: dict[str, Tally] = {}
+    for path in sorted(path for path in options.data.rglob("*") if path.is_file()):
+        if not path.name.startswith(NOT_DATA):
+            folder = str(path.parent.relative_to(options.data))
+            _take(path, tallies.setdefault(folder, Tally()))
+    if options.json:
+        print(json.dumps({folder: vars(tally) for folder, tally in tallies.items()}, indent=1))
+    else:
+        _report(tallies)
+    return 1 if any(tally.differences for tally in tallies.values()) else 0
+
+
+def _take(path: Path, tally: Tally) -> None:
+    tally.files += 1
+    try:
+        found = read_all(path)
+    except FormatUnknown as error:
+        tally.skipped[error.message.partition(", it ")[2] or error.message] += 1
+        return
+    except InputError as error:
+        tally.skipped[str(error).removeprefix(str(path))] += 1
+        return
+    tally.parsed += 1
+    data = path.read_bytes()
+    data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    text = decode(data)
+    for transcript in found:
+        tally.conversations += 1
+        tally.formats[transcript.format] += 1
+        tally.messages += len(transcript.messages)
+        tally.differences += [f"{path}: {what}" for what in _compare(transcript, text, tally)]
+        _cross(transcript, tally)
+    if len(found) == 1 and found[0].format in PROVIDERS:
+        tally.differences += [f"{path}: {what}" for what in _whole_body(data, tally)]
+
+
+def _compare(transcript: Transcript, text: str, tally: Tally) -> Iterator[str]:
+    """What rendering in the same format gave back differently."""
+    for place, message in enumerate(transcript.messages):
+        wire = message.wire
+        if wire is None:
+            yield f"message {place} has no wire form"
+            continue
+        if wire.raw is not None:
+            tally.texts += 1
+            if not all(line in text for line in wire.raw.split("\n")):
+                yield f"message {place}: its text is not in the file"
+            if isinstance(wire.value, dict) and _ordered(json.loads(wire.raw)) != _ordered(wire.value):
+                yield f"message {place}: its text is not its value"
+        expected = _expected(message)
+        if _is_system_field(message):
+            given: Any = _system(message)
+        else:
+            loss = Loss()
+            given = [_content(element) for element in codec(transcript.format).render(message, loss)]
+            if not given and not loss.items:
+                yield f"message {place} vanished without a word"
+        if expected is not None and _ordered(given) != _ordered(expected):
+            yield f"message {place} came back different"
+
+
+def _expected(message: Message) -> Any:
+    """What the file has for a message, in the terms of what its provider is sent."""
+    wire = message.wire
+    value: Any = wire.value if wire else None
+    form = wire.format if wire else ""
+    if form in ("claude-code", "stream-json"):
+        blocks: list[Any] = []
+        for line in value or ():
+            said = line.get("message") or {"content": line.get("attachment", {}).get("prompt")}
+            content = said.get("content")
+            if isinstance(content, str) and len(value or ()) == 1:
+                return [content]
+            blocks += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        return [blocks]
+    if form == "codex":
+        return _sent_of_codex(value)
+    return value if _is_system_field(message) else [_content(value)]
+
+
+def _sent_of_codex(line: Any) -> Any:
+    """The item of a rollout's line without what only the log has; None where the log has something else."""
+    inner = codex_log.payload(line)
+    is_item = line.get("type") == "response_item" or inner is line
+    if is_item and isinstance(inner, dict) and codex_log.is_sent(inner) and inner.get("type") != "reasoning":
+        return [_content(codex_log.unlogged(inner))]
+    return None
+
+
+def _content(element: Any) -> Any:
+    """Claude Code keeps more beside a message than the API takes: only what is said is compared."""
+    is_claude = isinstance(element, dict) and set(element) == {"role", "content"}
+    return element["content"] if is_claude else element
+
+
+def _is_system_field(message: Message) -> bool:
+    """True for what stood in the request's own system field, not in the list."""
+    wire = message.wire
+    if wire is None or message.role != "system" or wire.format not in PROVIDERS:
+        return False
+    return not (isinstance(wire.value, dict) and "content" in wire.value)
+
+
+def _system(message: Message) -> Any:
+    target = codec(message.wire.format if message.wire else "")
+    return target.render_system((message,), Loss()) if target.render_system else None
+
+
+def _ordered(value: Any) -> str:
+    """Text that differs when a value or the order of its keys differs."""
+    return json.dumps(value)
+
+
+def _whole_body(data: bytes, tally: Tally) -> Iterator[str]:
+    try:
+        request = Request.parse(data)
+    except InputError:
+        return
+    tally.bodies += 1
+    if request.render(request.messages) != data:
+        yield "the request body came back different"
+
+
+def _cross(transcript: Transcript, tally: Tally) -> None:
+    for provider in PROVIDERS:
+        lost = render(transcript.messages, provider).lost
+        tally.touched[provider] += len({item.message for item in lost})
+        tally.lost.update(f"{provider}: {item.what}" for item in lost)
+
+
+def _report(tallies: dict[str, Tally]) -> None:
+    for folder, tally in tallies.items():
+        formats = ", ".join(f"{count} {form}" for form, count in tally.formats.most_common())
+        print(f"{folder}: {tally.files} files, {tally.parsed} parsed, {tally.conversations} conversations ({formats})")
+        print(
+            f"  {tally.messages:,} messages, {tally.texts:,} texts and {tally.bodies} bodies compared, "
+            f"{len(tally.differences)} differences"
+        )
+        for reason, count in tally.skipped.most_common():
+            print(f"  skipped {count}: {reason}")
+        for provider in PROVIDERS:
+            kinds = [
+                (key.partition(": ")[2], count)
+                for key, count in tally.lost.most_common()
+                if key.startswith(f"{provider}: ")
+            ]
+            if kinds:
+                told = ", ".join(f"{count} {kind}" for kind, count in kinds)
+                print(f"  to {provider}: {tally.touched[provider]} messages with something lost ({told})")
+        for difference in tally.differences[:10]:
+            print(f"  DIFFERENT {difference}")
+    messages = sum(tally.messages for tally in tallies.values())
+    files = sum(tally.parsed for tally in tallies.values())
+    differences = sum(len(tally.differences) for tally in tallies.values())
+    print(f"all: {files} files, {messages:,} messages, {differences} differences")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
