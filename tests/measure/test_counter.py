@@ -1,0 +1,154 @@
+"""Counting without a tokenizer: total, linear, high enough for every script, and honest about being an estimate."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.errors import ConfigError
+from foldline.measure.counter import (
+    CHARS_4,
+    CHARS_36,
+    NOTHING,
+    WORDS,
+    Count,
+    Counter,
+    Estimator,
+    families,
+    human,
+    upper,
+)
+from foldline.measure.tokenizers import exact_counter
+from support.scripts import HOSTILE, corpus, hostile
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=300)
+"""Any string Python can hold, lone surrogates included."""
+COUNTERS: list[Counter] = [CHARS_4, CHARS_36, WORDS, *(Estimator(family) for family in families())]
+COUNTS = st.builds(Count, st.integers(0, 10**9), st.booleans(), st.sampled_from(["a", "b", "c"]))
+PUBLIC = [family for family in families() if not family.startswith("claude")]
+"""Families whose own vocabulary can be asked."""
+
+
+@pytest.mark.promise("S2.7")
+@given(TEXTS, st.sampled_from(COUNTERS))
+def test_any_text_has_a_size(text: str, counter: Counter) -> None:
+    count = counter.count(text)
+    assert (count.tokens == 0) == (text == "")
+    assert 0 <= count.tokens <= len(text.encode("utf-8", "surrogatepass"))
+    assert count == counter.count(text)
+    assert count.exact is counter.exact is False
+    assert count.source == counter.name
+
+
+@given(st.lists(COUNTS, max_size=6))
+def test_a_sum_is_exact_only_if_every_part_is(counts: list[Count]) -> None:
+    total = sum(counts, NOTHING)
+    assert total.tokens == sum(count.tokens for count in counts)
+    assert total.exact is all(count.exact for count in counts)
+    assert set(filter(None, total.source.split(" + "))) == {count.source for count in counts}
+    assert len(total.source) <= len("a + b + c")
+
+
+@given(COUNTS)
+def test_the_size_to_check_is_never_below_the_size_shown(count: Count) -> None:
+    assert count.upper >= count.tokens
+    assert (count.upper == count.tokens) == (count.exact or count.tokens == 0)
+
+
+@pytest.mark.promise("S2.10")
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [
+        (0, "0"),
+        (812, "812"),
+        (1_000, "1k"),
+        (9_540, "9.5k"),
+        (9_999, "10k"),
+        (77_000, "77k"),
+        (999_499, "999k"),
+        (999_500, "1M"),
+        (1_048_576, "1M"),
+        (1_260_000, "1.3M"),
+        (123_456_789, "123M"),
+    ],
+)
+def test_sizes_for_people(tokens: int, shown: str) -> None:
+    assert human(tokens, True) == str(Count(tokens, True, "")) == shown
+    assert human(tokens, False) == str(Count(tokens, False, "")) == "~" + shown
+
+
+@given(st.integers(0, 10**12), st.booleans())
+def test_shown_sizes_are_short_and_close(tokens: int, exact: bool) -> None:
+    shown = human(tokens, exact)
+    number = shown.lstrip("~").replace(",", "")
+    value = float(number.rstrip("kM")) * {"k": 1e3, "M": 1e6}.get(number[-1], 1)
+    assert value == pytest.approx(tokens, rel=0.051)
+    assert tokens >= 10**9 or len(number) <= 4
+    assert shown.startswith("~") != exact
+
+
+@pytest.mark.promise("S2.8", "S0.17")
+def test_rules_of_thumb() -> None:
+    assert [CHARS_4.count("x" * n).tokens for n in (0, 1, 4, 5, 4_000)] == [0, 1, 1, 2, 1_000]
+    assert [CHARS_36.count("x" * n).tokens for n in (0, 1, 3, 4, 36, 37, 36_000)] == [0, 1, 1, 2, 10, 11, 10_000]
+    assert [WORDS.count(text).tokens for text in ("", "  \n", "one", " two  words\n", "三个字")] == [0, 1, 1, 2, 1]
+    assert [counter.name for counter in (CHARS_4, CHARS_36, WORDS)] == ["chars/4", "chars/3.6", "words"]
+
+
+def test_an_unknown_family_says_which_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"no vocabulary family 'gpt'.*o200k_base"):
+        Estimator("gpt")
+
+
+@pytest.mark.parametrize("family", PUBLIC)
+def test_co01_co03_no_script_is_counted_low(family: str) -> None:
+    exact = exact_counter(family, family)
+    assert exact is not None
+    short = {}
+    for name, text in corpus().items():
+        real, seen = exact.count(text).tokens, Estimator(family).count(text).upper
+        if seen < real:
+            short[name] = f"{seen} < {real}"
+    assert not short
+
+
+@pytest.mark.parametrize("family", ["o200k_base", "cl100k_base", "gemma3"])
+def test_the_estimate_is_close_on_what_sessions_are_made_of(family: str) -> None:
+    exact = exact_counter(family, family)
+    assert exact is not None
+    texts = corpus()
+    for name in ("english", "code", "minified", "log", "uuids"):
+        assert Estimator(family).count(texts[name]).tokens == pytest.approx(exact.count(texts[name]).tokens, rel=0.2)
+
+
+def test_newer_claude_counts_more_than_older() -> None:
+    text = corpus()["english"]
+    older, newer = (Estimator(family).count(text).tokens for family in ("claude_le46", "claude_ge47"))
+    assert 1.15 < newer / older < 1.6
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_co17_a_megabyte_of_anything_is_linear(name: str) -> None:
+    """Four times the text may not cost sixteen times the work; time is this process's own."""
+    counter = Estimator("o200k_base")
+    small, large = hostile(name, 250_000), hostile(name, 1_000_000)
+    assert 0 < counter.count(large).tokens <= 1_000_000
+    assert _best(counter, large) < 10 * _best(counter, small) + 0.05
+
+
+def _best(counter: Counter, text: str) -> float:
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        counter.count(text)
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def test_the_margin_stands_in_one_place() -> None:
+    assert upper(0) == 0
+    assert upper(1_000) == 1_150
+    assert Count(1_000, True, "").upper == 1_000
