@@ -14,15 +14,15 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.digest.local import count_digest
-from foldline.measure.anchor import Gauge
+from foldline.measure.anchor import Gauge, Learned
 from foldline.measure.counter import MARGIN
 from foldline.measure.models import model as model_of
-from foldline.measure.size import framing_for, message_tokens, tools_tokens
+from foldline.measure.size import framing_for, message_tokens, part_tokens, tools_tokens
 from foldline.measure.tokenizers import counter_for
-from foldline.message import Message
+from foldline.message import Message, Thinking
 from foldline.plan import cut
 from foldline.plan.economy import Offer, Rent, offer, tariff_of
-from foldline.plan.gate import Load
+from foldline.plan.gate import Load, Verdict, gate
 from foldline.plan.plan import Plan, plan
 from foldline.plan.prune import on_arrival
 from foldline.plan.span import Fold, Path
@@ -37,27 +37,32 @@ class Session:
     def __init__(self, *, model: str = "", policy: Policy | str = "balanced", tools: Sequence[Any] = ()) -> None:
         self.policy = Policy.preset(policy) if isinstance(policy, str) else policy
         self.model = model_of(model)
+        self.measured = self.policy.counter == "model"
+        """Whether sizes are the model's own, so that its usage figures may anchor them."""
         self.counter = counter_for(model, kind=self.policy.counter)
-        self.framing = framing_for(self.model.provider if self.policy.counter == "model" else "none")
+        self.framing = framing_for(self.model.provider if self.measured else "none", media=self.model.media)
         self.tools = tools_tokens(tools, self.counter, self.framing)
+        self.window = self.policy.window_tokens or self.model.window
+        self.usable = self._usable()
         self.path = Path()
-        self.gauge = Gauge()
-        self.tariff = tariff_of(self.model)
-        self.rent = Rent()
+        self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
         self.latched: tuple[Rule, ...] = ()
+        self._too_large = self._arrival_limit()
+        self._purse = _Purse(self) if any(rule.basis == "cost" for rule in self.policy.rules) else None
 
-    @property
-    def window(self) -> int:
-        """The model's window, or the one the policy states."""
-        return self.policy.window_tokens or self.model.window
-
-    @property
-    def usable(self) -> int:
+    def _usable(self) -> int:
         """What a request may fill: the window without what is kept free for the reply."""
         reply = self.policy.reply_tokens
         if reply is None:
             reply = min(self.model.reply, self.window // 4)
         return max(0, self.window - reply - self.policy.reserve_tokens)
+
+    def _arrival_limit(self) -> int:
+        """From which size on a result is pruned before it is ever sent; one that is never reached when it is not."""
+        limits = [self.policy.prune_arrival_tokens, 1 << 62]
+        if self.policy.prune_arrival_ratio is not None:
+            limits.append(max(1, int(self.policy.prune_arrival_ratio * self.usable)))
+        return min(limit for limit in limits if limit is not None)
 
     def size(self, message: Message) -> int:
         """The size of a message by the session's counter."""
@@ -72,43 +77,32 @@ class Session:
     def _append(self, message: Message) -> None:
         tokens = self.size(message)
         shown: Message | None = None
-        limit = self._arrival_limit()
-        if limit is not None and tokens >= limit:
-            shown = on_arrival(message, len(self.path), self.policy, limit=limit, size=self.size)
+        if tokens >= self._too_large:
+            shown = on_arrival(message, len(self.path), self.policy, limit=self._too_large, size=self.size)
             tokens = self.size(shown) if shown is not None else tokens
-        if self._priced and message.role == "assistant" and self._awaits_reply():
-            self.rent = self.rent.sent(self._offer(), self.tariff)
+        if self._purse is not None and message.role == "assistant":
+            self._purse.sent(message.meta.at)
         self.path.append(message, tokens, shown)
-        self.gauge = self.gauge.add(message, tokens)
+        if self.measured:
+            self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message))
 
-    @property
-    def _priced(self) -> bool:
-        """Whether any rule asks what folding costs."""
-        return any(rule.basis == "cost" for rule in self.policy.rules)
-
-    def _awaits_reply(self) -> bool:
-        return len(self.path) > 0 and self.path.messages[-1].role != "assistant"
-
-    def _offer(self) -> Offer:
-        """What a fold down to the floors would do to the request as it stands, sent when the newest message came."""
-        at = self.path.messages[-1].meta.at if len(self.path) else None
-        floor_at = cut.floor(self.path, self.policy, self.usable)
-        return offer(self.path, floor_at, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
-
-    def _arrival_limit(self) -> int | None:
-        limits = [self.policy.prune_arrival_tokens]
-        if self.policy.prune_arrival_ratio is not None:
-            limits.append(int(self.policy.prune_arrival_ratio * self.usable))
-        return min((limit for limit in limits if limit is not None), default=None)
+    def _thinking(self, message: Message) -> int:
+        if message.role != "assistant":
+            return 0
+        thoughts = (part for part in message.parts if isinstance(part, Thinking))
+        return sum(part_tokens(part, self.counter, self.framing) for part in thoughts)
 
     def view(self) -> View:
         """What to send now. Folds first where the policy says so; raises `ViewTooLarge` when nothing may leave."""
-        made = self.plan()
-        self.latched = tuple(rule for rule in made.verdict.fired if rule.latched)
+        load = self.load()
+        made = plan(self.path, load, self.policy, self.size, latched=self.latched)
+        verdict = made.verdict
         if made.fold is not None:
             self._fold(made.fold)
-            made = replace(made, verdict=self.plan().verdict)
-        return self._compose(made)
+            load = self.load()
+            verdict = gate(load, self.policy)
+        self.latched = tuple(rule for rule in verdict.fired if rule.latched)
+        return self._compose(load, verdict)
 
     def plan(self) -> Plan:
         """What would be done now, without doing it."""
@@ -117,59 +111,99 @@ class Session:
     def load(self) -> Load:
         """What the gate looks at."""
         path, local = self.path, sum(self._blocks().values())
-        request = self.gauge.tokens + self.tools if self.gauge.anchored else local
+        measured = self.measured
+        request = self.gauge.tokens if measured else local
+        exact = not measured or self.counter.exact
         return Load(
             request=request,
             history=path.history,
             count=len(path) - path.cut,
             usable=self.usable,
             fixed=self.tools + max(0, request - local),
-            margin=0.0 if self.counter.exact or self.policy.counter != "model" else MARGIN,
-            rent=self.rent.share(self._offer(), self.tariff) if self._priced else 0.0,
+            upper=0 if exact else self.gauge.upper,
+            margin=0.0 if exact else MARGIN,
+            rent=self._purse.share() if self._purse is not None else 0.0,
         )
 
     def _fold(self, fold: Fold) -> None:
         """Commit a fold: make what stands for the folded part, then put it in force."""
         path = self.path
-        if self._priced:
-            self.rent = self.rent.bought(replace(self._offer(), folded=fold.after), self.tariff)
-        digest = None
-        if fold.cut > path.lead and self.policy.leave == "digest":
-            digest = count_digest(
-                path.messages[path.lead : fold.cut], first=path.lead, header=self.policy.digest_header
-            )
-            digest = replace(digest, role=self.policy.digest_role)
-        elif fold.cut > path.lead and self.policy.leave == "marker":
-            digest = marker(path.lead, fold.cut - 1)
+        if self._purse is not None:
+            self._purse.bought(fold)
+        digest = self._stand_in(fold)
         path.apply(replace(fold, digest=digest, digest_tokens=self.size(digest) if digest else 0))
-        self.gauge = self.gauge.folded((message, self.size(message)) for message in messages_of(path))
+        if self.measured:
+            self.gauge = self.gauge.folded((message, self.size(message)) for message in messages_of(path))
         self.latched = ()
 
+    def _stand_in(self, fold: Fold) -> Message | None:
+        """What stands for the folded part."""
+        lead = self.path.lead
+        if fold.cut <= lead or self.policy.leave == "nothing":
+            return None
+        if self.policy.leave == "marker":
+            return marker(lead, fold.cut - 1)
+        digest = count_digest(self.path.messages[lead : fold.cut], first=lead, header=self.policy.digest_header)
+        return replace(digest, role=self.policy.digest_role)
+
     def _blocks(self) -> dict[str, int]:
+        """Tokens by block, in the order of the view."""
         path, fold = self.path, self.path.fold
-        kept = fold.pinned if fold else ()
-        carried = fold.carried if fold else ()
+        pins = carried = digest = 0
+        if fold is not None:
+            pins = sum(path.tokens(index) for index in fold.pinned)
+            carried = sum(path.tokens(index) for index in fold.carried)
+            digest = fold.digest_tokens
         return {
             "system": path.prefix[path.lead],
             "tools": self.tools,
-            "pins": sum(path.tokens(index) for index in kept),
-            "digest": fold.digest_tokens if fold else 0,
-            "history": path.history + sum(path.tokens(index) for index in carried),
+            "pins": pins,
+            "digest": digest,
+            "history": path.history + carried,
         }
 
-    def _compose(self, made: Plan) -> View:
-        count = self.gauge.count
+    def _compose(self, load: Load, verdict: Verdict) -> View:
         return View(
-            messages=messages_of(self.path),
+            messages=messages_of(self.path, self.model.provider),
             blocks=self._blocks(),
-            tokens=self.load().request,
-            exact=False,
-            source=count.source,
+            tokens=load.request,
+            exact=self.counter.exact and not self.gauge.anchored,
+            source=self.gauge.count.source if self.measured else self.counter.name,
             window=self.window,
             usable=self.usable,
-            verdict=made.verdict,
+            verdict=verdict,
             cut=self.path.cut,
+            breakpoints=self.policy.breakpoints,
         )
+
+
+class _Purse:
+    """What a session has paid for sending the part that could leave, and what a fold would cost it now."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.tariff = tariff_of(session.model)
+        self.rent = Rent()
+
+    def offer(self, at: float | None = None) -> Offer:
+        """What a fold down to the floors would do to the request as it stands."""
+        session = self.session
+        floor_at = cut.floor(session.path, session.policy, session.usable)
+        return offer(session.path, floor_at, digest=session.policy.digest_tokens, fixed=session.tools, at=at)
+
+    def share(self) -> float:
+        """How much of the price of folding has been earned."""
+        return self.rent.share(self.offer(), self.tariff)
+
+    def bought(self, fold: Fold) -> None:
+        """Book a fold."""
+        self.rent = self.rent.bought(replace(self.offer(), folded=fold.after), self.tariff)
+
+    def sent(self, at: float | None) -> None:
+        """Book the request that the model is answering, once for all messages of its reply."""
+        path = self.session.path
+        if path.messages and path.messages[-1].role != "assistant":
+            self.rent = self.rent.sent(self.offer(at), self.tariff)
 
 
 def fold_list(messages: Iterable[Message], **options: Any) -> tuple[Message, ...]:

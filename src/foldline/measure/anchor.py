@@ -93,9 +93,12 @@ class _Reply(NamedTuple):
         return (self.usage.reasoning or self.thinking) if self.carried else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Gauge:
     """How large a request would be now. Each `add` costs the same, however long the conversation is.
+
+    A value: `add` gives a new one. It is not frozen only because it is made for every message, and filling a frozen one
+    takes several times as long.
 
     >>> from foldline.message import assistant, user
     >>> gauge = Gauge().add(user("Hello"), 10).add(assistant("Hi"), 6)
@@ -167,39 +170,59 @@ class Gauge:
 
     def _append(self, message: Message, tokens: int, thinking: int) -> Gauge:
         """Count a message, without looking at its usage."""
+        gauge = self._copy()
+        gauge.messages += 1
         if message.role == "assistant":
             reply = self.reply
-            gauge = self
             if reply is None or not reply.id or reply.id != message.meta.reply:
-                gauge = self._settle()
-                reply = _Reply(id=message.meta.reply, start=self.messages)
+                gauge._settle_reply()
+                reply = _Reply(message.meta.reply, self.messages)
             carried = reply.carried or any(isinstance(part, Thinking) for part in message.parts)
-            reply = reply._replace(size=reply.size + tokens, thinking=reply.thinking + thinking, carried=carried)
-            return replace(gauge, messages=gauge.messages + 1, reply=reply)
-        gauge = self._settle()
-        new_turn = message.is_prompt
-        return replace(
-            gauge,
-            messages=gauge.messages + 1,
-            total=gauge.total + tokens,
-            guessed=gauge.guessed + tokens,
-            thinking=0 if new_turn else gauge.thinking,
-            leaving=gauge.leaving + (gauge.thinking if new_turn else 0),
+            gauge.reply = _Reply(
+                reply.id, reply.start, reply.size + tokens, reply.thinking + thinking, carried, reply.usage
+            )
+            return gauge
+        gauge._settle_reply()
+        gauge.total += tokens
+        gauge.guessed += tokens
+        if gauge.thinking and message.is_prompt:
+            gauge.leaving += gauge.thinking
+            gauge.thinking = 0
+        return gauge
+
+    def _copy(self) -> Gauge:
+        return Gauge(
+            anchor=self.anchor,
+            learned=self.learned,
+            messages=self.messages,
+            total=self.total,
+            guessed=self.guessed,
+            told=self.told,
+            reply=self.reply,
+            thinking=self.thinking,
+            leaving=self.leaving,
+            doubt=self.doubt,
         )
 
     def _settle(self) -> Gauge:
         """With the newest reply counted as part of the next prompt."""
+        if self.reply is None:
+            return self
+        gauge = self._copy()
+        gauge._settle_reply()
+        return gauge
+
+    def _settle_reply(self) -> None:
+        """Count the newest reply as part of the next prompt; only ever done to a fresh copy."""
         reply = self.reply
         if reply is None:
-            return self
-        return replace(
-            self,
-            reply=None,
-            total=self.total + reply.size,
-            guessed=self.guessed + (0 if reply.told else reply.size),
-            told=self.told + reply.told,
-            thinking=self.thinking + reply.thought,
-        )
+            return
+        told = reply.told
+        self.reply = None
+        self.total += reply.size
+        self.guessed += 0 if told else reply.size
+        self.told += told
+        self.thinking += reply.thought
 
     def _estimated(self) -> int:
         """What no usage covers, by the corrected estimate."""

@@ -26,8 +26,8 @@ class Load:
     """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding.
 
     `usable` is what there is to fill; `fixed` is the share of the request that lies beside the path and never leaves:
-    tool schemas, memory, and what only the provider's own figure knows of. `margin` is how much larger than estimated
-    the request may turn out to be, as a share.
+    tool schemas, memory, and what only the provider's own figure knows of. `upper` is what the request may turn out to
+    be where it is estimated (0: it is certain), and `margin` the same for a view that no usage covers, as a share.
     """
 
     request: int
@@ -35,12 +35,13 @@ class Load:
     count: int
     usable: int
     fixed: int = 0
+    upper: int = 0
     margin: float = 0.0
     rent: float = 0.0
 
     @property
     def ceiling(self) -> int:
-        """The largest estimate that surely fits."""
+        """The largest estimate of a new view that surely fits."""
         return int(self.usable / (1 + self.margin))
 
     def of(self, rule: Rule) -> float:
@@ -82,9 +83,9 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     held = frozenset(latched)
     fired = tuple(rule for rule in policy.rules if rule in held or _holds(rule, load))
     wanted = max((rule for rule in fired if rule.action != "warn"), key=lambda rule: _WEIGHT[rule.action], default=None)
-    if load.request > load.ceiling:
+    if max(load.request, load.upper) > load.usable:
         action = wanted.action if wanted and wanted.action != "pause" else "fold"
-        reason = f"the request of {load.request:,} does not surely fit into {load.usable:,}"
+        reason = f"the request of {max(load.request, load.upper):,} does not fit into {load.usable:,}"
         return Verdict(need=Need.HARD, action=action, reason=reason, fired=fired)
     if wanted is None:
         return Verdict(need=Need.NONE, fired=fired)

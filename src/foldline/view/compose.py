@@ -12,7 +12,9 @@ from foldline.measure.counter import human
 from foldline.message import Message, user
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.span import Fold, Path, handle, words_only
+from foldline.view.breakpoints import place
 from foldline.wire.codec import Rendered, render
+from foldline.wire.repair import repair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class View:
     verdict: Verdict
     cut: int
     """The first message that is shown word for word."""
+    breakpoints: int = 0
+    """Cache marks placed at most when the view is rendered."""
 
     @property
     def need(self) -> Need:
@@ -38,8 +42,8 @@ class View:
         return self.verdict.need
 
     def render(self, provider: str) -> Rendered:
-        """The view in a provider's form."""
-        return render(self.messages, provider)
+        """The view in a provider's form, healed by that provider's rules, with cache marks where it has them."""
+        return place(render(repair(self.messages, provider).messages, provider), self.breakpoints)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.blocks)
@@ -91,6 +95,10 @@ def _carried(path: Path, index: int) -> Message:
     return words_only(message) if newest_words else path.shown[index]
 
 
-def messages_of(path: Path) -> tuple[Message, ...]:
-    """The messages of the view."""
-    return (*head(path), *path.shown[path.cut :])
+def messages_of(path: Path, provider: str = "anthropic") -> tuple[Message, ...]:
+    """The messages of the view. Where the kept part is broken it is healed; otherwise nothing is even looked at."""
+    messages = (*head(path), *path.shown[path.cut :])
+    carried = path.fold.carried if path.fold else ()
+    if path.broken and (path.broken[-1] >= path.cut or any(index in path.broken for index in carried)):
+        return repair(messages, provider).messages
+    return messages
