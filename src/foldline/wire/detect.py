@@ -26,7 +26,7 @@ _BLOCKS = {
     *("tool_use", "tool_result", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"),
     *("document", "search_result", "container_upload", "compaction", "web_search_tool_result"),
 }
-_CHAT_PARTS = {"image_url", "input_audio", "refusal"}
+_CHAT_PARTS = {"image_url", "input_audio", "file", "refusal"}
 _ITEM_PARTS = {"input_text", "output_text", "input_image", "input_file", "summary_text", "reasoning_text"}
 _CALLS = ("_call", "_call_output")
 _STREAM_NEEDS = {

@@ -10,7 +10,8 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from io import BufferedReader
+from typing import NamedTuple
 
 from foldline.errors import WireError
 from foldline.wire.scan import decode
@@ -18,6 +19,7 @@ from foldline.wire.scan import decode
 LINE_BYTES = 1 << 30
 """No message is that long: a larger line is something else, and reading it would only fill the memory."""
 
+_HEAD_BYTES = 4096
 _GZIP = b"\x1f\x8b"
 _BOM = "\ufeff"
 
@@ -52,12 +54,12 @@ def of_file(path: str | os.PathLike[str]) -> Iterator[TextLine]:
         raise WireError(f"cannot be read ({_reason(error)})", file=name) from None
 
 
-def _of_stream(stream: gzip.GzipFile | IO[bytes], name: str) -> Iterator[TextLine]:
+def _of_stream(stream: gzip.GzipFile | BufferedReader, name: str) -> Iterator[TextLine]:
+    if b"\0" in stream.peek(_HEAD_BYTES):
+        raise WireError("a binary file, not JSON", file=name, line=1)
     number = 0
     while raw := stream.readline(LINE_BYTES):
         number += 1
-        if b"\0" in raw[:4096]:
-            raise WireError("a binary file, not JSON", file=name, line=number)
         ended = raw.endswith(b"\n")
         if not ended and len(raw) == LINE_BYTES:
             raise WireError(f"a line of more than {LINE_BYTES:,} bytes", file=name, line=number)
