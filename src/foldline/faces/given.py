@@ -16,7 +16,7 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Part, Text, ToolResult
-from foldline.wire.codec import Loss, codec
+from foldline.wire.codec import FORMATS, PROVIDERS, Loss, codec, dialect
 from foldline.wire.detect import find
 from foldline.wire.pi import parse_object
 from foldline.wire.reader import parse
@@ -48,6 +48,11 @@ class Given:
         self.messages = tuple(_read(item, self.form) for item in items)
         self._own = {id(message): item for message, item in zip(self.messages, items, strict=True)}
 
+    @property
+    def provider(self) -> str:
+        """Whose rules the messages must keep."""
+        return provider_of(self.form, self.messages)
+
     def back(self, messages: Iterable[Message]) -> Any:
         """These messages in the caller's form: his own objects where untouched, his very list if all of them are."""
         view = tuple(messages)
@@ -67,6 +72,12 @@ def form_of(items: Sequence[Any]) -> str:
     if any(isinstance(item, Message) for item in items):
         return MESSAGE
     return OBJECT if items and not _is_sdk(items[0]) else "openai"
+
+
+def provider_of(form: str, messages: Iterable[Message]) -> str:
+    """The provider that a list is for: of its own format, or the one its messages came from; else OpenAI's chat."""
+    formats = [form, *(message.wire.format for message in messages if message.wire is not None)]
+    return next((dialect(name) for name in formats if name in FORMATS and dialect(name) in PROVIDERS), "openai")
 
 
 def _is_sdk(item: Any) -> bool:

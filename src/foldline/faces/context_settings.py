@@ -1,0 +1,163 @@
+"""The settings of a context window policy, checked when they are made: a wrong one is no surprise in mid-session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum, StrEnum
+from typing import Any, TypeVar
+
+from foldline.errors import ConfigError
+from foldline.policy import Policy
+
+PRESET = Policy.preset("awaken")
+CompactionConfigKey = "compaction"
+"""The section of an agent's settings that holds its `CompactionConfig`."""
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+class ContextCompactionMode(StrEnum):
+    """How far a compaction reaches."""
+
+    KeepRecentRawSuffix = "keep_recent_raw_suffix"
+    """Up to the last few messages."""
+    CompactToSafeFrontier = "compact_to_safe_frontier"
+    """Up to the latest place where every call has its result, less `min_recent_messages`."""
+
+
+class CompactionExecutionMode(StrEnum):
+    """Whether compaction runs at all."""
+
+    Background = "background"
+    Off = "off"
+
+
+class CompactionRawRetention(StrEnum):
+    """What becomes of the messages that a summary stands for."""
+
+    PreserveDurable = "preserve_durable"
+    """They leave the prompt and stay in the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextWindowPolicy:
+    """How one agent's history is kept inside its model's window."""
+
+    max_context_tokens: int = PRESET.window_tokens or 0
+    max_output_tokens: int = PRESET.reply_tokens or 0
+    min_recent_messages: int = PRESET.keep_messages
+    enable_prompt_cache: bool = True
+    autocompact_threshold: int | None = None
+    """Tokens of all messages above which a compaction is planned; None: never."""
+    compaction_mode: ContextCompactionMode = ContextCompactionMode.KeepRecentRawSuffix
+    compaction_raw_suffix_messages: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "compaction_mode", _choice("compaction_mode", self.compaction_mode, ContextCompactionMode)
+        )
+        _at_least(1, self, "max_context_tokens", "autocompact_threshold")
+        _at_least(0, self, "max_output_tokens", "min_recent_messages", "compaction_raw_suffix_messages")
+        if self.max_output_tokens >= self.max_context_tokens:
+            raise ConfigError(
+                "max_output_tokens leaves nothing of max_context_tokens",
+                hint="lower max_output_tokens or raise max_context_tokens",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactCompaction:
+    """From which size on a tool result is shown as a preview, and how much the preview shows."""
+
+    threshold_tokens: int = PRESET.prune_arrival_tokens or 0
+    preview_max_chars: int = PRESET.preview_chars
+    preview_max_lines: int = PRESET.preview_lines
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, *(knob.name for knob in fields(self)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionConfig:
+    """How summaries are made."""
+
+    mode: CompactionExecutionMode = CompactionExecutionMode.Background
+    summarizer_system_prompt: str = (
+        "You write summaries of conversations. Keep every fact, decision, tool outcome and open task. Be brief."
+    )
+    summarizer_user_prompt: str = (
+        "Bring the running summary up to date.\n\n"
+        "<existing-summary>\n{previous_summary}\n</existing-summary>\n\n"
+        "<new-conversation>\n{messages}\n</new-conversation>"
+    )
+    """`{messages}` becomes the transcript, `{previous_summary}` the summary before it."""
+    summary_max_tokens: int | None = None
+    summary_model: str | None = None
+    """Another model of the same provider; None: the agent's own."""
+    min_savings_ratio: float = PRESET.min_gain_ratio
+    raw_retention: CompactionRawRetention = CompactionRawRetention.PreserveDurable
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", _choice("mode", self.mode, CompactionExecutionMode))
+        object.__setattr__(self, "raw_retention", _choice("raw_retention", self.raw_retention, CompactionRawRetention))
+        _at_least(1, self, "summary_max_tokens")
+        if not 0 <= self.min_savings_ratio <= 1:
+            raise ConfigError(f"min_savings_ratio must be between 0 and 1, not {self.min_savings_ratio}")
+        if "{messages}" not in self.summarizer_user_prompt:
+            raise ConfigError("summarizer_user_prompt shows no conversation", hint="put {messages} into it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec:
+    """One agent's settings: its policy, and the sections that tune what stands around it."""
+
+    context_policy: ContextWindowPolicy = ContextWindowPolicy()
+    sections: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _ = self.artifact_compaction, self.compaction  # a wrong section is an error now, not in mid-session
+
+    @property
+    def artifact_compaction(self) -> ArtifactCompaction:
+        """`sections.context_transform.artifact_compaction`."""
+        section = _section(self.sections, "context_transform")
+        return ArtifactCompaction(**_known(_section(section, "artifact_compaction"), ArtifactCompaction))
+
+    @property
+    def compaction(self) -> CompactionConfig:
+        """`sections.compaction`."""
+        section = dict(_section(self.sections, CompactionConfigKey))
+        if "execution_mode" in section:
+            section["mode"] = section.pop("execution_mode")
+        return CompactionConfig(**_known(section, CompactionConfig))
+
+
+def _choice(name: str, value: Any, kind: type[Choice]) -> Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = ", ".join(str(each.value) for each in kind)
+        raise ConfigError(f"{name} cannot be {value!r}", hint=f"use one of {allowed}") from None
+
+
+def _at_least(least: int, settings: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def _section(sections: Any, name: str) -> Mapping[str, Any]:
+    found = sections.get(name) if isinstance(sections, Mapping) else None
+    if found is not None and not isinstance(found, Mapping):
+        raise ConfigError(f"the section {name} must be a table of settings")
+    return found or {}
+
+
+def _known(section: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    names = [knob.name for knob in fields(kind)]
+    for name in section:
+        if name not in names:
+            raise ConfigError(f"no setting is called {name!r}", hint=f"use one of {', '.join(names)}")
+    return dict(section)
