@@ -64,14 +64,15 @@ def prune_message(message: Message, name: str, policy: Policy, chosen: Iterable[
 
 
 def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
-    """The message as it may be sent for the first time: None when it is not too large."""
+    """The message as it may be sent for the first time: None when it is not too large, or a stub is no smaller."""
     results = tuple(_prunable(message, policy))
     if not results:
         return None
     large = [part for part in results if size(message.with_parts(part)) >= limit]
     if not large:
         return None
-    return prune_message(message, handle(index), policy, large, why="too large to send")
+    pruned = prune_message(message, handle(index), policy, large, why="too large to send")
+    return pruned if size(pruned) < size(message) else None
 
 
 def at_fold(path: Path, start: int, end: int, policy: Policy, size: Size) -> dict[int, tuple[Message, int]]:
