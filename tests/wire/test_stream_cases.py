@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foldline.message import Opaque, Text, Usage
+from foldline.message import Opaque, Text, Thinking, Usage
 from foldline.wire.codec import Lost
 from foldline.wire.stream import Assembler
 from support.samples import THINKING, WEATHER, completion, generated, message, response, said
@@ -100,6 +100,13 @@ def test_thinking_that_was_cut_before_its_signature_is_not_kept() -> None:
     reply = read("anthropic", events, cut=4)
     assert reply.messages[0].parts == (Text(text="Hm"),)
     assert reply.messages[0].meta.stop == "cut"
+
+
+def test_thinking_that_was_never_signed_is_kept_of_a_whole_reply_only() -> None:
+    unsigned = {"type": "thinking", "thinking": "Hm", "signature": ""}
+    events = anthropic_events(message(unsigned, {"type": "text", "text": "It rains"}), by(99))
+    assert read("anthropic", events).messages[0].parts == (Thinking(text="Hm"), Text(text="It rains"))
+    assert read("anthropic", events, cut=3).messages[0].parts == (Text(text="It rains"),)
 
 
 def test_a_servers_call_without_its_result_is_not_kept_of_a_cut_reply_but_of_a_paused_one() -> None:

@@ -39,11 +39,12 @@ def test_whole_calls_with_the_same_number_or_none_stay_apart(number: dict[str, i
     assert calls(read("openai", chunks({"tool_calls": made}))) == expected
 
 
-def test_calls_without_number_and_id_stay_apart_and_grow() -> None:
+@pytest.mark.parametrize("no_id", [{}, {"id": ""}, {"id": None}])
+def test_calls_without_number_and_id_stay_apart_and_grow(no_id: dict[str, Any]) -> None:
     deltas: list[dict[str, Any]] = [
-        {"tool_calls": [{"function": {"name": "one", "arguments": "{"}}]},
-        {"tool_calls": [{"function": {"arguments": "}"}}]},
-        {"tool_calls": [{"function": {"name": "two", "arguments": "{}"}}]},
+        {"tool_calls": [{**no_id, "function": {"name": "one", "arguments": "{"}}]},
+        {"tool_calls": [{**no_id, "function": {"arguments": "}"}}]},
+        {"tool_calls": [{**no_id, "function": {"name": "two", "arguments": "{}"}}]},
     ]
     assert calls(read("openai", chunks(*deltas))) == [("", "one", "{}"), ("", "two", "{}")]
 

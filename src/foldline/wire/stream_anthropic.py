@@ -107,9 +107,9 @@ class AnthropicStream:
 
     @staticmethod
     def _survives(block: _Block, whole: dict[str, Any]) -> bool:
-        """True for what is worth keeping of a broken reply: closed blocks with their signature, and any text."""
+        """True for what is worth keeping of a broken reply: closed blocks, signed thinking, and any text."""
         if block.type == "thinking":
-            return block.closed and bool(whole.get("signature"))
+            return bool(whole.get("signature"))
         return block.closed or block.type == "text"
 
     def _start(self, message: dict[str, Any]) -> None:

@@ -90,7 +90,7 @@ class GeminiStream:
             else:
                 parts.append(part if isinstance(part, dict) else part.whole())
         if cut or loss.items:
-            parts = _sendable(parts)
+            parts = _sendable(parts, loss)
         content = {**self._candidate.get("content", {}), "parts": parts}
         candidates = [{**self._candidate, "content": content}] if parts else []
         return {**self._head, "candidates": candidates, "usageMetadata": self._usage}
@@ -113,11 +113,12 @@ class GeminiStream:
             self._parts.append(Growing(part))
 
 
-def _sendable(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sendable(parts: list[dict[str, Any]], loss: Loss) -> list[dict[str, Any]]:
     """What may stand in a request of a reply that broke off: no text that says nothing, no thought at its end."""
     kept = [part for part in parts if part.keys() - {"text", "thought"} or not blank(part.get("text"))]
     while kept and kept[-1].get("thought"):
         kept.pop()
+        loss.add("thought", "nothing follows it")
     return kept
 
 

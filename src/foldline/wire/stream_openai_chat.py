@@ -29,8 +29,8 @@ class _Called:
 
     def add(self, delta: dict[str, Any]) -> None:
         """Take a piece; an id or a name that is only repeated is not appended."""
-        repeated = [key for key in ("id", "name") if delta.get(key) and self._first.get(key) == delta[key]]
-        self._first = {**delta, **self._first} if not self._first else self._first
+        repeated = [key for key in ("id", "name") if delta.get(key) and delta[key] == self._first.get(key)]
+        self._first = {**{key: delta[key] for key in ("id", "name") if delta.get(key)}, **self._first}
         self.growing.merge({key: piece for key, piece in delta.items() if key not in repeated})
 
 
@@ -81,8 +81,8 @@ class ChatStream:
         for place in (value, mapping(value, "x_groq"), choice):
             self._usage = mapping(place, "usage") or self._usage
         for key, field in value.items():
-            if key not in _NOT_OF_THE_REPLY and field not in (None, "", []):
-                self._head.setdefault(key, field)
+            if key not in self._head and key not in _NOT_OF_THE_REPLY and field not in (None, "", []):
+                self._head[key] = field
         if isinstance(choice.get("message"), dict):
             self._message = choice["message"]
         self._add(mapping(choice, "delta"))
@@ -129,7 +129,7 @@ class ChatStream:
         A number names it, unless another id and a name show that the server numbers every call alike. Without a
         number the id names it; without either, a delta that has a name begins a call and one without continues it.
         """
-        index, named = delta.get("index"), delta.get("id")
+        index, named = delta.get("index"), delta.get("id") or None
         begins = bool(mapping(delta, "function").get("name") or mapping(delta, "custom").get("name"))
         call = self._calls[-1] if self._calls and not begins else None
         if isinstance(index, int):
