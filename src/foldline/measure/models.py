@@ -82,6 +82,8 @@ def model(name: str, *, table: Path | None = None) -> Model:
     theirs = _theirs(path) if path else _EMPTY
     bare = plain_name(name)
     entry, own = _match(bare, ours.models), _match(bare, theirs.models)
+    if len(own) < len(entry):
+        own = ""  # theirs is about another model, of which ours knows this variant apart
     said, told = ours.models.get(entry, {}), theirs.models.get(own, {})
     provider = str(told.get("provider") or said.get("provider") or ours.default["provider"])
     if provider not in ours.providers and provider not in theirs.providers:
@@ -169,7 +171,7 @@ def _is_variant(key: str, rest: str) -> bool:
     """
     if key[-1].isdigit():
         return bool(re.match(r"-(?!\d{1,2}(?:-|$))", rest))
-    return rest[0] in "-." or rest[0].isdigit()
+    return bool(re.match(r"[-.]|\d+(?:[-.]|$)", rest))
 
 
 @dataclass(frozen=True, slots=True)

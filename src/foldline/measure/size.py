@@ -89,7 +89,7 @@ def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
 
 def tools_tokens(tools: Iterable[Any], counter: Counter, framing: Framing) -> int:
     """The size of tool definitions as they stand on the wire."""
-    sizes = [framing.tool + counter.count(_json(tool)).tokens for tool in tools]
+    sizes = [framing.tool + _tool_tokens(tool, counter) for tool in tools]
     return framing.tools + sum(sizes) if sizes else 0
 
 
@@ -151,18 +151,22 @@ _SEALED_MOST = 32_000
 
 
 def _is_sealed(text: str) -> bool:
-    """Whether a long string is base64 or another cipher rather than words: nothing in it but its alphabet."""
+    """Whether a long string is base64 rather than words: its letters only, of every kind, in long lines if in any."""
     if len(text) < _SEALED_FROM or not text.isascii():
         return False
     if text.startswith("data:") and ";base64," in text[:200]:
         return True
     middle = len(text) // 2
     sample = text[:256] + text[middle : middle + 256] + text[-256:]
-    return not sample.translate(_CIPHER)
+    if sample.translate(_BASE64) or 0 <= sample.find("\n") < _SHORTEST_LINE:
+        return False
+    return not sample.islower() and not sample.isupper() and any(map(str.isdigit, sample))
 
 
-_CIPHER = dict.fromkeys(map(ord, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-\r\n"))
+_BASE64 = dict.fromkeys(map(ord, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-\r\n"))
 """The letters of base64 in both spellings, each deleted by translation."""
+_SHORTEST_LINE = 60
+"""Base64 is wrapped at 64 or 76."""
 
 
 def _said(part: Opaque) -> Any:
@@ -181,9 +185,9 @@ def _notes(part: Text, counter: Counter) -> int:
     return value_tokens(notes, counter) if notes else 0
 
 
-def _json(value: Any) -> str:
-    """A definition as compact JSON; what JSON cannot hold, as Python prints it."""
+def _tool_tokens(tool: Any, counter: Counter) -> int:
+    """One definition as compact JSON; what JSON cannot hold counts as any value does."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        return counter.count(json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=_plain)).tokens
     except (TypeError, ValueError, RecursionError):
-        return _plain(value)
+        return value_tokens(tool, counter)

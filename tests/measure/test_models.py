@@ -1,0 +1,190 @@
+"""What is known of models: found under any of their names, overridden by the user, and always with its source."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import foldline.measure.models as module
+from foldline.errors import ConfigError
+from foldline.measure.models import ENVIRONMENT, Prices, model, plain_name
+
+TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text("utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def _no_table_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "models.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", TABLE["model"])
+def test_co26_every_row_is_found_and_makes_sense(name: str) -> None:
+    found = model(name)
+    row = TABLE["model"][name]
+    assert found.source == f"models.toml {plain_name(name)} ({TABLE['read_on']})"
+    assert found.window == row.get("window", TABLE["provider"][found.provider]["window"])
+    assert 0 < found.reply <= found.window
+    assert 8_000 <= found.window <= 1_100_000
+    if found.prices:
+        assert 0 < found.prices.read <= found.prices.input <= found.prices.write <= found.prices.write_1h
+        assert found.prices.input <= found.prices.output
+    assert found.cache.breakpoints in (0, 4)
+    assert found.cache.lookback_blocks == (20 if found.provider == "anthropic" else 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "window"),
+    [
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5", 200_000),
+        ("anthropic/claude-sonnet-4.5", "claude-sonnet-4-5", 200_000),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", 200_000),
+        ("global.anthropic.claude-opus-4-6-v1", "claude-opus-4-6", 1_000_000),
+        ("anthropic.claude-haiku-5-5", "claude-haiku-5-5", 1_000_000),
+        ("vertex_ai/claude-3-5-sonnet@20240620", "claude-3-5-sonnet", 200_000),
+        ("claude-3-haiku-20240307", "claude-3", 200_000),
+        ("openrouter/anthropic/claude-opus-5:thinking", "claude-opus-5", 1_000_000),
+        (" Claude-Opus-4-8 ", "claude-opus-4-8", 1_000_000),
+        ("claude-opus-9", "claude-opus", 1_000_000),
+        ("claude-poem-1", "claude", 200_000),
+        ("gpt-4o-2024-08-06", "gpt-4o", 128_000),
+        ("ft:gpt-4o-mini-2024-07-18:acme::7p4", "gpt-4o-mini", 128_000),
+        ("azure/gpt-4", "gpt-4", 8_192),
+        ("gpt-4-0613", "gpt-4", 8_192),
+        ("gpt-5-2025-08-07", "gpt-5", 400_000),
+        ("gpt-5.6-sol", "gpt-5.6", 1_050_000),
+        ("gpt-5.9", "gpt", 400_000),
+        ("openai/gpt-oss-120b", "gpt-oss", 131_072),
+        ("o3-2025-04-16", "o3", 200_000),
+        ("models/gemini-2.5-pro", "gemini-2.5-pro", 1_048_576),
+        ("gemini-3.1-pro-preview-customtools", "gemini-3.1-pro", 1_048_576),
+        ("meta-llama/Meta-Llama-3.1-70B-Instruct", "llama-3.1", 131_072),
+        ("llama3.1:8b", "llama3.1", 131_072),
+        ("moonshotai/kimi-k2-0905", "kimi-k2", 131_072),
+        ("x-ai/grok-4", "grok-4", 256_000),
+        ("zai/glm-4.6", "glm-4.6", 200_000),
+    ],
+)
+def test_a_model_is_found_under_any_of_its_names(name: str, entry: str, window: int) -> None:
+    found = model(name)
+    assert found.source == f"models.toml {entry} ({TABLE['read_on']})"
+    assert (found.name, found.window) == (name, window)
+
+
+@pytest.mark.parametrize("name", ["o10", "gpt4all", "my-local-model", "", "/", "[1m]x", "claudette"])
+def test_an_unknown_model_gets_stated_defaults(name: str) -> None:
+    found = model(name)
+    assert found.source == f"default: unknown model {name!r}"
+    assert (found.window, found.family, found.vocabulary, found.prices) == (200_000, "cl100k_base", "", None)
+
+
+@given(st.text(max_size=60))
+def test_any_name_gives_a_model(name: str) -> None:
+    found = model(name)
+    assert found.name == name
+    assert found.window >= found.reply > 0
+    assert found.source
+
+
+def test_claude_codes_mark_means_a_million() -> None:
+    assert model("claude-sonnet-4-5").window == 200_000
+    marked = model("claude-sonnet-4-5-20250929[1m]")
+    assert marked.window == 1_000_000
+    assert "claude-sonnet-4-5 " in marked.source
+    assert "window from the mark [1m]" in marked.source
+    assert model("opus-of-mine[1M]").window == 1_000_000
+
+
+def test_prices_that_nobody_states_are_those_of_input() -> None:
+    assert model("gpt-5.4").prices == Prices(input=2.5, output=15.0, read=0.25, write=2.5, write_1h=2.5)
+    assert model("gpt-4-turbo").prices == Prices(input=10.0, output=30.0, read=10.0, write=10.0, write_1h=10.0)
+    assert model("claude-3-opus-20240229").prices is None
+
+
+def test_claude_since_4_7_counts_and_sees_differently() -> None:
+    older, newer = model("claude-opus-4-6"), model("claude-opus-4-7")
+    assert (older.family, older.media) == ("claude_le46", "claude")
+    assert (newer.family, newer.media) == ("claude_ge47", "claude-hd")
+    assert older.vocabulary == newer.vocabulary == ""
+
+
+def test_co25_a_declared_limit_wins_and_says_so(tmp_path: Path) -> None:
+    table = written(tmp_path, '[model."gpt-4o"]\nwindow = 32_000\n[model."claude-opus-5"]\nread = 0.4\n')
+    declared = model("gpt-4o-2024-08-06", table=table)
+    assert (declared.window, declared.reply) == (32_000, 16_384)
+    assert declared.source == f"models.toml gpt-4o (2026-11-15); window from {table} gpt-4o"
+    assert declared.prices == model("gpt-4o").prices
+    cheaper = model("claude-opus-5", table=table)
+    assert cheaper.prices is not None
+    assert (cheaper.prices.read, cheaper.prices.input, cheaper.window) == (0.4, 5.0, 1_000_000)
+    assert model("gpt-4o-mini", table=table) == model("gpt-4o-mini")
+    assert model("gpt-4o[1m]", table=table).window == 32_000
+
+
+def test_a_table_of_ones_own_can_add_models_and_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = written(
+        tmp_path,
+        '[default]\nwindow = 8_192\n[provider.shed]\nfamily = "llama3"\nreply = 2_048\n'
+        '[model.Shed-7B]\nprovider = "shed"\nwindow = 16_384\ninput = 0\n',
+    )
+    monkeypatch.setenv(ENVIRONMENT, str(table))
+    mine = model("local/shed-7b:q4")
+    assert (mine.provider, mine.family, mine.window, mine.reply) == ("shed", "llama3", 16_384, 2_048)
+    assert mine.prices == Prices(input=0, output=0, read=0, write=0, write_1h=0)
+    assert f"from {table} shed-7b" in mine.source
+    assert model("unheard-of").window == 8_192
+    assert model("claude-opus-5").window == 1_000_000
+
+
+def test_a_changed_table_is_read_again(tmp_path: Path) -> None:
+    table = written(tmp_path, "[model.x]\nwindow = 1_000\n")
+    assert model("x", table=table).window == 1_000
+    written(tmp_path, "[model.x]\nwindow = 22_000\n")
+    assert model("x", table=table).window == 22_000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[model.x]\nwindow = 0\n", "[model.x] window: 0 is not a number of tokens"),
+        ('[model.x]\nwindow = "200k"\n', "[model.x] window: '200k' is not a number of tokens"),
+        ("[model.x]\nwindow = true\n", "[model.x] window: True is not a number of tokens"),
+        ("[model.x]\nreply = 1.5\n", "[model.x] reply: 1.5 is not a number of tokens"),
+        ("[model.x]\nread = -1\n", "[model.x] read: -1 is not a price"),
+        ("[model.x]\ninput = nan\n", "[model.x] input: nan is not a price"),
+        ("[model.x]\ncache_ttl = -5\n", "[model.x] cache_ttl: -5 is not a whole number"),
+        ("[model.x]\nfamily = 'bpe'\n", "[model.x] family: no family 'bpe'"),
+        ("[model.x]\nmedia = 'free'\n", "[model.x] media: no media rule 'free'"),
+        ("[model.x]\nprovider = 3\n", "[model.x] provider: 3 is not a name"),
+        ("[model.x]\nwindows = 3\n", "[model.x] windows: there is no such field"),
+        ("[model.x]\nprovider = 'nobody'\n", "[model.x] provider: no provider 'nobody'"),
+        ("[provider.p]\nwindow = 0\n", "[provider.p] window: 0 is not a number of tokens"),
+        ("[models.x]\nwindow = 1\n", "there is no section [models]"),
+        ("model = 3\n", "model must be a section"),
+        ("[model]\nx = 3\n", "model.x must be a section"),
+        ("[model.x\n", "not TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_file_entry_and_field(tmp_path: Path, text: str, message: str) -> None:
+    table = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        model("x", table=table)
+    assert f"{table}: {message}" in str(caught.value)
+
+
+def test_a_table_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "nowhere.toml"))
+    with pytest.raises(ConfigError, match=r"nowhere\.toml: cannot be read.*unset FOLDLINE_MODELS"):
+        model("gpt-4o")
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ConfigError, match=r"latin\.toml: cannot be read"):
+        model("gpt-4o", table=tmp_path / "latin.toml")
