@@ -23,7 +23,7 @@ def written(value: Any, random: Random) -> str:
 
 def duplicated(fields: dict[str, Any], random: Random) -> str:
     """An object whose text also has earlier copies of its keys with other values, and fields nobody knows."""
-    pairs = [("extra", Raw(random.choice(_LONG))), ("élan", [Raw(random.choice(_LONG))])]
+    pairs: list[tuple[str, Any]] = [("extra", Raw(random.choice(_LONG))), ("élan", [Raw(random.choice(_LONG))])]
     pairs += [(key, random.choice([None, 1, "x", {}])) for key in fields if random.random() < 0.3]
     random.shuffle(pairs)
     return f"{_space(random)}{_object(pairs + list(fields.items()), random)}{_space(random)}"

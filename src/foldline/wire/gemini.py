@@ -185,31 +185,30 @@ def render(message: Message, loss: Loss) -> list[Any]:
 
 
 def _written(parts: tuple[Part, ...], loss: Loss) -> list[Any]:
-    written = (_write(part, loss) for part in parts)
-    return [part for part in written if part is not None]
+    return [written for part in parts for written in _write(part, loss)]
 
 
-def _write(part: Part, loss: Loss) -> Any | None:
+def _write(part: Part, loss: Loss) -> list[Any]:
     """One part: as it came while it still says the same, otherwise rewritten on top of what came with it."""
     base: Mapping[str, Any] = {}
     if part.wire is not None and dialect(part.wire.format) == "gemini":
         if _part(part.wire.value, "part") == part:
-            return part.wire.value
+            return [part.wire.value]
         base = part.wire.value if isinstance(part.wire.value, Mapping) else {}
     match part:
         case Text(text=text):
-            return {**base, "text": text} if text else None
+            return [{**base, "text": text}] if text else []
         case ToolCall():
-            return _write_call(part, base)
+            return [_write_call(part, base)]
         case ToolResult():
-            return _write_result(part, base, loss)
+            return [_write_result(part, base, loss)]
         case Media():
-            return _write_media(part, loss)
+            return [_write_media(part, loss)]
         case Thinking():
             loss.add("thinking", "only the model that wrote it can read it")
         case Opaque(kind=kind):
             loss.add(f"opaque {kind}", "unknown to Gemini")
-    return None
+    return []
 
 
 def _write_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
