@@ -18,7 +18,7 @@ from foldline.errors import FoldlineError
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="foldline")
 def cli() -> None:
-    """Keep a long LLM conversation inside the model's context window.
+    r"""Keep a long LLM conversation inside the model's context window.
 
     \b
     Try:  foldline inspect session.jsonl

@@ -1,0 +1,219 @@
+"""`foldline inspect`: what is in a transcript, what is broken in it, and where a policy would fold it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter as Tally
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from foldline.errors import ViewTooLarge
+from foldline.measure.counter import human
+from foldline.measure.size import part_tokens
+from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.plan.span import handle
+from foldline.policy import Policy, presets
+from foldline.session import Session
+from foldline.wire import FORMATS, PROVIDERS, Transcript, read_all
+from foldline.wire.codec import dialect
+from foldline.wire.repair import repair
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LARGEST = 5
+"""How many of the largest messages are listed."""
+PREVIEW = 60
+"""How many characters of each."""
+PLACES = 4
+"""How many places of the same trouble are named."""
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--format", "form", type=click.Choice(FORMATS), help="The file's format, where it is not clear.")
+@click.option("--model", default="", help="Count and fit for this model instead of the one in the file.")
+@click.option("--policy", default="balanced", type=click.Choice(presets()), help="The policy to judge by.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each conversation, one a line.")
+def inspect(file: str, form: str | None, model: str, policy: str, as_json: bool) -> None:
+    r"""Show what fills a transcript, what is broken in it, and where it would be folded.
+
+    \b
+    Example:  foldline inspect session.jsonl
+              foldline inspect request.json --model gpt-5.1 --json
+    """
+    for transcript in read_all(file, form):
+        report = examine(transcript, model=model, policy=policy)
+        if as_json:
+            click.echo(json.dumps({"file": file, **report}, ensure_ascii=True))
+        else:
+            _print(file, report)
+
+
+def examine(transcript: Transcript, *, model: str, policy: str) -> dict[str, Any]:
+    """Everything `inspect` says, as data."""
+    name = model or transcript.model
+    session = Session(model=name, policy=Policy.preset(policy), tools=transcript.tools)
+    session.add(*transcript.messages)
+    sizes = [session.size(message) for message in transcript.messages]
+    spoken = dialect(transcript.format)
+    provider = spoken if spoken in PROVIDERS else session.model.provider
+    mended = repair(transcript.messages, provider if provider in PROVIDERS else "openai")
+    return {
+        "format": transcript.format,
+        "model": name,
+        "model_source": session.model.source,
+        "messages": len(transcript.messages),
+        "tokens": sum(sizes) + session.tools,
+        "exact": session.counter.exact,
+        "counter": session.counter.name,
+        "window": session.window,
+        "usable": session.usable,
+        "blocks": _blocks(transcript.messages, session),
+        "results_by_tool": _by_tool(transcript.messages, session),
+        "largest": _largest(transcript.messages, sizes),
+        "broken": [{"message": note.index + 1, "code": note.code, "text": note.words} for note in mended.notes],
+        "notes": [{"line": note.line, "text": note.text} for note in transcript.notes],
+        "policy": policy,
+        "fold": _fold(session),
+    }
+
+
+def _blocks(messages: Iterable[Message], session: Session) -> dict[str, int]:
+    """Tokens by what they are."""
+    sizes: Tally[str] = Tally({"tools": session.tools})
+    for message in messages:
+        for part in message.parts:
+            sizes[_kind(message, part)] += part_tokens(part, session.counter, session.framing)
+        sizes["framing"] += session.size(message) - sum(
+            part_tokens(part, session.counter, session.framing) for part in message.parts
+        )
+    return {name: size for name, size in sizes.most_common() if size}
+
+
+def _kind(message: Message, part: Part) -> str:
+    if isinstance(part, ToolCall):
+        return "tool calls"
+    if isinstance(part, ToolResult):
+        return "tool results"
+    if isinstance(part, Thinking):
+        return "thinking"
+    if isinstance(part, Text):
+        return message.kind.replace("_", " ") or message.role
+    return "media and other"
+
+
+def _by_tool(messages: Iterable[Message], session: Session) -> dict[str, dict[str, int]]:
+    """Results and their tokens by the tool that gave them."""
+    names: dict[str, str] = {}
+    found: dict[str, dict[str, int]] = {}
+    for message in messages:
+        names |= {call.id: call.name for call in message.calls}
+        for result in message.results:
+            row = found.setdefault(result.name or names.get(result.call_id, "?"), {"results": 0, "tokens": 0})
+            row["results"] += 1
+            row["tokens"] += part_tokens(result, session.counter, session.framing)
+    return dict(sorted(found.items(), key=lambda item: -item[1]["tokens"]))
+
+
+def _largest(messages: tuple[Message, ...], sizes: list[int]) -> list[dict[str, Any]]:
+    order = sorted(range(len(messages)), key=lambda index: -sizes[index])[:LARGEST]
+    return [
+        {"message": index + 1, "role": messages[index].role, "tokens": sizes[index], "starts": _start(messages[index])}
+        for index in order
+    ]
+
+
+def _start(message: Message) -> str:
+    """The first words of a message on one line, with nothing in them that a terminal would obey."""
+    texts = [message.text, *(result.text for result in message.results), *(call.arguments for call in message.calls)]
+    words = next((text for text in texts if text.strip()), "")[: PREVIEW * 4]
+    plain = "".join(char if char.isprintable() else " " for char in words)
+    return " ".join(plain.split())[:PREVIEW]
+
+
+def _fold(session: Session) -> dict[str, Any]:
+    """Where the policy would fold this conversation."""
+    before = session.load().request
+    try:
+        view = session.view()
+    except ViewTooLarge as refusal:
+        return {"need": "HARD", "refused": str(refusal), "before": before}
+    return {
+        "need": view.need.name,
+        "before": before,
+        "after": view.tokens,
+        "folded": handle(0, view.cut - 1) if session.path.fold else "",
+        "reason": session.path.fold.reason if session.path.fold else view.verdict.reason,
+    }
+
+
+def _print(file: str, report: dict[str, Any]) -> None:
+    from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
+
+    out = Console(highlight=False, markup=False)
+    exact, total = report["exact"], max(1, report["tokens"])
+    shown = human(report["tokens"], exact)
+    out.print(
+        f"{file}: {report['format']}, {report['messages']} messages, {shown} tokens ({report['counter']})",
+        soft_wrap=True,
+    )
+    out.print(f"window {report['window']:,} ({report['model_source']}), {report['usable']:,} usable\n", soft_wrap=True)
+    table = _table("what", "tokens", "share")
+    for name, size in report["blocks"].items():
+        table.add_row(name, f"{size:,}", f"{size / total:.1%}", "█" * round(30 * size / total))
+    out.print(table)
+    if report["results_by_tool"]:
+        tools = _table("tool", "results", "tokens")
+        for name, row in list(report["results_by_tool"].items())[:LARGEST]:
+            tools.add_row(_safe(name), f"{row['results']:,}", f"{row['tokens']:,}")
+        out.print("")
+        out.print(tools)
+    out.print("\nlargest messages")
+    for row in report["largest"]:
+        out.print(f"  #{row['message']:<6} {row['tokens']:>8,}  {row['role']:<9} {row['starts']}", soft_wrap=True)
+    if report["broken"]:
+        out.print(f"\nbroken in {len(report['broken'])} places; a view of it is healed, the file stays as it is")
+    for words, numbers in _grouped(report["broken"]).items():
+        more = f" and {len(numbers) - PLACES} more" if len(numbers) > PLACES else ""
+        places = ", ".join(f"#{number}" for number in numbers[:PLACES])
+        out.print(f"  {places}{more}: {_safe(words)}", soft_wrap=True)
+    for row in report["notes"]:
+        out.print(f"  line {row['line']}: {_safe(row['text'])}", soft_wrap=True)
+    out.print(f"\n{_verdict(report)}", soft_wrap=True)
+
+
+def _table(name: str, *numbers: str) -> Table:
+    """A plain table: names on the left, figures on the right, room for a bar."""
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(name)
+    for title in numbers:
+        table.add_column(title, justify="right")
+    table.add_column("")
+    return table
+
+
+def _grouped(broken: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """The same trouble in one line, with its places."""
+    groups: dict[str, list[int]] = {}
+    for row in broken:
+        groups.setdefault(row["text"], []).append(row["message"])
+    return groups
+
+
+def _safe(text: str) -> str:
+    return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def _verdict(report: dict[str, Any]) -> str:
+    fold = report["fold"]
+    if fold.get("refused"):
+        return f"policy {report['policy']}: cannot be sent: {fold['refused']}"
+    if fold["folded"]:
+        sizes = f"{human(fold['before'], False)} → {human(fold['after'], False)}"
+        return f"policy {report['policy']}: {fold['folded']} would be folded, {sizes} ({fold['reason']})"
+    return f"policy {report['policy']}: fits as it is"
