@@ -121,13 +121,7 @@ class _Draft:
         if self.over(cap) > 0:
             room = max(0, cap - self.system())
             self.cut = max(self.cut, recent(self.path, room, self.policy.keep_messages))
-        for index in sorted(range(self.cut, len(self.path)), key=lambda index: (-self.path.tokens(index), index)):
-            over = self.over(cap)
-            if over <= 0:
-                return
-            stub = shorten(self.path.shown[index], handle(index), self.path.tokens(index) - over, self.counter)
-            if stub is not None:
-                self.stubs[index] = stub
+        self._shorten(cap)
         while self.digest and (over := self.over(cap)) > 0:
             self.digest = self._less(self.digest, over, self.policy.digest_end)
         while self.memory and (over := self.over(cap)) > 0:
@@ -141,6 +135,26 @@ class _Draft:
                 unit=self.policy.unit,
                 hint="raise the total or shorten the system prompt",
             )
+
+    def _shorten(self, cap: int) -> None:
+        """Make stubs of the largest messages: all down to one level, then any as far as it goes, until all fits."""
+        kept = range(self.cut, len(self.path))
+        level = _level([self.path.tokens(index) for index in kept], max(0, cap - self.system()))
+        for index in sorted(kept, key=lambda index: -self.path.tokens(index)):
+            if self.over(cap) <= 0 or self.path.tokens(index) <= level:
+                break
+            self._stub(index, level)
+        for index in kept:
+            over = self.over(cap)
+            if over <= 0:
+                break
+            stub = self.stubs.get(index)
+            self._stub(index, (size_of(stub, self.counter) if stub else self.path.tokens(index)) - over)
+
+    def _stub(self, index: int, room: int) -> None:
+        stub = shorten(self.path.shown[index], handle(index), room, self.counter)
+        if stub is not None:
+            self.stubs[index] = stub
 
     def _less(self, text: str, over: int, end: End) -> str:
         return fit_text(text, max(0, self.counter.count(text).tokens - over), end, self.counter)
@@ -165,6 +179,21 @@ class _Draft:
             "digest": self.counter.count(self.digest).tokens,
             "history": self.history(),
         }
+
+
+def _level(sizes: list[int], room: int) -> int:
+    """The size to which the largest must come down so that all together fit into `room`.
+
+    >>> _level([10, 500, 300], 110)
+    50
+    """
+    rest = sorted(sizes)
+    for place, size in enumerate(rest):
+        share = room // (len(rest) - place)
+        if size > share:
+            return share
+        room -= size
+    return max(rest, default=0)
 
 
 def size_of(message: Message, counter: Counter) -> int:

@@ -1,0 +1,289 @@
+"""Blocks under their caps: whole lines, one end, each line once, and history giving way before anything else."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.errors import ViewTooLarge
+from foldline.measure.counter import CHARS_4, WORDS, Counter, Estimator
+from foldline.message import Media, Message, Text, ToolCall, assistant, tool, user
+from foldline.plan.blocks import Blocks, Fitted, fit_blocks, recent, shorten, size_of
+from foldline.plan.lines import dedupe, fit_text, line_key
+from foldline.plan.span import Path, path_of
+from foldline.policy import Policy
+from support.chats import chats, texts
+
+COUNTERS: list[Counter] = [WORDS, CHARS_4, Estimator()]
+counters = st.sampled_from(COUNTERS)
+ends = st.sampled_from(["head", "tail"])
+pages = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["", "# Facts", "- likes tea", "* Likes  TEA", "• likes tea", "```python", "```", "~~~", "x = 1"]
+        ),
+        st.text(max_size=30).filter(lambda text: "\n" not in text),
+        texts(40).map(lambda text: text.replace("\n", " ")),
+    ),
+    max_size=30,
+).map("\n".join)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def path(messages: list[Message], counter: Counter = WORDS) -> Path:
+    return path_of(messages, (size_of(message, counter) for message in messages))
+
+
+def frame(base: str, memory: str, digest: str) -> str:
+    return "\n".join([base, *(["## Memory", memory] if memory else []), *(["## Digest", digest] if digest else [])])
+
+
+def fit(
+    policy: Policy, *, memory: str = "", digest: str = "", history: list[Message] | None = None, base: str = "base"
+) -> Fitted:
+    blocks = Blocks(memory=memory, digest=digest, history=path(history or []))
+    return fit_blocks(blocks, policy, WORDS, partial(frame, base))
+
+
+def attempt(policy: Policy, **blocks: Any) -> Fitted | ViewTooLarge:
+    try:
+        return fit(policy, **blocks)
+    except ViewTooLarge as error:
+        return error
+
+
+class TestText:
+    @given(pages, st.integers(0, 60), ends, counters)
+    def test_it_fits(self, text: str, cap: int, end: Literal["head", "tail"], counter: Counter) -> None:
+        kept = fit_text(text, cap, end, counter)
+        assert kept == "" or counter.count(kept).tokens <= cap
+        assert (kept == text) == (counter.count(text).tokens <= cap or not text)
+        assert fit_text(kept, cap, end, counter) == kept
+
+    @given(pages.filter(lambda text: "```" not in text and "~~~" not in text), st.integers(40, 60), ends)
+    def test_lines_stay_whole(self, text: str, cap: int, end: Literal["head", "tail"]) -> None:
+        """No line of these is larger than the cap: what stays is a run of lines from one end, as long as can be."""
+        lines, kept = text.split("\n"), fit_text(text, cap, end, WORDS).split("\n")
+        if kept != [""]:
+            assert kept == (lines[: len(kept)] if end == "head" else lines[-len(kept) :])
+        more = lines[: len(kept) + 1] if end == "head" else lines[-len(kept) - 1 :]
+        assert kept == lines or words("\n".join(more)) > cap
+
+    @pytest.mark.parametrize("end", ["head", "tail"])
+    def test_a_line_larger_than_the_cap_is_cut_at_a_word(self, end: Literal["head", "tail"]) -> None:
+        long = " ".join(f"w{n}" for n in range(100))
+        kept = fit_text(f"# Title\n{long}" if end == "head" else f"{long}\nlast words", 10, end, WORDS)
+        assert kept == (
+            "# Title\nw0 w1 w2 w3 w4 w5 w6 w7" if end == "head" else "w92 w93 w94 w95 w96 w97 w98 w99\nlast words"
+        )
+
+    @given(st.text(alphabet="漢字かな語🙂", min_size=60, max_size=200), st.integers(1, 10), ends)
+    def test_a_word_larger_than_the_cap_is_cut_at_a_character(
+        self, text: str, cap: int, end: Literal["head", "tail"]
+    ) -> None:
+        kept = fit_text(text, cap, end, CHARS_4)
+        assert kept
+        assert len(kept) == 4 * cap
+        assert text.startswith(kept) if end == "head" else text.endswith(kept)
+        kept.encode()  # no half of a character
+
+    def test_code_that_is_cut_is_closed(self) -> None:
+        text = "# Build\n```sh\nmake all\nmake test\n```\n## Next"
+        assert fit_text(text, 6, "head", WORDS) == "# Build\n```sh\nmake all\n```"
+        assert fit_text(text, 6, "tail", WORDS) == "```sh\nmake test\n```\n## Next"
+
+    def test_a_cap_of_nothing_keeps_nothing(self) -> None:
+        assert fit_text("a b", 0, "head", WORDS) == ""
+
+
+class TestDedupe:
+    @pytest.mark.promise("S4.13")
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "Likes tea",
+            "  likes tea  ",
+            "LIKES TEA",
+            "- likes tea",
+            "* likes tea",
+            "• likes tea",
+            "•likes tea",
+            "likes \t tea",
+        ],
+    )
+    def test_the_same_fact_in_other_clothes_is_dropped(self, line: str) -> None:
+        assert dedupe(f"Born in Rome\n{line}\nHas a cat", "# Facts\n-   Likes   tea") == ("Born in Rome\nHas a cat", 1)
+
+    @pytest.mark.promise("S4.13")
+    @pytest.mark.parametrize(
+        ("line", "memory"),
+        [
+            ("-5 degrees", "5 degrees"),
+            ("*so* it goes", "so* it goes"),
+            ("likes tea and milk", "likes tea"),
+            ("", ""),
+            ("   ", "\n"),
+            ("-", "-"),
+            ("--- x", "-- x"),
+        ],
+    )
+    def test_what_is_not_the_same_stays(self, line: str, memory: str) -> None:
+        assert dedupe(f"before\n{line}\nafter", memory) == (f"before\n{line}\nafter", 0)
+
+    @pytest.mark.promise("S4.14")
+    @given(pages, pages)
+    def test_everything_else_is_unchanged(self, digest: str, memory: str) -> None:
+        kept, removed = dedupe(digest, memory)
+        known = {line_key(line) for line in memory.split("\n")} - {""}
+        rest, lines = iter(digest.split("\n")), kept.split("\n") if kept or removed < digest.count("\n") + 1 else []
+        assert all(line in rest for line in lines), "the kept lines are lines of the digest, in order"
+        assert len(lines) + removed == digest.count("\n") + 1
+        if "```" not in digest and "~~~" not in digest:
+            assert lines == [line for line in digest.split("\n") if line_key(line) not in known]
+        assert dedupe(kept, memory) == (kept, 0)
+
+    def test_blank_lines_and_code_survive(self) -> None:
+        digest = "likes tea\n\n```\nlikes tea\n```\n\nend"
+        assert dedupe(digest, "likes tea\n```\n```") == ("\n```\nlikes tea\n```\n\nend", 1)
+
+
+class TestHistory:
+    @pytest.mark.promise("S4.15", "S4.16")
+    @given(chats(lead=False), st.integers(1, 200), st.integers(1, 5))
+    def test_newest_first_within_the_budget_with_a_floor(self, messages: list[Message], room: int, floor: int) -> None:
+        made = path(messages)
+        cut = recent(made, room, floor)
+        kept = messages[cut:]
+        assert len(kept) >= min(floor, len(messages))
+        assert kept[-1] is messages[-1]
+        legal = [0, *made.cuts["step"]]
+        assert cut in legal, "no step is split"
+        size = made.prefix[-1] - made.prefix[cut]
+        at_floor = max(place for place in legal if place <= max(0, len(messages) - floor))
+        assert size <= room or cut == at_floor
+        longer = [place for place in legal if place < cut]
+        assert not longer or made.prefix[-1] - made.prefix[longer[-1]] > room or cut > at_floor
+
+    def test_unanswered_messages_of_a_group_are_history_too(self) -> None:
+        """A run of prompts nobody answered must not escape the budget."""
+        messages = [user(f"one two three {n}") for n in range(50)]
+        assert recent(path(messages), 12, 2) == 47
+
+
+POLICY = Policy.preset("squidbot").but(
+    memory_cap=20, digest_cap=20, history_cap=40, total_cap=60, keep_messages=2, memory_end="head"
+)
+LINES = "\n".join(f"fact number {n}" for n in range(10))
+OTHERS = "\n".join(f"other fact {n}" for n in range(10))
+
+
+class TestTotal:
+    @pytest.mark.promise("S4.17")
+    def test_history_gives_way_first_then_digest_then_memory(self) -> None:
+        history = [user(f"message {n} has six words") for n in range(8)]
+        whole = fit(POLICY.but(total_cap=1000), memory=LINES, digest=OTHERS, history=history)
+        assert (words(whole.memory), words(whole.digest), len(whole.history)) == (18, 18, 8)
+        seen = []
+        for total in range(90, 12, -1):
+            made = fit(POLICY.but(total_cap=total, history_cap=10), memory=LINES, digest=OTHERS, history=history)
+            seen.append((words(made.memory), words(made.digest), sum(words(each.text) for each in made.history)))
+        assert all(after[n] <= before[n] for before, after in pairwise(seen) for n in range(3))
+        assert all(digest == 18 or history == seen[-1][2] for _, digest, history in seen), "history before digest"
+        assert all(memory == 18 or digest == 0 for memory, digest, _ in seen), "digest before memory"
+        assert seen[0][1] == 18
+        assert seen[-1][:2] == (0, 0)
+
+    @pytest.mark.promise("S4.17")
+    def test_two_huge_messages_become_stubs_before_memory_is_emptied(self) -> None:
+        """The seed would zero memory and summary, and still be over its total."""
+        history = [user("huge " * 500), assistant("vast " * 500)]
+        made = fit(POLICY, memory=LINES, digest=OTHERS, history=history)
+        assert words(made.memory) == 18
+        assert words(made.digest) == 18
+        assert made.report.shortened == 2
+        assert all("characters left out; the whole is #" in message.text for message in made.history)
+        assert made.history[0].text.startswith("[") or made.history[0].text.startswith("huge")
+        assert sum(words(message.text) for message in made.history) <= 60 - 18 - 18
+        assert [message.role for message in made.history] == ["user", "assistant"]
+
+    @given(
+        chats(lead=False), pages, pages, st.integers(1, 60), st.integers(1, 60), st.integers(0, 80), st.integers(1, 4)
+    )
+    def test_it_fits_or_says_so(
+        self, history: list[Message], memory: str, digest: str, cap: int, room: int, more: int, floor: int
+    ) -> None:
+        policy = POLICY.but(
+            memory_cap=cap, digest_cap=cap, history_cap=room, total_cap=room + more, keep_messages=floor
+        )
+        made = attempt(policy, memory=memory, digest=digest, history=history)
+        if isinstance(made, ViewTooLarge):
+            assert made.tokens > room + more
+            assert made.bill["system"] == 1, "memory and digest were given up before"
+            return
+        assert words(made.memory) <= cap
+        assert words(made.digest) <= cap
+        said = sum(size_of(message, WORDS) for message in made.history)
+        assert words(frame("base", made.memory, made.digest)) + said <= room + more
+        assert made == attempt(policy, memory=memory, digest=digest, history=history), "the same again"
+        assert len(made.history) >= min(floor, len(history))
+        kept = history[len(history) - len(made.history) :]
+        assert [message.role for message in made.history] == [message.role for message in kept]
+        assert [message.calls for message in made.history] == [message.calls for message in kept]
+        assert made.report.left_out + len(made.history) == len(history)
+
+    def test_what_cannot_fit_is_refused_with_the_bill(self) -> None:
+        with pytest.raises(ViewTooLarge, match=r"60 words \(system 100.*raise the total"):
+            fit(POLICY, base="word " * 100, history=[user("hi")])
+
+    def test_without_caps_nothing_changes(self) -> None:
+        history = [user("hi " * 5000)]
+        made = fit(Policy(), memory="a\nb", digest="c", history=history)
+        assert (made.memory, made.digest) == ("a\nb", "c")
+        assert made.history[0] is history[0]
+
+
+class TestStub:
+    @given(texts(80), st.integers(0, 80), counters)
+    def test_a_shortened_message_is_smaller(self, text: str, room: int, counter: Counter) -> None:
+        message = user(text)
+        made = shorten(message, "#3", room, counter)
+        if made is None:
+            return
+        assert size_of(made, counter) < size_of(message, counter)
+        shown, _, line = made.text.rpartition("\n")
+        assert text.startswith(shown)
+        assert line == f"[{len(text) - len(shown):,} characters left out; the whole is #3]"
+
+    def test_calls_ids_and_pictures_are_not_touched(self) -> None:
+        call = ToolCall(id="a", name="run", arguments='{"x": 1}')
+        picture = Media(kind="image", data="AAAA")
+        made = shorten(Message(role="assistant", parts=(Text(text="word " * 99), call, picture)), "#1", 40, WORDS)
+        assert made is not None
+        assert made.parts[1:] == (call, picture)
+        result = shorten(tool("a", "word " * 99), "#2", 20, WORDS)
+        assert result is not None
+        assert result.results[0].call_id == "a"
+        assert size_of(result, WORDS) <= 20
+
+    def test_a_short_message_stays(self) -> None:
+        assert shorten(user("hi"), "#1", 0, WORDS) is None
+
+
+@pytest.mark.promise("S4.20")
+def test_the_report_says_what_was_done() -> None:
+    made = fit(POLICY, memory=LINES, digest=LINES, history=[user("a b c d e f g")] * 9)
+    report = made.report
+    assert report.before == {"memory": 30, "digest": 30, "history": 63}
+    assert report.after == {"memory": 18, "digest": 0, "history": 35}
+    assert (report.removed_lines, report.left_out, report.fallback) == (10, 4, False)
+    assert str(report) == (
+        "memory 30 → 18, digest 30 → 0, history 63 → 35 words; 10 digest lines that memory has; 4 messages left out"
+    )
