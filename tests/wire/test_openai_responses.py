@@ -140,8 +140,8 @@ def test_foreign_parts_are_carried_or_reported(messages: list[Message]) -> None:
                 assert text in said or reports["text"]
             case ToolCall():
                 kept = [call for call in again if isinstance(call, ToolCall) and call.id == part.id]
-                assert kept
-                assert reports[f"call {part.kind}"] or [call.name for call in kept]
+                same = [call for call in kept if call.kind == part.kind and same_arguments(call, part)]
+                assert same or (kept and reports[f"call {part.kind}"])
             case ToolResult():
                 assert part.call_id in [result.call_id for result in again if isinstance(result, ToolResult)]
                 assert not part.is_error or ERROR_MARK in said or reports["text"] or "failed" in json.dumps(made.body)
@@ -151,7 +151,13 @@ def test_foreign_parts_are_carried_or_reported(messages: list[Message]) -> None:
                 assert reports[f"opaque {kind}"]
             case Media(kind=kind, text=text):
                 carried = any(isinstance(found, Media) and found.kind == kind for found in again)
-                assert carried or reports[f"media {kind}"] or (text and text in said) or reports["media"]
+                assert carried or reports[f"media {kind}"] or (text and text in said)
+
+
+def same_arguments(one: ToolCall, other: ToolCall) -> bool:
+    """The API's own calls hold an object, whose text may be spaced in another way."""
+    free = one.kind in ("function", "custom_tool")
+    return one.arguments == other.arguments if free else json.loads(one.arguments) == json.loads(other.arguments)
 
 
 @cache
