@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -128,6 +129,7 @@ class Codec:
     """For a session file: all lines to a transcript."""
 
 
+@cache
 def codec(name: str) -> Codec:
     """The codec of a format, imported when first asked for."""
     module = _MODULES.get(name)

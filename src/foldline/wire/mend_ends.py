@@ -10,21 +10,19 @@ from __future__ import annotations
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, user
 from foldline.wire.codec import leading_system
 from foldline.wire.mend_order import Out
-from foldline.wire.mend_parts import Work, is_silent
+from foldline.wire.mend_parts import SERVER_CALLS, Work, is_silent
 
 START = "[no earlier message of the user was recorded]"
 END = "[no new message of the user was recorded]"
 """Stand where a provider wants a message of the user and there is none. They ask for nothing."""
 
-_SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
-
 
 def finish(out: list[Out], work: Work) -> list[Out]:
     """The same messages with edges that the provider accepts."""
     rules = work.rules
-    if rules.closed_server_calls:
+    if rules.closed_server_calls and work.thinks:
         out = _close_server_calls(out, work)
-    if rules.reasoning_followed or not rules.thinking_last:
+    if work.thinks and (rules.reasoning_followed or not rules.thinking_last):
         out = _without_loose_thinking(out, work)
     out = _with_users(out, work)
     if rules.inline_system == "after user" and any(each.side == "system" for each in out):
@@ -70,7 +68,7 @@ def _server_part(part: Part, work: Work) -> tuple[str, str]:
     """Whether a part is a call that the provider runs itself, or the result of one, and its id."""
     if not isinstance(part, Opaque) or not work.own(part.wire) or not isinstance(part.value, dict):
         return "", ""
-    if part.kind in _SERVER_CALLS:
+    if part.kind in SERVER_CALLS:
         return "call", str(part.value.get("id"))
     return ("result", str(part.value.get("tool_use_id"))) if part.kind.endswith("_tool_result") else ("", "")
 
@@ -110,7 +108,8 @@ def _loose(message: Message, followed: bool, work: Work) -> tuple[set[int], bool
 def _with_users(out: list[Out], work: Work) -> list[Out]:
     """A conversation that starts and ends as it must, and has a word of the user."""
     rules = work.rules
-    lead = len(leading_system([each.message for each in out], work.target))
+    starts = bool(out) and out[0].message.role == "system"
+    lead = len(leading_system([each.message for each in out], work.target)) if starts else 0
     talk = [place for place in range(lead, len(out)) if out[place].side in ("user", "assistant")]
     if not talk:
         return out
@@ -160,17 +159,17 @@ def _is_busy(out: list[Out], work: Work) -> bool:
 def _place_systems(out: list[Out], work: Work) -> list[Out]:
     """System messages inside the list at the end of a user's turn."""
     made: list[Out] = []
-    held: list[tuple[Out, Out | None]] = []
+    held: list[Out] = []
     before: Out | None = None
     for each in [*out, None]:
         if each is not None and each.side == "system" and not (before and _is_busy([before], work)):
-            held.append((each, before))
+            held.append(each)
             continue
         if held and (each is None or (each.side == "assistant" and before is not None and before.side == "user")):
-            for system, stood in held:
-                if stood is not before:
+            for system in held:
+                if before is not None and before.at != work.stood.get(system.at, before.at):
                     work.note("system-moved", system.at, "a system message was moved to the end of a user's turn")
-                made.append(system)
+            made += held
             held = []
         if each is not None:
             made.append(each)

@@ -8,6 +8,7 @@ that has no place of its own (orphan results, texts between a call and its resul
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_not
 from typing import NamedTuple
 
 from foldline.message import Message, Part, ToolCall, ToolResult
@@ -34,7 +35,7 @@ def arrange(entries: Sequence[Entry], work: Work) -> list[Out]:
         if entry.done:
             continue
         if entry.side != "assistant":
-            _emit(out, entry, _rest(entry, work), entry.side, work)
+            _emit(out, entry, _rest(entry, work) if entry.answers else entry.message, entry.side, work)
             continue
         start, place = place, _run_end(entries, place, entry.run)
         between = entries[start:place]
@@ -58,12 +59,12 @@ def _run_end(entries: Sequence[Entry], place: int, run: int) -> int:
 
 def _emit(out: list[Out], entry: Entry, message: Message | None, side: str, work: Work) -> None:
     """Put a message, and the silent ones behind it."""
-    if message is not None and not (message is entry.message or message.parts):
-        message = None
-    if message is not None:
-        changed = message is not entry.message
-        out.append(Out(entry.index, message, "" if changed and is_silent(message, work) else side))
-    out.extend(Out(index, silent, "") for index, silent in entry.trail)
+    if message is entry.message:
+        out.append(Out(entry.index, message, side))
+    elif message is not None and message.parts:
+        out.append(Out(entry.index, message, "" if is_silent(message, work) else side))
+    if entry.trail:
+        out.extend(Out(index, silent, "") for index, silent in entry.trail)
     entry.done = True
 
 
@@ -71,14 +72,15 @@ def _put_reply(out: list[Out], entries: Sequence[Entry], unit: list[Entry], plac
     """What the assistant says, the results of what it calls, and what it should not have held."""
     for entry in unit:
         said = _said(entry, work)
-        calls = any(not slot.dropped for slot in entry.slots)
-        if said is not None and calls and work.rules.calls_after_user:
+        if work.rules.calls_after_user and said is not None and any(not slot.dropped for slot in entry.slots):
             said = _joined_reply(out, entry, said, work)
         _emit(out, entry, said, "assistant", work)
     slots = [slot for entry in unit for slot in entry.slots if not slot.dropped]
     if slots:
         _put_results(out, entries, slots, place, work)
     for entry in unit:
+        if not entry.answers:
+            continue
         orphans = [part for answer in entry.answers if _is_orphan(answer) for part in _tell(answer, work)]
         if orphans:
             out.append(Out(entry.index, Message(role="user", parts=tuple(orphans), kind="note"), "user"))
@@ -238,8 +240,6 @@ def _whole(entry: Entry, work: Work) -> Message:
 
 def _rest(entry: Entry, work: Work) -> Message:
     """What a message still says where it stands: the results that are wanted elsewhere have left it."""
-    if not entry.answers:
-        return entry.message
     answers = iter(entry.answers)
     parts: list[Part] = []
     for part in entry.message.parts:
@@ -264,7 +264,7 @@ def _remade(message: Message, parts: list[Part]) -> Message:
 
 
 def _same(parts: Sequence[Part], others: Sequence[Part]) -> bool:
-    return len(parts) == len(others) and all(one is other for one, other in zip(parts, others, strict=True))
+    return len(parts) == len(others) and not any(map(is_not, parts, others))
 
 
 def _is_orphan(answer: Answer) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 from foldline.wire.mend_parts import Work, edited
@@ -41,20 +41,22 @@ class Answer:
     dropped: bool = False
 
 
-@dataclass(slots=True, eq=False)
 class Entry:
     """A message on its way through repair."""
 
-    index: int
-    message: Message
-    side: str
-    run: int = 0
-    """Counts the assistant's replies: messages of one reply have the same number."""
-    slots: list[Slot] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-    trail: list[tuple[int, Message]] = field(default_factory=list)
-    """Silent messages that follow it."""
-    done: bool = False
+    __slots__ = ("answers", "done", "index", "message", "run", "side", "slots", "trail")
+
+    def __init__(self, index: int, message: Message, side: str) -> None:
+        self.index = index
+        self.message = message
+        self.side = side
+        self.run = -1
+        """Messages of one reply have the same number."""
+        self.slots: list[Slot] = []
+        self.answers: list[Answer] = []
+        self.trail: list[tuple[int, Message]] = []
+        """Silent messages that follow it."""
+        self.done = False
 
 
 class _Stack:
@@ -80,34 +82,37 @@ class _Stack:
 
 
 class _Waiting:
-    """The calls seen so far, and how a result finds its own."""
+    """The calls seen so far, and how a result finds its own. Under the name "" stand all of them."""
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
         self.last: dict[str, Slot] = {}
         self.by_id: defaultdict[str, _Stack] = defaultdict(_Stack)
-        self.by_name: defaultdict[str, _Stack] = defaultdict(_Stack)
-        self.without_id: defaultdict[str, _Stack] = defaultdict(_Stack)
-        self.every = _Stack()
+        self._by_name: defaultdict[tuple[bool, str], _Stack] = defaultdict(_Stack)
+        self._named = 0
 
     def add(self, slot: Slot) -> None:
-        call = slot.call
         self.slots.append(slot)
-        self.every.add(slot)
-        self.by_name[call.name].add(slot)
-        if call.id:
-            self.last[call.id] = slot
-            self.by_id[call.id].add(slot)
-        else:
-            self.without_id[call.name].add(slot)
+        if slot.call.id:
+            self.last[slot.call.id] = slot
+            self.by_id[slot.call.id].add(slot)
 
     def find(self, result: ToolResult) -> Slot | None:
         """By id; without one by name, or simply the newest call; an unknown id may belong to a call without one."""
         if result.call_id in self.last:
             return self.by_id[result.call_id].first()
         if result.call_id:
-            return self.without_id[result.name].first() if result.name else None
-        return (self.by_name[result.name] if result.name else self.every).first()
+            return self._named_call(False, result.name) if result.name else None
+        return self._named_call(False, result.name) or self._named_call(True, result.name)
+
+    def _named_call(self, has_id: bool, name: str) -> Slot | None:
+        """The newest waiting call of a name; the names are looked at only when somebody asks."""
+        for slot in self.slots[self._named :]:
+            stacks = {slot.call.name, ""}
+            for each in stacks:
+                self._by_name[bool(slot.call.id), each].add(slot)
+        self._named = len(self.slots)
+        return self._by_name[has_id, name].first()
 
 
 def pair(entries: Iterable[Entry], work: Work) -> None:

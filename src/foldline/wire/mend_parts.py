@@ -11,6 +11,8 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from operator import is_not
 from typing import Any, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
@@ -24,6 +26,8 @@ NO_OUTPUT = "(no output)"
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
 """Kinds of opaque parts that are opaque only because they are malformed."""
 _LONGEST_NAME = 64
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+"""Anthropic's blocks for calls that it runs itself."""
 _LOGGED = ("codex", "openai-responses")
 
 AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
@@ -41,6 +45,11 @@ class Mend:
         return f"[{self.code}] message {self.index}: {self.words}"
 
 
+@cache
+def _form(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(pattern, re.DOTALL).fullmatch
+
+
 @dataclass(slots=True)
 class Work:
     """What one repair knows: the provider's name and rules, its codec, and the notes so far."""
@@ -51,12 +60,10 @@ class Work:
     notes: list[Mend] = field(default_factory=list)
     items: set[str] = field(default_factory=set)
     """Ids of the provider's own items seen so far."""
-    id_form: Callable[[str], Any] = field(init=False)
-    name_form: Callable[[str], Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.id_form = re.compile(self.rules.id_form, re.DOTALL).fullmatch
-        self.name_form = re.compile(self.rules.name_form).fullmatch
+    stood: dict[int, int] = field(default_factory=dict)
+    """Behind which message each system message stood."""
+    thinks: bool = False
+    """Whether there is thinking, or one of the provider's own tools, that its rules look at once more at the end."""
 
     def note(self, code: str, index: int, words: str) -> None:
         """Mark something that was done."""
@@ -73,6 +80,14 @@ class Work:
     def seen(self, part: Part) -> bool:
         """True for a part that will be sent: only the provider that wrote it reads thinking and opaque parts."""
         return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
+
+    def id_form(self, text: str) -> bool:
+        """True for a call id that this provider takes."""
+        return _form(self.rules.id_form)(text) is not None
+
+    def name_form(self, text: str) -> bool:
+        """True for a tool name that this provider takes."""
+        return _form(self.rules.name_form)(text) is not None
 
     def refuses(self, text: str) -> bool:
         """True for a text this provider calls blank."""
@@ -120,14 +135,15 @@ def _content(wire: Wire | None) -> Any:
 
 def clean(index: int, message: Message, side: str, work: Work) -> Message | None:
     """The message without what this provider refuses in it; None when nothing is left of it."""
-    message = _known_role(index, message, work)
-    made: list[Part] = []
-    changed = False
-    for part in message.parts:
-        kept = _CLEANERS[type(part)](part, index, message, side, work)
-        changed = changed or kept is not part
-        if kept is not None:
-            made.append(kept)
+    own = work.own(message.wire)
+    if own:
+        message = _known_role(index, message, work)
+    parts = message.parts
+    kept = [_CLEANERS[type(part)](part, index, message, side, work) for part in parts]
+    if parts and not any(map(is_not, kept, parts)) and not own:
+        return message
+    made = [part for part in kept if part is not None]
+    changed = len(made) < len(parts) or any(map(is_not, made, parts))
     if not made:
         return _without_parts(index, message, work, dropped=changed)
     if changed or _is_malformed(message, work):
@@ -140,7 +156,7 @@ def clean(index: int, message: Message, side: str, work: Work) -> Message | None
 def _known_role(index: int, message: Message, work: Work) -> Message:
     """A message whose own role this provider does not know speaks as the user."""
     wire = message.wire
-    if wire is None or not work.own(wire) or not isinstance(wire.value, dict) or "role" not in wire.value:
+    if wire is None or not isinstance(wire.value, dict) or "role" not in wire.value:
         return message
     role = wire.value["role"] or "user"
     if role in work.rules.roles:
@@ -211,6 +227,7 @@ def _thinking(part: Thinking, index: int, _message: Message, side: str, work: Wo
     if work.rules.signed_thinking and not part.signature and (part.wire is None or work.own(part.wire)):
         work.note("thinking-unsigned", index, "thinking without its signature was left out")
         return None
+    work.thinks = True
     return None if _is_again(index, part.wire, work) else part
 
 
@@ -234,7 +251,7 @@ def _call(part: ToolCall, index: int, _message: Message, side: str, work: Work) 
         work.note("call-role", index, f"the call {part.id} stands outside the assistant's messages: told in words")
         return Text(text=f"[call of {part.name or 'a tool'} {part.id}: {part.arguments}]")
     fields: dict[str, str] = {}
-    checked = work.provider != "anthropic" or work.own(part.wire)
+    checked = work.provider != "anthropic" or (part.wire is not None and part.wire.exact and work.own(part.wire))
     if (checked or not part.name) and not work.name_form(part.name):
         fields["name"] = legal_name(part.name)
         work.note("name", index, f"{work.rules.name} takes no tool name {part.name[:80]!r}: {fields['name']}")
@@ -280,11 +297,13 @@ def legal_id(name: str) -> str:
 
 
 def _result(part: ToolResult, index: int, message: Message, _side: str, work: Work) -> Part | None:
-    checked = work.provider != "anthropic" or work.own(part.wire)
+    checked = work.provider != "anthropic" or (part.wire is not None and part.wire.exact and work.own(part.wire))
     if checked and part.call_id and not work.id_form(part.call_id):
         part = edited(part, call_id=legal_id(part.call_id))
     if checked and part.name and not work.name_form(part.name):
         part = edited(part, name=legal_name(part.name))
+    if len(part.parts) == 1 and type(part.parts[0]) is Text and part.parts[0].text.strip():
+        return part
     own = work.own(part.wire) or work.exact(message)
     made = [kept for inner in part.parts if (kept := _inside(inner, part, own, work)) is not None]
     said = any(not isinstance(inner, Text) or inner.text.strip() for inner in made)
@@ -318,10 +337,19 @@ def _is_said(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type", "message") == "message"
 
 
-def _opaque(part: Opaque, index: int, message: Message, _side: str, work: Work) -> Part | None:
+def is_server_part(part: Opaque) -> bool:
+    """True for a call that the provider runs itself, and for the result of one."""
+    return part.kind in SERVER_CALLS or part.kind.endswith("_tool_result")
+
+
+def _opaque(part: Opaque, index: int, message: Message, side: str, work: Work) -> Part | None:
     if part.kind in _BROKEN and work.own(part.wire):
         work.note("shape", index, "a malformed part was left out")
         return None
+    if work.rules.closed_server_calls and side != "assistant" and work.own(part.wire) and is_server_part(part):
+        work.note("server-role", index, f"a {part.kind} outside the assistant's messages was left out")
+        return None
+    work.thinks = True
     inside = work.own(message.wire) and message.wire and _is_said(message.wire.value)
     return None if not inside and _is_again(index, part.wire, work) else part
 

@@ -93,7 +93,7 @@ def anywhere(turns: list[Turn]) -> Iterator[Fault]:
 def by_server(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
     """Calls the provider runs itself, and approvals: no answer without its question, no question left behind."""
     asked: dict[str, int] = {}
-    replies = [place for place, turn in enumerate(turns) if turn.role == "assistant"]
+    last = max((place for place, turn in enumerate(turns) if turn.role == "assistant"), default=-1)
     for place, turn in enumerate(turns):
         for block in turn.blocks:
             if block.kind == "server-call":
@@ -101,7 +101,7 @@ def by_server(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
             elif block.kind == "server-result" and asked.pop(block.id, None) is None:
                 yield Fault("result-orphan", block.at, f"a result for {block.id}, which nobody called before it")
     for name, place in asked.items():
-        if rules.closed_server_calls and place < replies[-1]:
+        if rules.closed_server_calls and place < last:
             yield Fault("call-unanswered", turns[place].at, f"no result follows the provider's own call {name}")
 
 

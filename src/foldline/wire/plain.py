@@ -84,14 +84,14 @@ def anthropic(elements: list[Any], body: Mapping[str, Any]) -> Plain:
     for key in ("system", "tools"):
         blocks = body.get(key)
         for block in blocks if isinstance(blocks, list) else ():
-            if isinstance(block, Mapping) and block.get("cache_control"):
+            if isinstance(block, dict) and block.get("cache_control"):
                 plain.marks.append(-1)
-            if key == "system" and isinstance(block, Mapping) and not string(block.get("text")).strip():
+            if key == "system" and isinstance(block, dict) and not string(block.get("text")).strip():
                 plain.faults.append(Fault("blank", -1, "a block of the system prompt has no visible text"))
     if body.get("cache_control"):
         plain.marks.append(-1)
     for index, message in enumerate(elements):
-        if not isinstance(message, Mapping):
+        if not isinstance(message, dict):
             plain.faults.append(Fault("shape", index, "not an object"))
             continue
         role = message.get("role")
@@ -111,7 +111,7 @@ def anthropic(elements: list[Any], body: Mapping[str, Any]) -> Plain:
 
 
 def _anthropic_block(block: Any, index: int, plain: Plain) -> Block:
-    if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
         plain.faults.append(Fault("shape", index, "a content block is not an object with a type"))
         return Block("other", index)
     if block.get("cache_control"):
@@ -129,12 +129,12 @@ def _anthropic_block(block: Any, index: int, plain: Plain) -> Block:
         return Block("server-result", index, string(block.get("tool_use_id")))
     if kind in _MEDIA_KINDS:
         source = block.get("source")
-        return Block("media", index, size=len(string(source.get("data"))) if isinstance(source, Mapping) else 0)
+        return Block("media", index, size=len(string(source.get("data"))) if isinstance(source, dict) else 0)
     return Block("other", index)
 
 
 def _anthropic_call(block: Mapping[str, Any], index: int, plain: Plain) -> Block:
-    if not isinstance(block.get("input"), Mapping):
+    if not isinstance(block.get("input"), dict):
         plain.faults.append(Fault("input-form", index, "the input of a call is not an object"))
     if not string(block.get("id")):
         plain.faults.append(Fault("id-form", index, "a call has no id"))
@@ -162,7 +162,7 @@ def gemini(elements: list[Any], body: Mapping[str, Any]) -> Plain:  # noqa: ARG0
     """Contents."""
     plain = Plain([], [], [])
     for index, content in enumerate(elements):
-        if not isinstance(content, Mapping):
+        if not isinstance(content, dict):
             plain.faults.append(Fault("shape", index, "not an object"))
             continue
         role = _GEMINI_ROLES.get(content.get("role") or "user") if isinstance(content.get("role"), str | None) else None
@@ -177,22 +177,22 @@ def gemini(elements: list[Any], body: Mapping[str, Any]) -> Plain:  # noqa: ARG0
 
 
 def _gemini_part(part: Any, index: int, plain: Plain) -> Block:
-    if not isinstance(part, Mapping) or not part:
+    if not isinstance(part, dict) or not part:
         plain.faults.append(Fault("shape", index, "a part without data"))
         return Block("other", index)
     call, result = _get(part, "functionCall", "function_call"), _get(part, "functionResponse", "function_response")
-    if isinstance(call, Mapping):
-        if not isinstance(call.get("args", {}), Mapping | None):
+    if isinstance(call, dict):
+        if not isinstance(call.get("args", {}), dict | None):
             plain.faults.append(Fault("input-form", index, "the args of a function call are not an object"))
         return Block("call", index, string(call.get("id")), string(call.get("name")))
-    if isinstance(result, Mapping):
-        if not isinstance(result.get("response"), Mapping):
+    if isinstance(result, dict):
+        if not isinstance(result.get("response"), dict):
             plain.faults.append(Fault("input-form", index, "the response of a function is not an object"))
         inner = result.get("parts")
         blocks = tuple(_gemini_part(each, index, plain) for each in inner) if isinstance(inner, list) else ()
         return Block("result", index, string(result.get("id")), string(result.get("name")), inner=blocks)
     inline = _get(part, "inlineData", "inline_data")
-    if isinstance(inline, Mapping):
+    if isinstance(inline, dict):
         return Block("media", index, size=len(string(inline.get("data"))))
     if _get(part, "fileData", "file_data") is not None:
         return Block("media", index)

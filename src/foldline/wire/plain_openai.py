@@ -21,7 +21,7 @@ def openai(elements: list[Any], body: Mapping[str, Any]) -> Plain:  # noqa: ARG0
     """Chat messages."""
     plain = Plain([], [], [])
     for index, message in enumerate(elements):
-        role = _CHAT_ROLES.get(string(message.get("role"))) if isinstance(message, Mapping) else None
+        role = _CHAT_ROLES.get(string(message.get("role"))) if isinstance(message, dict) else None
         if role is None:
             plain.faults.append(Fault("role", index, "not an object with a known role"))
             continue
@@ -55,7 +55,7 @@ def _chat_content(content: Any, index: int, plain: Plain) -> list[Block]:
         return []
     blocks = []
     for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
+        kind = part.get("type") if isinstance(part, dict) else None
         if kind == "text":
             blocks.append(Block("text", index, text=text_of(part, index, plain)))
         elif kind == "refusal":
@@ -73,7 +73,7 @@ def _media_size(value: Any) -> int:
     """The characters of base64 data in an OpenAI media part."""
     if isinstance(value, str):
         return len(value) if value.startswith("data:") else 0
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return 0
     url = string(value.get("url"))
     return (len(url) if url.startswith("data:") else 0) + len(string(value.get("data") or value.get("file_data")))
@@ -86,12 +86,12 @@ def _chat_calls(message: Mapping[str, Any], index: int, plain: Plain) -> list[Bl
         plain.faults.append(Fault("empty", index, "tool_calls is not a list with at least one call"))
         calls = None
     for call in calls or ():
-        kind = (call.get("type") or "function") if isinstance(call, Mapping) else None
+        kind = (call.get("type") or "function") if isinstance(call, dict) else None
         if kind not in ("function", "custom") and isinstance(kind, str):
             blocks.append(Block("call", index, string(call.get("id")), kind))
             continue
         inside = call.get(kind) if kind else None
-        if not isinstance(inside, Mapping):
+        if not isinstance(inside, dict):
             plain.faults.append(Fault("shape", index, "a tool call is not an object with its function"))
             continue
         if not isinstance(inside.get("arguments", inside.get("input")), str):
@@ -100,7 +100,7 @@ def _chat_calls(message: Mapping[str, Any], index: int, plain: Plain) -> list[Bl
         if not blocks[-1].id:
             plain.faults.append(Fault("id-form", index, "a tool call has no id"))
     legacy = message.get("function_call")
-    if isinstance(legacy, Mapping):
+    if isinstance(legacy, dict):
         blocks.append(Block("call", index, "", string(legacy.get("name"))))
         if not isinstance(legacy.get("arguments"), str):
             plain.faults.append(Fault("input-form", index, "the arguments of a call are not text"))
@@ -128,7 +128,7 @@ def responses(elements: list[Any], body: Mapping[str, Any]) -> Plain:  # noqa: A
     plain = Plain([], [], [])
     seen = set[str]()
     for index, item in enumerate(elements):
-        if not isinstance(item, Mapping):
+        if not isinstance(item, dict):
             plain.faults.append(Fault("shape", index, "not an object"))
             continue
         kind = item.get("type") or ("message" if "role" in item else "")
@@ -192,7 +192,7 @@ def _item_content(content: Any, index: int, plain: Plain) -> list[Block]:
         return []
     blocks = []
     for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
+        kind = part.get("type") if isinstance(part, dict) else None
         if kind in ("input_text", "output_text", "text"):
             blocks.append(Block("text", index, text=text_of(part, index, plain)))
         elif kind in ("input_image", "input_file", "input_audio"):

@@ -11,7 +11,7 @@ further repair. What is told apart is done apart: single messages (`mend_parts`)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foldline.message import Message, Text, ToolCall
 from foldline.wire.codec import codec, is_exact, leading_system
@@ -55,9 +55,9 @@ def _read(messages: tuple[Message, ...], work: Work) -> tuple[list[Out], list[En
     """Each message cleaned on its own; leading system messages apart, silent ones tied to the one before."""
     head: list[Out] = []
     entries: list[Entry] = []
-    leading = True
+    leading, last = True, -1
     for index, message in enumerate(messages):
-        if leading and message.role == "system" and leading_system((message,), work.target):
+        if leading and message.role == "system" and _is_prompt(message, messages, work):
             head.extend(_system(index, message, work))
             continue
         silent = is_silent(message, work)
@@ -73,7 +73,11 @@ def _read(messages: tuple[Message, ...], work: Work) -> tuple[list[Out], list[En
                 head.append(Out(index, kept, ""))
             continue
         side = side if kept.role == message.role else "user"
-        entries.append(Entry(index, kept, side, -index))
+        if side == "system":
+            work.stood[index] = last
+        else:
+            last = index
+        entries.append(Entry(index, kept, side))
     _number_replies(entries, work)
     return head, entries
 
@@ -105,8 +109,19 @@ def _joins(entry: Entry, work: Work) -> bool:
     )
 
 
+def _is_prompt(message: Message, messages: tuple[Message, ...], work: Work) -> bool:
+    """True for a leading system message that belongs to the request's own field, even if it stood in the list."""
+    if leading_system((message,), work.target):
+        return True
+    spoken = bool(message.parts) and any(each.role != "system" for each in messages)
+    return spoken and work.rules.inline_system == "after user"
+
+
 def _system(index: int, message: Message, work: Work) -> list[Out]:
-    """A leading system message without blank texts."""
+    """A leading system message without blank texts, for the request's own field."""
+    if not leading_system((message,), work.target):
+        work.note("system-moved", index, "a system message at the start of the list belongs to the system prompt")
+        message = replace(message, wire=None)
     parts = [part for part in message.parts if not (isinstance(part, Text) and work.refuses(part.text))]
     if len(parts) == len(message.parts):
         return [Out(index, message, "")]

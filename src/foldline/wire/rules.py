@@ -58,16 +58,20 @@ def check(
         return (Violation("shape", -1, f"there is no list of messages under {key!r}"),)
     found = read(list(elements), body if isinstance(body, Mapping) else {})
     turns = _turns(found.turns, rules)
+    kinds = {block.kind for turn in turns for block in turn.blocks}
     faults = [
         *found.faults,
         *_blocks(found.turns, rules),
         *_ends(turns, rules),
         *_system_places(found.turns, rules),
-        *(pairs.anywhere(turns) if rules.adjacency == "after" else pairs.adjacent(turns, rules)),
-        *pairs.by_server(turns, rules),
-        *_thinking_places(turns, rules),
         *_sizes(found, len(elements), limits or limits_of(provider)),
     ]
+    if "call" in kinds or "result" in kinds:
+        faults += pairs.anywhere(turns) if rules.adjacency == "after" else pairs.adjacent(turns, rules)
+    if "thinking" in kinds:
+        faults += _thinking_places(turns, rules)
+    if "server-call" in kinds or "server-result" in kinds:
+        faults += pairs.by_server(turns, rules)
     if not faults:
         return ()
     faults.sort(key=lambda fault: fault.at)
@@ -118,13 +122,22 @@ def _blocks(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
                 yield from _call(block, turn, rules)
             elif kind == "result":
                 yield from _result(block, turn, rules)
-            elif kind == "media" and turn.role not in rules.media_roles:
-                yield Fault("media-role", block.at, f"media in a message of the {turn.role}")
-            elif kind == "thinking":
-                if turn.role != "assistant":
-                    yield Fault("thinking-role", block.at, f"thinking in a message of the {turn.role}")
-                elif rules.signed_thinking and not block.signed:
-                    yield Fault("thinking-unsigned", block.at, "thinking without its signature")
+            elif kind == "media":
+                if turn.role not in rules.media_roles:
+                    yield Fault("media-role", block.at, f"media in a message of the {turn.role}")
+            elif kind != "other":
+                yield from _assistants(block, turn, rules)
+
+
+def _assistants(block: Block, turn: Turn, rules: Rules) -> Iterator[Fault]:
+    """What only the assistant has: thinking, and the provider's own tools."""
+    if block.kind == "thinking":
+        if turn.role != "assistant":
+            yield Fault("thinking-role", block.at, f"thinking in a message of the {turn.role}")
+        elif rules.signed_thinking and not block.signed:
+            yield Fault("thinking-unsigned", block.at, "thinking without its signature")
+    elif rules.closed_server_calls and turn.role != "assistant":
+        yield Fault("call-role", block.at, f"the provider's own tool in a message of the {turn.role}")
 
 
 def _call(block: Block, turn: Turn, rules: Rules) -> Iterator[Fault]:
@@ -169,7 +182,7 @@ def _ends(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
 
 def _system_places(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
     """A system message inside the list closes a user's turn, where the provider says so."""
-    if rules.inline_system != "after user":
+    if rules.inline_system != "after user" or all(turn.role == "system" for turn in turns):
         return
     before: Turn | None = None
     for turn, after in zip_longest(turns, turns[1:]):
