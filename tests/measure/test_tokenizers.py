@@ -253,11 +253,13 @@ def test_co18_the_first_count_opens_no_connection(tmp_path: Path, with_splintr: 
 
 @pytest.mark.promise("S0.15", "S4.21")
 def test_estimates_load_no_tokenizer() -> None:
-    code = (
-        "import sys\nfrom foldline.measure.tokenizers import counter_for\n"
-        "for kind in ('estimate', 'chars/4', 'chars/3.6', 'words'):\n    counter_for('gpt-4o', kind=kind).count('some text')\n"
-        "counter_for('claude-opus-5').count('some text')\n"
-        "print({'splintr', 'tiktoken'} & set(sys.modules))"
-    )
+    code = """
+import sys
+from foldline.measure.tokenizers import counter_for
+for kind in ("estimate", "chars/4", "chars/3.6", "words"):
+    counter_for("gpt-4o", kind=kind).count("some text")
+counter_for("claude-opus-5").count("some text")
+print({"splintr", "tiktoken"} & set(sys.modules))
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -118,7 +118,7 @@ def value_tokens(value: Any, counter: Counter) -> int:
             if _is_sealed(item):
                 sealed += sealed_tokens(len(item))
             else:
-                pieces.append(f'"{item}"')
+                pieces.append(json.dumps(item, ensure_ascii=False))
         elif isinstance(item, (dict, list, tuple)):
             if id(item) in seen:
                 continue
