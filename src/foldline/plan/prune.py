@@ -78,6 +78,8 @@ def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size
 def at_fold(path: Path, start: int, end: int, policy: Policy, size: Size) -> dict[int, tuple[Message, int]]:
     """Stubs for the messages from `start` to `end` that need not stay whole at a fold."""
     stubs: dict[int, tuple[Message, int]] = {}
+    if not (policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens):
+        return stubs
     for index, reason in _dispensable(path, start, end, policy):
         pruned = _smaller(path, index, policy, size, why=reason)
         if pruned is not None:
