@@ -40,6 +40,36 @@ class CompactionRawRetention(StrEnum):
     """They leave the prompt and stay in the record."""
 
 
+def _choice(name: str, value: Any, kind: type[Choice]) -> Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = ", ".join(str(each.value) for each in kind)
+        raise ConfigError(f"{name} cannot be {value!r}", hint=f"use one of {allowed}") from None
+
+
+def _at_least(least: int, settings: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def _section(sections: Any, name: str) -> Mapping[str, Any]:
+    found = sections.get(name) if isinstance(sections, Mapping) else None
+    if found is not None and not isinstance(found, Mapping):
+        raise ConfigError(f"the section {name} must be a table of settings")
+    return found or {}
+
+
+def _known(section: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    names = [knob.name for knob in fields(kind)]
+    for name in section:
+        if name not in names:
+            raise ConfigError(f"no setting is called {name!r}", hint=f"use one of {', '.join(names)}")
+    return dict(section)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWindowPolicy:
     """How one agent's history is kept inside its model's window."""
@@ -131,33 +161,3 @@ class AgentSpec:
         if "execution_mode" in section:
             section["mode"] = section.pop("execution_mode")
         return CompactionConfig(**_known(section, CompactionConfig))
-
-
-def _choice(name: str, value: Any, kind: type[Choice]) -> Choice:
-    try:
-        return kind(value)
-    except ValueError:
-        allowed = ", ".join(str(each.value) for each in kind)
-        raise ConfigError(f"{name} cannot be {value!r}", hint=f"use one of {allowed}") from None
-
-
-def _at_least(least: int, settings: Any, *names: str) -> None:
-    for name in names:
-        value = getattr(settings, name)
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
-
-
-def _section(sections: Any, name: str) -> Mapping[str, Any]:
-    found = sections.get(name) if isinstance(sections, Mapping) else None
-    if found is not None and not isinstance(found, Mapping):
-        raise ConfigError(f"the section {name} must be a table of settings")
-    return found or {}
-
-
-def _known(section: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    names = [knob.name for knob in fields(kind)]
-    for name in section:
-        if name not in names:
-            raise ConfigError(f"no setting is called {name!r}", hint=f"use one of {', '.join(names)}")
-    return dict(section)

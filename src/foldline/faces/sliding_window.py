@@ -81,6 +81,7 @@ class SlidingWindow:
         self._complete = 0
         self._own: dict[int, Any] = {}
         self._history_tokens, self._summary_tokens = _cap(history_tokens, "history"), _cap(summary_tokens, "summary")
+        self._policy = _policy(self._history_tokens)
         self.use_model(model, counter)
 
     def add(self, *messages: Any) -> None:
@@ -159,6 +160,7 @@ class SlidingWindow:
     @history_tokens.setter
     def history_tokens(self, tokens: int) -> None:
         self._history_tokens = _cap(tokens, "history")
+        self._policy = _policy(self._history_tokens)
         self._clip()
 
     @property
@@ -202,16 +204,14 @@ class SlidingWindow:
 
     def _clip(self) -> None:
         """Advance the boundary past the oldest turns until the rest is within its budget."""
-        path, cap = self._path, self._history_tokens
-        before = path.cut
+        path, before = self._path, self._path.cut
         load = Load(
             request=path.prefix[path.lead] + path.history,
             history=path.history,
             count=len(path) - path.cut,
             usable=_NO_TOTAL,
         )
-        rules = (f"clip when history > {cap}",) if cap else ()
-        made = plan(path, load, _PRESET.but(rules=rules, history_cap=cap or None), self._size)
+        made = plan(path, load, self._policy, self._size)
         if made.fold is not None:
             path.apply(made.fold)
             self._set_summary(self._summary_of(before))
@@ -252,6 +252,11 @@ def _is_text(message: Message) -> bool:
     """Whether a tokenizer can count all of it."""
     inner = (part for result in message.results for part in result.parts)
     return all(isinstance(part, Text | ToolCall | ToolResult) for part in (*message.parts, *inner))
+
+
+def _policy(cap: int) -> Policy:
+    """The budget in the engine's words."""
+    return _PRESET.but(rules=(f"clip when history > {cap}",) if cap else (), history_cap=cap or None)
 
 
 def _cap(tokens: Any, name: str) -> int:
