@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from operator import is_not
 
 from bench.transcripts import transcript
-from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.message import Message, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.codec import PROVIDERS, render
 from foldline.wire.repair import Repaired, repair
 from foldline.wire.rules import check
@@ -122,7 +122,9 @@ def judge(
 def is_harmless(messages: list[Message], repaired: Repaired) -> bool:
     """True where repair may mark something in messages that could be sent: nothing that is said was touched."""
     codes = {note.code for note in repaired.notes}
-    return codes <= HARMLESS or ("empty" in codes and codes <= {*HARMLESS, "start"}) or is_misfit(messages)
+    return (
+        codes <= HARMLESS or ("empty" in codes and codes <= {*HARMLESS, "start", "system-moved"}) or is_misfit(messages)
+    )
 
 
 def is_misfit(messages: list[Message]) -> bool:
@@ -131,13 +133,11 @@ def is_misfit(messages: list[Message]) -> bool:
     Where a provider has no roles for these (OpenAI writes results as elements of their own) it may be sendable, and
     repair still puts it right.
     """
-    fits: dict[type[Part], tuple[str, ...]] = {
-        ToolResult: ("user", "tool"),
-        ToolCall: ("assistant",),
-        Thinking: ("assistant",),
-    }
     return any(
-        type(part) in fits and message.role not in fits[type(part)] for message in messages for part in message.parts
+        (isinstance(part, ToolCall | Thinking) and (message.role != "assistant" or bool(message.kind)))
+        or (isinstance(part, ToolResult) and message.role not in ("user", "tool"))
+        for message in messages
+        for part in message.parts
     )
 
 

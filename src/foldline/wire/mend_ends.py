@@ -7,10 +7,12 @@ of them are refused by some provider, and each is set right with as little as po
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, user
 from foldline.wire.codec import leading_system
+from foldline.wire.mend import SERVER_CALLS, Work, is_silent
 from foldline.wire.mend_order import Out
-from foldline.wire.mend_parts import SERVER_CALLS, Work, is_silent
 
 START = "[no earlier message of the user was recorded]"
 END = "[no new message of the user was recorded]"
@@ -41,7 +43,7 @@ def _without(each: Out, places: set[int], work: Work) -> Out | None:
 
 def _close_server_calls(out: list[Out], work: Work) -> list[Out]:
     """Calls that the provider runs itself travel with their result or not at all."""
-    asked: dict[str, tuple[int, int, int]] = {}
+    asked: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
     drop: dict[int, set[int]] = {}
     turn, last, side = 0, 0, ""
     for row, each in enumerate(out):
@@ -52,14 +54,17 @@ def _close_server_calls(out: list[Out], work: Work) -> list[Out]:
         for place, part in enumerate(each.message.parts):
             kind, name = _server_part(part, work)
             if kind == "call":
-                asked[name] = (row, place, turn)
-            elif kind == "result" and asked.pop(name, None) is None:
+                asked[name].append((row, place, turn))
+            elif kind == "result" and asked[name]:
+                asked[name].pop()
+            elif kind == "result":
                 work.note("server-result", each.at, f"the provider's own result for {name} lost its call: left out")
                 drop.setdefault(row, set()).add(place)
-    for name, (row, place, said) in asked.items():
-        if said < last:
-            work.note("server-call", out[row].at, f"the provider's own call {name} lost its result: left out")
-            drop.setdefault(row, set()).add(place)
+    for name, calls in asked.items():
+        for row, place, said in calls:
+            if said < last:
+                work.note("server-call", out[row].at, f"the provider's own call {name} lost its result: left out")
+                drop.setdefault(row, set()).add(place)
     made = (_without(each, drop[row], work) if row in drop else each for row, each in enumerate(out))
     return [each for each in made if each is not None]
 
@@ -95,6 +100,7 @@ def _without_loose_thinking(out: list[Out], work: Work) -> list[Out]:
 def _loose(message: Message, followed: bool, work: Work) -> tuple[set[int], bool]:
     """Thinking at the end of a message that nothing follows, and whether what stands before it is followed."""
     loose = set[int]()
+    followed = followed or not message.parts
     for place in range(len(message.parts) - 1, -1, -1):
         part = message.parts[place]
         if isinstance(part, Thinking):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
-from foldline.wire.mend_parts import Work, edited
+from foldline.wire.mend import Work, edited
 
 NO_RESULT = "[no result was recorded for this call]"
 """Closes a call that was never answered."""

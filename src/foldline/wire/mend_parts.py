@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import replace
 from operator import is_not
-from typing import Any, TypeVar
+from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.codec import Codec, Loss
-from foldline.wire.grammar import Rules
+from foldline.wire.codec import Loss
+from foldline.wire.mend import Work, content_of, edited, is_server_part
 from foldline.wire.rules import check
 
 NO_OUTPUT = "(no output)"
@@ -26,111 +25,6 @@ NO_OUTPUT = "(no output)"
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
 """Kinds of opaque parts that are opaque only because they are malformed."""
 _LONGEST_NAME = 64
-SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
-"""Anthropic's blocks for calls that it runs itself."""
-_LOGGED = ("codex", "openai-responses")
-
-AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
-
-
-@dataclass(frozen=True, slots=True)
-class Mend:
-    """One thing repair did: a code, the place of the message in the *input*, and plain words."""
-
-    code: str
-    index: int
-    words: str
-
-    def __str__(self) -> str:
-        return f"[{self.code}] message {self.index}: {self.words}"
-
-
-@cache
-def _form(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile(pattern, re.DOTALL).fullmatch
-
-
-@dataclass(slots=True)
-class Work:
-    """What one repair knows: the provider's name and rules, its codec, and the notes so far."""
-
-    provider: str
-    rules: Rules
-    target: Codec
-    notes: list[Mend] = field(default_factory=list)
-    items: set[str] = field(default_factory=set)
-    """Ids of the provider's own items seen so far."""
-    stood: dict[int, int] = field(default_factory=dict)
-    """Behind which message each system message stood."""
-    thinks: bool = False
-    """Whether there is thinking, or one of the provider's own tools, that its rules look at once more at the end."""
-
-    def note(self, code: str, index: int, words: str) -> None:
-        """Mark something that was done."""
-        self.notes.append(Mend(code, index, words))
-
-    def own(self, wire: Wire | None) -> bool:
-        """True for what came in this provider's form; a Codex log holds Responses items."""
-        return wire is not None and (wire.format == self.provider or (wire.format, self.provider) == _LOGGED)
-
-    def exact(self, message: Message) -> bool:
-        """True for a message that will go back as it came."""
-        return message.wire is not None and message.wire.exact and self.own(message.wire)
-
-    def seen(self, part: Part) -> bool:
-        """True for a part that will be sent: only the provider that wrote it reads thinking and opaque parts."""
-        return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
-
-    def id_form(self, text: str) -> bool:
-        """True for a call id that this provider takes."""
-        return _form(self.rules.id_form)(text) is not None
-
-    def name_form(self, text: str) -> bool:
-        """True for a tool name that this provider takes."""
-        return _form(self.rules.name_form)(text) is not None
-
-    def refuses(self, text: str) -> bool:
-        """True for a text this provider calls blank."""
-        blank = self.rules.blank
-        return blank != "allowed" and not (text.strip() if blank == "whitespace" else text)
-
-
-def edited(part: AnyPart, **fields: Any) -> AnyPart:
-    """A part with other fields, whose wire form no longer speaks for it."""
-    return replace(part, wire=part.wire and part.wire._replace(raw=None, exact=False), **fields)
-
-
-def side_of(message: Message, work: Work) -> str:
-    """Whose message it will be on the wire: the user's, the assistant's, or the system's."""
-    role, wire = message.role, message.wire
-    if role == "assistant":
-        free = message.kind and work.provider.startswith("openai") and not work.exact(message)
-        return "user" if free else "assistant"
-    if role != "system":
-        return "user"
-    if work.provider == "anthropic":
-        return "system" if work.own(wire) and wire and isinstance(wire.value, dict) else "user"
-    return "user" if work.provider == "gemini" else "system"
-
-
-def is_silent(message: Message, work: Work) -> bool:
-    """True for a message of which nothing will be sent: it stays for the report of what was lost, and changes nothing.
-
-    Only parts that other providers cannot read may leave a message silent, so only such messages are tried.
-    """
-    parts = message.parts
-    for part in parts:
-        kind = type(part)
-        if kind is ToolCall or kind is ToolResult or kind is Media or (isinstance(part, Text) and part.text.strip()):
-            return False
-    if not any(isinstance(part, Thinking | Opaque) for part in parts):
-        wire = message.wire
-        return message.role == "system" and not parts and work.own(wire) and _content(wire) == []
-    return not work.target.render(message, Loss())
-
-
-def _content(wire: Wire | None) -> Any:
-    return wire.value.get("content") if wire is not None and isinstance(wire.value, dict) else None
 
 
 def clean(index: int, message: Message, side: str, work: Work) -> Message | None:
@@ -145,7 +39,7 @@ def clean(index: int, message: Message, side: str, work: Work) -> Message | None
     made = [part for part in kept if part is not None]
     changed = len(made) < len(parts) or any(map(is_not, made, parts))
     if not made:
-        return _without_parts(index, message, work, dropped=changed)
+        return _without_parts(index, message, side, work, dropped=changed)
     if changed or _is_malformed(message, work):
         if not changed:
             work.note("shape", index, "written anew, because a field of it was empty")
@@ -165,10 +59,10 @@ def _known_role(index: int, message: Message, work: Work) -> Message:
     return replace(message, role="user", wire=None)
 
 
-def _without_parts(index: int, message: Message, work: Work, *, dropped: bool) -> Message | None:
+def _without_parts(index: int, message: Message, side: str, work: Work, *, dropped: bool) -> Message | None:
     """An empty message stays where its provider accepts one."""
-    null = work.provider == "openai" and work.exact(message) and not isinstance(_content(message.wire), str)
-    if not dropped and not null and message.role in work.rules.empty:
+    null = work.provider == "openai" and work.exact(message) and not isinstance(content_of(message.wire), str)
+    if not dropped and not null and side in work.rules.empty:
         return message
     work.note("empty", index, "left out: nothing was said in it")
     return None
@@ -335,11 +229,6 @@ def _inside(inner: Part, result: ToolResult, own: bool, work: Work) -> Part | No
 def _is_said(value: Any) -> bool:
     """True for an element that holds content: its parts are not items of their own."""
     return isinstance(value, dict) and value.get("type", "message") == "message"
-
-
-def is_server_part(part: Opaque) -> bool:
-    """True for a call that the provider runs itself, and for the result of one."""
-    return part.kind in SERVER_CALLS or part.kind.endswith("_tool_result")
 
 
 def _opaque(part: Opaque, index: int, message: Message, side: str, work: Work) -> Part | None:

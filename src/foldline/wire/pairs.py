@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from foldline.wire.grammar import Rules
@@ -92,17 +92,19 @@ def anywhere(turns: list[Turn]) -> Iterator[Fault]:
 
 def by_server(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
     """Calls the provider runs itself, and approvals: no answer without its question, no question left behind."""
-    asked: dict[str, int] = {}
+    asked: defaultdict[str, list[int]] = defaultdict(list)
     last = max((place for place, turn in enumerate(turns) if turn.role == "assistant"), default=-1)
     for place, turn in enumerate(turns):
         for block in turn.blocks:
             if block.kind == "server-call":
-                asked[block.id] = place
-            elif block.kind == "server-result" and asked.pop(block.id, None) is None:
+                asked[block.id].append(place)
+            elif block.kind == "server-result" and asked[block.id]:
+                asked[block.id].pop()
+            elif block.kind == "server-result":
                 yield Fault("result-orphan", block.at, f"a result for {block.id}, which nobody called before it")
-    for name, place in asked.items():
-        if rules.closed_server_calls and place < last:
-            yield Fault("call-unanswered", turns[place].at, f"no result follows the provider's own call {name}")
+    for name, places in asked.items():
+        if rules.closed_server_calls and places and places[0] < last:
+            yield Fault("call-unanswered", turns[places[0]].at, f"no result follows the provider's own call {name}")
 
 
 def server_busy(turn: Turn) -> bool:

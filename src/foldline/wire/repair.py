@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from foldline.message import Message, Text, ToolCall
 from foldline.wire.codec import codec, is_exact, leading_system
 from foldline.wire.grammar import rules_of
+from foldline.wire.mend import Mend, Work, is_silent, side_of
 from foldline.wire.mend_ends import finish
 from foldline.wire.mend_order import Out, arrange
 from foldline.wire.mend_pairs import Entry, pair
-from foldline.wire.mend_parts import Mend, Work, clean, is_silent, side_of
+from foldline.wire.mend_parts import clean
 
 __all__ = ["Mend", "Repaired", "repair"]
 
