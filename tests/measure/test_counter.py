@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
@@ -33,6 +33,7 @@ PUBLIC = [family for family in families() if not family.startswith("claude")]
 
 
 @pytest.mark.promise("S2.7")
+@settings(deadline=None)
 @given(TEXTS, st.sampled_from(COUNTERS))
 def test_any_text_has_a_size(text: str, counter: Counter) -> None:
     count = counter.count(text)
@@ -43,6 +44,7 @@ def test_any_text_has_a_size(text: str, counter: Counter) -> None:
     assert count.source == counter.name
 
 
+@settings(deadline=None)
 @given(st.lists(COUNTS, max_size=6))
 def test_a_sum_is_exact_only_if_every_part_is(counts: list[Count]) -> None:
     total = sum(counts, NOTHING)
@@ -52,6 +54,7 @@ def test_a_sum_is_exact_only_if_every_part_is(counts: list[Count]) -> None:
     assert len(total.source) <= len("a + b + c")
 
 
+@settings(deadline=None)
 @given(COUNTS)
 def test_the_size_to_check_is_never_below_the_size_shown(count: Count) -> None:
     assert count.upper >= count.tokens
@@ -80,6 +83,7 @@ def test_sizes_for_people(tokens: int, shown: str) -> None:
     assert human(tokens, False) == str(Count(tokens, False, "")) == "~" + shown
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**12), st.booleans())
 def test_shown_sizes_are_short_and_close(tokens: int, exact: bool) -> None:
     shown = human(tokens, exact)

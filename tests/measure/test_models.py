@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import foldline.measure.models as module
@@ -87,6 +87,7 @@ def test_an_unknown_model_gets_stated_defaults(name: str) -> None:
     assert (found.window, found.family, found.vocabulary, found.prices) == (200_000, "cl100k_base", "", None)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_name_gives_a_model(name: str) -> None:
     found = model(name)

@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
@@ -71,6 +71,7 @@ def image(data: str = "", url: str = "", wire: Any = None) -> Media:
 EDGES = st.integers(1, 16_383)
 
 
+@settings(deadline=None)
 @given(EDGES, EDGES, st.integers(0, 300_000))
 def test_a_picture_says_its_size_in_its_first_bytes(width: int, height: int, before: int) -> None:
     forms = [png(width, height), gif(width, height), jpeg(width, height), jpeg(width, height, before)]
@@ -78,6 +79,7 @@ def test_a_picture_says_its_size_in_its_first_bytes(width: int, height: int, bef
     assert [image_size(data) for data in forms] == [(width, height)] * 7
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(max_size=200).map(encoded), st.text(max_size=200)), st.sampled_from(sorted(RULES)))
 def test_a_damaged_picture_has_a_stated_size(data: str, name: str) -> None:
     assert media_tokens(image(data or "!"), rule(name)) > 0
@@ -176,12 +178,12 @@ def test_co13_lo15_every_kind_of_part_counts_in_every_role(kind: str, role: str)
     assert message_tokens(Message(role=role, parts=(KINDS[kind],)), CHARS_4, CLAUDE) >= 10_000
 
 
+TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=30)),
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXT),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=10), inner, max_size=4)),
     max_leaves=20,
 )
-TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 LEAVES = st.one_of(
     st.builds(Text, text=TEXT, wire=st.one_of(st.none(), st.builds(Wire, st.just("anthropic"), JSON))),
     st.builds(Thinking, text=TEXT, signature=TEXT),
@@ -194,6 +196,7 @@ PARTS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     st.builds(Message, role=TEXT, parts=st.lists(PARTS, max_size=4).map(tuple)), st.sampled_from(["anthropic", "none"])
 )
@@ -224,6 +227,7 @@ def test_values_that_are_hardly_json() -> None:
         assert tools_tokens(tools, CHARS_4, CLAUDE) > CLAUDE.tools
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_an_unknown_value_counts_at_least_as_its_json(value: Any) -> None:
     wire = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
