@@ -111,7 +111,7 @@ SENT = [(provider, name, value) for provider, samples in SAMPLES.items() for nam
 
 @pytest.mark.parametrize(("provider", "name", "value"), SENT, ids=[f"{entry[0]} {entry[1]}" for entry in SENT])
 def test_a_sample_cut_at_every_byte_is_valid_or_nothing(provider: str, name: str, value: dict[str, Any]) -> None:
-    sent = sse(stream(provider, value, by(11)))
+    sent = sse(stream(provider, value, by(30)))
     whole = assemble(provider, sent)
     assert whole is not None
     assert whole.messages == tuple(READ[provider](value)), name

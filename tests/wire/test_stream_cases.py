@@ -69,10 +69,13 @@ def test_the_model_of_a_fallback_block_is_the_model_of_the_reply() -> None:
 
 def test_what_only_the_end_of_a_message_tells_is_kept() -> None:
     events = anthropic_events(message({"type": "text", "text": "Hi"}), by(9))
-    events[-2][1].update(context_management={"applied_edits": []}, delta={"stop_reason": "refusal", "stop_details": {}})
+    events[0][1]["message"]["container"] = {"id": "c"}
+    delta: dict[str, Any] = {"stop_reason": "refusal", "stop_details": {}, "container": None}
+    events[-2][1].update(context_management={"applied_edits": []}, delta=delta)
     reply = read("anthropic", events)
     assert reply.value is not None
     assert (reply.value["context_management"], reply.value["stop_details"]) == ({"applied_edits": []}, {})
+    assert reply.value["container"] == {"id": "c"}
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "tool_use"])
@@ -85,6 +88,14 @@ def test_st06_a_call_stopped_inside_its_input_is_dropped_and_reported(stop: str)
     ]
     assert reply.lost == (Lost(0, "tool_use weather", DID_NOT_RUN),)
     assert (reply.stop, reply.complete) == (stop, True)
+
+
+def test_a_call_stopped_inside_its_input_leaves_no_thinking_without_a_message() -> None:
+    events = anthropic_events(message(THINKING, WEATHER[0], stop="max_tokens"), by(9))
+    del events[-4]
+    reply = read("anthropic", events)
+    assert (reply.messages, reply.stop, reply.complete) == ((), "max_tokens", True)
+    assert [lost.what for lost in reply.lost] == ["tool_use weather", "thinking"]
 
 
 def test_st05_thinking_before_a_call_that_was_cut_leaves_nothing_behind() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from foldline.message import Text, Thinking, ToolCall, Usage
 from foldline.wire.codec import Lost
-from foldline.wire.stream import Reply
+from foldline.wire.stream import Assembler, Reply
 from support.samples import CALLS, ITEM_CALLS, REASONING, TEXT, completion, response, said
 from support.streams import DID_NOT_RUN, Events, by, chat_events, chunks, read, responses_events, sse
 
@@ -155,6 +155,16 @@ def test_reasoning_alone_is_no_message_when_cut() -> None:
     assert reply.usage == Usage(input=3)
 
 
+def test_a_sound_grows_and_is_kept_only_whole() -> None:
+    deltas = [{"audio": {"id": "audio_1", "data": piece, "transcript": piece}} for piece in ("QU", "JD")]
+    reply = read("openai", chunks(*deltas, finish="stop"))
+    assert reply.value is not None
+    assert reply.value["choices"][0]["message"]["audio"] == {"id": "audio_1", "data": "QUJD", "transcript": "QUJD"}
+    reply = read("openai", chunks({"content": "Hi"}, *deltas, finish=None))
+    assert reply.value is not None
+    assert "audio" not in reply.value["choices"][0]["message"]
+
+
 def test_reasoning_details_are_put_together_by_number() -> None:
     def entry(number: int, **more: Any) -> dict[str, Any]:
         return {"reasoning_details": [{"type": "reasoning.text", "index": number, "format": "f", **more}]}
@@ -202,6 +212,13 @@ def test_a_response_cut_before_its_last_event_is_built_from_its_items() -> None:
     assert (reply.stop, reply.complete, reply.usage) == ("cut", False, None)
 
 
+def test_what_a_running_response_says_of_its_output_is_not_its_output() -> None:
+    events = responses_events(response(said("It rains in Ulm")), by(5))
+    running = {"id": "resp_1", "status": "in_progress", "output": [said("stale")]}
+    events.insert(-2, ("", {"type": "response.in_progress", "response": running}))
+    assert read("openai-responses", events, cut=1).messages[0].text == "It rains in Ulm"
+
+
 def test_a_text_item_cut_in_its_middle_is_marked_incomplete() -> None:
     events = responses_events(response(REASONING, said("It rains in Ulm")), by(5))
     reply = read("openai-responses", events, cut=5)
@@ -225,6 +242,50 @@ def test_an_incomplete_response_says_why_and_drops_the_call_it_broke() -> None:
         assert [call.id for message in reply.messages for call in message.calls] == [ITEM_CALLS[0]["call_id"]]
         assert reply.lost == (Lost(0, "function_call weather", DID_NOT_RUN),)
         assert (reply.stop, reply.complete) == ("max_output_tokens", True)
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_items_without_numbers_are_told_apart_by_id_or_order(ids: bool) -> None:
+    """llama.cpp numbers neither its items nor their parts."""
+    value = response(REASONING, said("It rains in Ulm"), *ITEM_CALLS)
+    numbered = responses_events(value, by(5))
+    events: Events = []
+    for name, event in numbered:
+        kept = {key: field for key, field in event.items() if key not in ("output_index", "content_index")}
+        if not ids:
+            kept.pop("item_id", None)
+            kept |= {"item": {**kept["item"], "id": None}} if "item" in kept else {}
+        events.append((name, kept))
+    for cut in range(1, len(events) - 2):
+        expected = read("openai-responses", numbered, cut=cut)
+        reply = read("openai-responses", events, cut=cut)
+        assert [(said.text, said.calls) for said in reply.messages] == [(s.text, s.calls) for s in expected.messages]
+        assert reply.lost == expected.lost
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {**ITEM_CALLS[1], "arguments": '{"ci'},
+        {"type": "custom_tool_call", "call_id": "call_9", "name": "weather", "input": "*** Be", "status": "incomplete"},
+    ],
+)
+def test_a_broken_call_takes_the_reasoning_that_led_to_it_along(broken: dict[str, Any]) -> None:
+    value = response(REASONING, broken, status="incomplete", reason="max_output_tokens")
+    reply = read("openai-responses", responses_events(value, by(9)))
+    assert (reply.messages, reply.stop, reply.complete) == ((), "max_output_tokens", True)
+    assert [lost.what for lost in reply.lost] == [f"{broken['type']} weather", "reasoning"]
+
+
+def test_an_item_that_says_nothing_yet_is_no_message() -> None:
+    events = responses_events(response(said("It rains")), by(99))
+    assert read("openai-responses", [*events[:4], ("", {"error": "gone"})]).messages == ()
+
+
+def test_a_response_that_still_runs_in_the_background_is_no_reply() -> None:
+    assembler = Assembler("openai-responses")
+    assembler.feed(json.dumps({**response(status="queued"), "usage": None}).encode())
+    assert assembler.finish() is None
 
 
 def test_annotations_that_came_before_the_cut_are_kept() -> None:

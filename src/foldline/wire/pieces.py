@@ -85,6 +85,12 @@ def whole_object(text: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def word(value: Any, key: str) -> str:
+    """The string under `key`, or an empty one."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
 def mapping(value: Any, key: str) -> dict[str, Any]:
     """The object under `key`, or an empty one."""
     found = value.get(key) if isinstance(value, dict) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.wire.codec import Loss
-from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object
+from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
 
 _THINKING = ("thinking", "redacted_thinking")
 _ANSWERED_BY_SERVER = ("server_tool_use", "mcp_tool_use")
@@ -30,10 +30,10 @@ class _Block:
 
     @property
     def type(self) -> str:
-        return str(self.body.fields.get("type"))
+        return word(self.body.fields, "type")
 
     def add(self, delta: dict[str, Any]) -> None:
-        kind = str(delta.get("type"))
+        kind = word(delta, "type")
         if kind == "input_json_delta":
             piece = delta.get("partial_json")
             self.json.append(piece if isinstance(piece, str) else "")
@@ -152,8 +152,7 @@ def _index(value: dict[str, Any]) -> int:
 
 def _name(block: _Block) -> str:
     """What is lost, for people: its type, and which tool was called."""
-    name = block.body.fields.get("name")
-    return f"{block.type} {name}" if isinstance(name, str) else block.type
+    return f"{block.type} {word(block.body.fields, 'name')}".rstrip()
 
 
 def _sendable(content: list[dict[str, Any]], loss: Loss) -> list[dict[str, Any]]:
@@ -161,13 +160,13 @@ def _sendable(content: list[dict[str, Any]], loss: Loss) -> list[dict[str, Any]]
 
     A server's call needs the server's result, a text must say something, and no reply may end in thinking.
     """
-    answered = {str(block["tool_use_id"]) for block in content if "tool_use_id" in block}
+    answered = {word(block, "tool_use_id") for block in content}
     kept: list[dict[str, Any]] = []
     for block in content:
-        if block.get("type") in _ANSWERED_BY_SERVER and str(block.get("id")) not in answered:
-            loss.add(f"{block.get('type')} {block.get('name')}", "the reply ended before its result")
+        if block.get("type") in _ANSWERED_BY_SERVER and word(block, "id") not in answered:
+            loss.add(f"{word(block, 'type')} {word(block, 'name')}", "the reply ended before its result")
         elif block.get("type") != "text" or not blank(block.get("text")):
             kept.append(block)
     while kept and kept[-1].get("type") in _THINKING:
-        loss.add(str(kept.pop().get("type")), "nothing follows it")
+        loss.add(word(kept.pop(), "type"), "nothing follows it")
     return kept

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from foldline.wire.codec import Loss
-from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping
+from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping, word
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\['([^']*)'\]|\["([^"]*)"\]|\[(\d+)\]""")
 _VALUES = ("numberValue", "boolValue", "nullValue")
@@ -28,7 +28,7 @@ class _Call:
     def add(self, call: dict[str, Any]) -> None:
         """Take the next values; the call ends with the piece that does not say it will continue."""
         for piece in items(call, "partialArgs"):
-            path = str(mapping({"": piece}, "").get("jsonPath"))
+            path = word(piece, "jsonPath")
             if isinstance(piece, dict) and isinstance(piece.get("stringValue"), str):
                 pieces = self._arguments.setdefault(path, [])
                 if isinstance(pieces, list):
@@ -86,7 +86,7 @@ class GeminiStream:
         parts: list[dict[str, Any]] = []
         for part in self._parts:
             if isinstance(part, _Call) and part.open:
-                loss.add(f"functionCall {mapping(part.part, 'functionCall').get('name', '')}", NOT_WHOLE)
+                loss.add(f"functionCall {word(part.part['functionCall'], 'name')}", NOT_WHOLE)
             else:
                 parts.append(part if isinstance(part, dict) else part.whole())
         if cut or loss.items:

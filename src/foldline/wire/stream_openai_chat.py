@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from foldline.wire.codec import Loss
-from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object
+from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
 
 _ENDED_BY_MODEL = ("stop", "tool_calls", "function_call")
 """Finish reasons after which a call is as the model meant it, even when its arguments are no JSON."""
@@ -170,13 +170,13 @@ def _drop_broken_calls(message: dict[str, Any], loss: Loss) -> None:
         if _is_whole(called):
             kept.append(call)
         else:
-            loss.add(f"tool call {(called or mapping(call, 'custom')).get('name', '')}", NOT_WHOLE)
+            loss.add(f"tool call {word(called or mapping(call, 'custom'), 'name')}", NOT_WHOLE)
     message["tool_calls"] = kept
     if not kept:
         del message["tool_calls"]
     legacy = mapping(message, "function_call")
     if legacy and not _is_whole(legacy):
-        loss.add(f"tool call {legacy.get('name', '')}", NOT_WHOLE)
+        loss.add(f"tool call {word(legacy, 'name')}", NOT_WHOLE)
         del message["function_call"]
 
 
@@ -194,7 +194,7 @@ def _joined(parts: list[Any]) -> list[Any]:
     found: list[Any] = []
     for kind, run in groupby(parts, key=lambda part: part.get("type") if isinstance(part, dict) else None):
         if kind == "text":
-            found.append({"type": "text", "text": "".join(str(part.get("text") or "") for part in run)})
+            found.append({"type": "text", "text": "".join(word(part, "text") for part in run)})
         elif kind == "thinking":
             inner = [piece for part in run for piece in items(part, "thinking")]
             found.append({"type": "thinking", "thinking": _joined(inner)})
@@ -205,11 +205,13 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 def _merged(entries: list[Any]) -> list[Any]:
     """Reasoning entries with the pieces of each put together: they are told apart by number and type."""
-    found: dict[str, Growing] = {}
+    found: dict[tuple[int, str], Growing] = {}
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict):
             continue
-        growing = found.setdefault(f"{entry.get('index', -1 - place)} {entry.get('type')}", Growing({}))
+        number = entry.get("index")
+        number = number if isinstance(number, int) else -1 - place
+        growing = found.setdefault((number, word(entry, "type")), Growing({}))
         for key, piece in entry.items():
             if key in ("text", "summary", "data"):
                 growing.add(key, piece)

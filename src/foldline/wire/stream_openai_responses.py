@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.wire.codec import Loss
-from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object
+from foldline.wire.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
@@ -52,20 +52,20 @@ class ResponsesStream:
         self.stop = ""
         self._response: dict[str, Any] = {}
         self._items: dict[int, _Item] = {}
+        self._named: dict[str, int] = {}
 
     def take(self, value: dict[str, Any]) -> None:
         """Take one event; what is only progress has no effect."""
-        kind = str(value.get("type"))
+        kind = word(value, "type")
         if kind in _GROWS:
             self._grow(_GROWS[kind], value)
         elif kind in ("response.output_item.added", "response.output_item.done"):
-            item = mapping(value, "item")
-            if item:
-                self._items[_at(value, "output_index")] = _Item(item, done=kind.endswith("done"))
+            self._item(value, done=kind.endswith("done"))
         elif kind == "response.content_part.added":
-            item_now = self._items.get(_at(value, "output_index"))
-            if item_now is not None and not item_now.done:
-                item_now.parts[_at(value, "content_index")] = Growing(mapping(value, "part"))
+            item = self._items.get(self._place(value))
+            if item is not None and not item.done:
+                at = value.get("content_index")
+                item.parts[at if isinstance(at, int) else len(item.parts)] = Growing(mapping(value, "part"))
         elif kind == "response.output_text.annotation.added":
             part = self._part("text", value)
             if part is not None:
@@ -103,11 +103,32 @@ class ResponsesStream:
 
     def _whole(self, response: dict[str, Any], *, final: bool = True) -> None:
         self._response = response
-        status = response.get("status")
+        status = word(response, "status")
         if not final or status in ("in_progress", "queued"):
             return
-        reason = mapping(response, "incomplete_details").get("reason")
-        self.stop = str(reason or status or "completed")
+        self.stop = word(mapping(response, "incomplete_details"), "reason") or status or "completed"
+
+    def _item(self, value: dict[str, Any], *, done: bool) -> None:
+        """Take an item as it was announced or as it was finished."""
+        item = mapping(value, "item")
+        if not item:
+            return
+        last = self._items.get(max(self._items, default=0))
+        place = self._place(value, following=not done or last is None or last.done)
+        self._items[place] = _Item(item, done=done)
+        if word(item, "id"):
+            self._named.setdefault(item["id"], place)
+
+    def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
+        """Where the item of an event stands: by its number, or by its id where a server (llama.cpp) numbers nothing.
+
+        An event with neither is about the last item, or about the one that follows it.
+        """
+        index = value.get("output_index")
+        if isinstance(index, int):
+            return index
+        named = word(value, "item_id") or word(mapping(value, "item"), "id")
+        return self._named.get(named, max(self._items, default=-1) + following)
 
     def _grow(self, key: str, value: dict[str, Any]) -> None:
         if key in _PART_TYPES:
@@ -115,30 +136,26 @@ class ResponsesStream:
             if part is not None:
                 part.add(key, value.get("delta"))
             return
-        item = self._items.get(_at(value, "output_index"))
+        item = self._items.get(self._place(value))
         if item is not None and not item.done:
             item.body.add(key, value.get("delta"))
 
     def _part(self, key: str, value: dict[str, Any]) -> Growing | None:
         """The content part a delta belongs to, made when it was not announced."""
-        place = _at(value, "output_index")
+        place = self._place(value)
         if place not in self._items:
             self._items[place] = _Item({"type": "message", "role": "assistant"}, done=False)
         item = self._items[place]
         if item.done:
             return None
-        return item.parts.setdefault(_at(value, "content_index"), Growing({"type": _PART_TYPES[key]}))
-
-
-def _at(value: dict[str, Any], key: str) -> int:
-    at = value.get(key)
-    return at if isinstance(at, int) else 0
+        at = value.get("content_index")
+        at = at if isinstance(at, int) else max(item.parts, default=0)
+        return item.parts.setdefault(at, Growing({"type": _PART_TYPES[key]}))
 
 
 def _name(item: Any) -> str:
     """What is lost, for people: its type, and which tool was called."""
-    kind, name = mapping({"": item}, "").get("type"), mapping({"": item}, "").get("name")
-    return f"{kind} {name}" if isinstance(name, str) else str(kind)
+    return f"{word(item, 'type')} {word(item, 'name')}".rstrip()
 
 
 def _runs(item: Any, loss: Loss) -> bool:
