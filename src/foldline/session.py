@@ -46,6 +46,7 @@ class Session:
         self.usable = self._usable()
         self.path = Path()
         self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
+        self.folds = 0
         self.latched: tuple[Rule, ...] = ()
         self._too_large = self._arrival_limit()
         self._purse = _Purse(self) if any(rule.basis == "cost" for rule in self.policy.rules) else None
@@ -134,6 +135,7 @@ class Session:
         path.apply(replace(fold, digest=digest, digest_tokens=self.size(digest) if digest else 0))
         if self.measured:
             self.gauge = self.gauge.folded((message, self.size(message)) for message in messages_of(path))
+        self.folds += 1
         self.latched = ()
 
     def _stand_in(self, fold: Fold) -> Message | None:
