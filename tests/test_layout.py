@@ -81,9 +81,9 @@ def test_public_names() -> None:
 
 
 PUBLIC = [
-    *["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Media", "Message", "Opaque", "Part"],
-    *["Rendered", "Request", "Text", "Thinking", "ToolCall", "ToolResult", "Transcript", "Usage"],
-    *["ViewTooLarge", "WireError", "parse", "read", "render"],
+    *["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Media", "Message", "Need", "Opaque", "Part"],
+    *["Policy", "Rendered", "Request", "Session", "Text", "Thinking", "ToolCall", "ToolResult", "Transcript", "Usage"],
+    *["View", "ViewTooLarge", "WireError", "parse", "read", "render"],
 ]
 
 

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldline.errors import ConfigError, FoldlineError, FormatUnknown, InputError, ViewTooLarge, WireError
     from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
+    from foldline.plan.gate import Need
+    from foldline.policy import Policy
+    from foldline.session import Session
+    from foldline.view.compose import View
     from foldline.wire import Rendered, Request, Transcript, parse, read, render
 
 __version__ = "0.1.0"
@@ -22,16 +26,20 @@ _HOME = {
     "InputError": "errors",
     "Media": "message",
     "Message": "message",
+    "Need": "plan.gate",
     "Opaque": "message",
     "Part": "message",
+    "Policy": "policy",
     "Rendered": "wire",
     "Request": "wire",
+    "Session": "session",
     "Text": "message",
     "Thinking": "message",
     "ToolCall": "message",
     "ToolResult": "message",
     "Transcript": "wire",
     "Usage": "message",
+    "View": "view.compose",
     "ViewTooLarge": "errors",
     "WireError": "errors",
     "parse": "wire",
@@ -46,16 +54,20 @@ __all__ = [
     "InputError",
     "Media",
     "Message",
+    "Need",
     "Opaque",
     "Part",
+    "Policy",
     "Rendered",
     "Request",
+    "Session",
     "Text",
     "Thinking",
     "ToolCall",
     "ToolResult",
     "Transcript",
     "Usage",
+    "View",
     "ViewTooLarge",
     "WireError",
     "parse",
