@@ -110,7 +110,9 @@ def test_thinking_that_was_cut_before_its_signature_is_not_kept() -> None:
     events = anthropic_events(message({"type": "text", "text": "Hm"}, THINKING), by(9))
     reply = read("anthropic", events, cut=4)
     assert reply.messages[0].parts == (Text(text="Hm"),)
-    assert reply.messages[0].meta.stop == "cut"
+    assert (reply.messages[0].meta.stop, reply.messages[0].meta.usage) == ("cut", None)
+    assert reply.usage is not None
+    assert reply.usage.prompt == 4312
 
 
 def test_thinking_that_was_never_signed_is_kept_of_a_whole_reply_only() -> None:
@@ -140,6 +142,7 @@ def test_a_servers_call_without_its_result_is_not_kept_of_a_cut_reply_but_of_a_p
             {"type": "overloaded_error", "message": "Overloaded"},
         ),
         ("anthropic", "event: error\ndata: upstream timed out", {"message": "upstream timed out"}),
+        ("anthropic", "event: error\ndata: {}", {"message": "the provider reported an error and did not say which"}),
         ("openai", 'data: {"error": {"code": "context_length_exceeded"}}', {"code": "context_length_exceeded"}),
         ("openai", 'data: {"error": "prompt too long"}', {"message": "prompt too long"}),
         ("openai", '{"error": {"message": "bare"}}', {"message": "bare"}),
@@ -190,6 +193,12 @@ def test_a_signature_stays_on_its_own_part() -> None:
     reply = read("gemini", gemini_events(value, by(3)))
     assert reply.value is not None
     assert reply.value["candidates"][0]["content"]["parts"] == value["candidates"][0]["content"]["parts"]
+
+
+def test_parts_that_stood_side_by_side_in_one_chunk_stay_apart() -> None:
+    value = generated({"text": "It "}, {"text": "rains"})
+    reply = read("gemini", json.dumps(value).encode())
+    assert reply.messages[0].parts == (Text(text="It "), Text(text="rains"))
 
 
 def test_a_json_array_and_the_wrapped_form_are_streams_too() -> None:

@@ -28,6 +28,7 @@ CUT = "cut"
 """The stop of a reply that ended before the provider said why."""
 ERROR = "error"
 """The stop of a reply that ended in an error of the provider."""
+_WORDLESS = {"message": "the provider reported an error and did not say which"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class Reply:
     messages: tuple[Message, ...]
     """What may be recorded and sent back; none when nothing of it came whole."""
     usage: Usage | None
+    """What the provider said by then. Only of a complete reply does it stand on the message, too: its output figure
+    is a running one, and an anchor must not build on half of it."""
     stop: str
     """Why the model stopped, in the provider's own word, or "cut" or "error"."""
     complete: bool
@@ -111,7 +114,7 @@ class Assembler:
             stop = (messages[-1].meta.stop if messages else "") or self._stream.stop
         elif messages:
             last = messages[-1]
-            messages = (*messages[:-1], replace(last, meta=replace(last.meta, stop=stop)))
+            messages = (*messages[:-1], replace(last, meta=replace(last.meta, stop=stop, usage=None)))
         return Reply(
             messages=messages,
             usage=usage,
@@ -149,13 +152,13 @@ def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
     """The error in an event: providers put it under `error`, or the event is one, or the whole response failed."""
     kind = value.get("type")
     if kind == "response.failed":
-        found = mapping(value, "response").get("error") or {"message": "the response failed"}
+        found = mapping(value, "response").get("error") or _WORDLESS
     elif ERROR in (name, kind, value.get("object")):
-        found = value.get("error") or value
+        found = value.get("error") or value or _WORDLESS
     else:
         found = value.get("error") or next((mapping(choice, "error") for choice in items(value, "choices")), None)
     if not found:
         return None
     if isinstance(found, dict):
         return found
-    return {"message": found if isinstance(found, str) else "an error without words"}
+    return {"message": found} if isinstance(found, str) else _WORDLESS
