@@ -51,6 +51,13 @@ def test_deltas_of_an_unknown_kind_grow_the_field_they_name() -> None:
     assert reply.messages[0].parts == (Opaque(kind="diagram", value={"type": "diagram", "source": "a->b", "at": 1}),)
 
 
+@pytest.mark.parametrize("index", [0, None])
+def test_blocks_that_a_gateway_numbers_alike_stay_apart(index: int | None) -> None:
+    value = message(THINKING, {"type": "text", "text": "Both."}, *WEATHER, stop="tool_use")
+    alike: Events = [(name, {**event, "index": index}) for name, event in anthropic_events(value, by(9))]
+    assert read("anthropic", alike).messages == read("anthropic", anthropic_events(value, by(9))).messages
+
+
 def test_a_token_estimate_beside_thinking_does_not_leak_into_the_block() -> None:
     events = anthropic_events(message(THINKING, {"type": "text", "text": "Hi"}), by(9))
     for _, value in events:

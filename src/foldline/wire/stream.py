@@ -28,7 +28,7 @@ CUT = "cut"
 """The stop of a reply that ended before the provider said why."""
 ERROR = "error"
 """The stop of a reply that ended in an error of the provider."""
-_WORDLESS = {"message": "the provider reported an error and did not say which"}
+_WORDLESS = "the provider reported an error and did not say which"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,4 +161,4 @@ def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
         return None
     if isinstance(found, dict):
         return found
-    return {"message": found} if isinstance(found, str) else _WORDLESS
+    return {"message": found if isinstance(found, str) else _WORDLESS}
