@@ -12,6 +12,7 @@ import click
 
 from foldline import __version__
 from foldline.cli.inspect import inspect
+from foldline.cli.promises import promises
 from foldline.errors import FoldlineError
 
 
@@ -26,6 +27,7 @@ def cli() -> None:
 
 
 cli.add_command(inspect)
+cli.add_command(promises)
 
 
 def main() -> None:
