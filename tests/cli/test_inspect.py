@@ -1,0 +1,142 @@
+"""`foldline inspect` through the real entry point: good files, and every kind of bad one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLE = ROOT / "examples" / "broken-session.json"
+PLAIN = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+
+
+def foldline(*arguments: str, **options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "foldline.cli", *arguments],
+        capture_output=True,
+        text=True,
+        env={**PLAIN, **options},
+        timeout=120,
+        check=False,
+    )
+
+
+def test_it_shows_what_fills_a_transcript_and_what_is_broken() -> None:
+    done = foldline("inspect", str(EXAMPLE))
+    assert done.returncode == 0
+    assert not done.stderr
+    assert "tool results" in done.stdout
+    assert "no result was recorded for the call bash toolu_3" in done.stdout
+    assert "fits as it is" in done.stdout
+
+
+def test_json_has_the_same_figures() -> None:
+    done = foldline("inspect", str(EXAMPLE), "--json")
+    report = json.loads(done.stdout)
+    assert report["format"] == "anthropic"
+    assert report["messages"] == 10
+    assert sum(report["blocks"].values()) == report["tokens"]
+    assert {row["code"] for row in report["broken"]} == {"blank", "call-unanswered", "result-orphan"}
+    assert report["fold"]["need"] == "NONE"
+
+
+def test_another_model_changes_window_and_counter() -> None:
+    report = json.loads(foldline("inspect", str(EXAMPLE), "--json", "--model", "gpt-4o").stdout)
+    assert report["window"] == 128_000
+    assert "gpt-4o" in report["model_source"]
+
+
+def test_a_policy_that_does_not_fit_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "long.json"
+    file.write_text(json.dumps([{"role": "user", "content": "word " * 300_000}]))
+    done = foldline("inspect", str(file), "--model", "gpt-4o")
+    assert done.returncode == 0
+    assert "cannot be sent" in done.stdout
+
+
+BAD = {
+    "empty": b"",
+    "blank": b"  \n\n",
+    "binary": bytes(range(256)) * 40,
+    "truncated": b'{"messages": [{"role": "user", "content": "hel',
+    "no json": b"Dear foldline,\nplease fold this.\n",
+    "number": b"5",
+    "wrong types": b'{"model": 7, "messages": [{"role": "user", "content": 5}]}',
+    "role is a list": b'[{"role": ["user"], "content": "x"}]',
+    "nested": b"[" * 100_000 + b"]" * 100_000,
+    "broken line": b'{"type":"user","message":{"role":"user","content":"a"}}\n{"type":\n{"type":"user"}\n',
+    "unknown format": b'{"what": "is this"}',
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_plain_sentence(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    file.write_bytes(BAD[name])
+    done = foldline("inspect", str(file))
+    assert done.returncode == 2, done.stdout
+    assert "Traceback" not in done.stderr
+    assert "bad.json" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_place_of_a_fault_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "bad.jsonl"
+    file.write_bytes(BAD["broken line"])
+    assert "bad.jsonl:2" in foldline("inspect", str(file)).stderr
+    file.write_bytes(BAD["wrong types"])
+    assert "--format" in foldline("inspect", str(file)).stderr
+    assert "content" in foldline("inspect", str(file), "--format", "openai").stderr
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere.json", tmp_path):
+        done = foldline("inspect", str(path))
+        assert done.returncode == 2
+        assert str(path) in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_unknown_roles_and_kinds_pass(tmp_path: Path) -> None:
+    file = tmp_path / "odd.json"
+    odd = [{"role": "oracle", "content": "?"}, {"role": "user", "content": [{"type": "hologram", "data": {"a": 1}}]}]
+    file.write_text(json.dumps(odd))
+    assert foldline("inspect", str(file), "--format", "openai").returncode == 0
+
+
+def test_a_message_of_fifty_megabytes(tmp_path: Path) -> None:
+    file = tmp_path / "huge.json"
+    file.write_text(json.dumps([{"role": "user", "content": "lorem ipsum " * 4_400_000}]))
+    done = foldline("inspect", str(file), "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["tokens"] > 5_000_000
+
+
+def test_a_terminal_is_not_given_orders(tmp_path: Path) -> None:
+    file = tmp_path / "sly.json"
+    file.write_text(json.dumps([{"role": "user", "content": "\x1b]0;owned\x07 [red]hello[/red] \x1b[2J"}]))
+    done = foldline("inspect", str(file))
+    assert "\x1b" not in done.stdout
+    assert "[red]hello[/red]" in done.stdout
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    shell = f"{sys.executable} -m foldline.cli inspect {EXAMPLE} | true"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=PLAIN, check=False)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_help_has_an_example() -> None:
+    for arguments in (["--help"], ["inspect", "--help"]):
+        done = foldline(*arguments)
+        assert done.returncode == 0
+        assert "foldline inspect session.jsonl" in done.stdout
+    assert foldline("inspect").returncode == 2
+    assert foldline("fly").returncode == 2
+    assert foldline("--version").stdout.startswith("foldline")
