@@ -100,7 +100,7 @@ def unknown(value: Any, what: str) -> FormatUnknown:
     seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
     names = ", ".join(shown or codecs.FORMATS)
     return FormatUnknown(
-        f"the format of this {what} is not clear, {seen}", hint=f"name it with format=, one of {names}"
+        f"the format of this {what} is not clear, {seen}", hint=f"name it (format=, or --format): one of {names}"
     )
 
 
