@@ -128,6 +128,9 @@ class TestCollect:
         name = f"test_{'_'.join(number.replace('.', '_') for number in given)}{rest}"
         assert sorted(write(root, f"def {name}(): ...\n")) == sorted(given)
 
+    def test_known_bugs_may_be_named_in_small_letters(self, checkout: Path) -> None:
+        assert list(write(checkout, "def test_co01_LO15_and_utf8(): ...\n")) == ["CO01", "LO15"]
+
     @pytest.mark.parametrize("mark", ["skip", 'skip(reason="later")', "xfail(strict=True)"])
     def test_a_test_that_cannot_pass_proves_nothing(self, checkout: Path, mark: str) -> None:
         code = f'@pytest.mark.{mark}\n@{MARK}("S0.1")\ndef test_S0_2_a(): ...\n'

@@ -20,8 +20,8 @@ from foldline.errors import InputError
 
 LIST = Path("docs", "promises.md")
 _ROW = re.compile(r"\|\s*([SFI]\d+(?:\.\d+)?)\s*\|(?:.*\|)?\s*(.+?)\s*\|\s*")
-_NAMED = re.compile(r"_(S\d+_\d+|[FI]\d+|[A-Z]{2}\d+)(?=_|$)")
-_CASE = re.compile(r"[A-Z]{2}\d+")
+_NAMED = re.compile(r"_(S\d+_\d+|[FI]\d+|[A-Za-z]{2}\d\d)(?=_|$)")
+_CASE = re.compile(r"[A-Z]{2}\d\d")
 _NO_PROOF = {"skip", "xfail"}
 
 
@@ -153,10 +153,10 @@ def _numbers(mark: ast.expr, place: str) -> Iterator[str]:
 
 
 def _in_name(name: str) -> Iterator[str]:
-    """The numbers a test's name begins with: S0.27 of `test_S0_27_snaps_forward`."""
+    """The numbers a test's name begins with: S0.27 of `test_S0_27_...`, CO17 of `test_co17_...`."""
     found = _NAMED.match(name, len("test"))
     while found:
-        yield found[1].replace("_", ".")
+        yield found[1].replace("_", ".").upper()
         found = _NAMED.match(name, found.end())
 
 
