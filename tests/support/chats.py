@@ -26,17 +26,23 @@ def texts(most: int = 30) -> st.SearchStrategy[str]:
 def chats(draw: st.DrawFn, *, turns: int = 4, lead: bool = True, largest: int = 60) -> list[Message]:
     """A conversation that every provider accepts, ending with the user or with results."""
     messages = [system(draw(texts(5)))] if lead and draw(st.booleans()) else []
-    count = 0
     for _ in range(draw(st.integers(0, turns))):
         messages.append(user(draw(texts(largest))))
         for _ in range(draw(st.integers(0, 2))):
-            calls = [ToolCall(id=f"call_{count + n}", name="run") for n in range(draw(st.integers(1, 2)))]
-            count += len(calls)
-            messages.append(assistant(draw(st.sampled_from(["", "Let me look."])), *calls))
-            messages += [tool(call.id, draw(texts(largest)), name="run") for call in calls]
+            messages += draw(steps(len(messages), largest))
         messages.append(assistant(draw(texts(largest))))
     messages.append(user(draw(texts(largest))))
+    for _ in range(draw(st.sampled_from([0, 0, 1, 6]))):
+        messages += draw(steps(len(messages), largest))
     return messages
+
+
+@st.composite
+def steps(draw: st.DrawFn, place: int, largest: int) -> list[Message]:
+    """A reply with one or two calls, and their results."""
+    calls = [ToolCall(id=f"call_{place}_{n}", name="run") for n in range(draw(st.integers(1, 2)))]
+    said = assistant(draw(st.sampled_from(["", "Let me look."])), *calls)
+    return [said, *(tool(call.id, draw(texts(largest)), name="run") for call in calls)]
 
 
 def wire(messages: Iterable[Message], provider: str = "openai") -> list[Any]:
