@@ -158,6 +158,10 @@ class TestCommand:
             ["with", "a", "test: S0 1 of 2, F 0 of 1"],
         ]
 
+    def test_known_bugs_are_counted_apart(self, checkout: Path) -> None:
+        write(checkout, f'@{MARK}("F1")\ndef test_PA23_a(): ...\n')
+        assert run().output.endswith("with a test: S0 0 of 2, F 1 of 1, known bugs 1\n")
+
     def test_missing_ones_make_it_fail_in_the_asked_sections_only(self, checkout: Path) -> None:
         write(checkout, f'@{MARK}("S0.1", "S0.2")\ndef test_a(): ...\n')
         assert run("--missing", "--section", "S0").exit_code == 0

@@ -179,7 +179,10 @@ def _print(promise: Promise, tests: list[str], as_json: bool) -> None:
 
 
 def _summary(asked: list[Promise], tests: dict[str, list[str]]) -> str:
-    """How many are built, by section."""
-    total = Counter(section(promise.number) for promise in asked)
+    """How many are built, by section; of known bugs only how many, as they have no list to be complete against."""
+    total = Counter(section(promise.number) for promise in asked if not _CASE.fullmatch(promise.number))
     built = Counter(section(promise.number) for promise in asked if promise.number in tests)
-    return "with a test: " + ", ".join(f"{name} {built[name]} of {count}" for name, count in total.items())
+    parts = [f"{name} {built[name]} of {count}" for name, count in total.items()]
+    if cases := len(asked) - total.total():
+        parts.append(f"known bugs {cases}")
+    return "with a test: " + ", ".join(parts)
