@@ -208,6 +208,18 @@ def test_parts_that_stood_side_by_side_in_one_chunk_stay_apart() -> None:
     assert reply.messages[0].parts == (Text(text="It "), Text(text="rains"))
 
 
+def test_a_thought_alone_is_no_message_when_cut() -> None:
+    reply = read("gemini", gemini_events(generated({"text": "Two cities.", "thought": True}), by(5))[:2])
+    assert (reply.messages, reply.stop) == ((), "cut")
+    assert reply.lost == (Lost(0, "thought", "nothing follows it"),)
+
+
+def test_usage_that_comes_in_parts_is_put_together() -> None:
+    events = gemini_events(generated({"text": "It rains"}), by(99))
+    events[0][1]["usageMetadata"], events[-1][1]["usageMetadata"] = {"promptTokenCount": 9}, {"candidatesTokenCount": 2}
+    assert read("gemini", events).usage == Usage(input=9, output=2)
+
+
 def test_a_json_array_and_the_wrapped_form_are_streams_too() -> None:
     chunks = [value for _, value in gemini_events(generated({"text": "It rains"}), by(3))]
     for sent in (json.dumps(chunks, indent=2).encode(), sse([("", {"response": chunk}) for chunk in chunks])):
@@ -256,14 +268,22 @@ def test_arguments_streamed_by_path_become_the_call() -> None:
     assert reply.lost == (Lost(0, "functionCall weather", DID_NOT_RUN),)
 
 
+def test_an_error_stays_the_reply_s_error_whatever_follows_it() -> None:
+    events = chat_events(completion(content="It rains"), by(99))
+    reply = read("openai", [*events[:2], ("", {"error": {"code": 1}}), ("", {"error": {"code": 2}}), *events[2:]])
+    assert (reply.error, reply.stop, reply.complete) == ({"code": 1}, "error", False)
+
+
 # Bounds
 
 
-def test_an_event_beyond_the_bound_is_a_cut() -> None:
+@pytest.mark.parametrize("ended", [False, True])
+def test_an_event_beyond_the_bound_is_a_cut(ended: bool) -> None:
+    events = chat_events(completion(content="It rains"), by(99), include_usage=False)
     assembler = Assembler("openai", event_bytes=2000)
-    assembler.feed(sse(chat_events(completion(content="It ra"), by(9))[:2]))
+    assembler.feed(sse(events if ended else events[:2]))
     assembler.feed(sse(chat_events(completion(content="x" * 3000), by(9999))))
     reply = assembler.finish()
     assert reply is not None
-    assert (reply.messages[0].text, reply.stop, reply.complete) == ("It ra", "cut", False)
+    assert (reply.messages[0].text, reply.stop, reply.complete) == ("It rains", "cut", False)
     assert [lost.what for lost in reply.lost] == ["event"]
