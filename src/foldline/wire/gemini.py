@@ -214,7 +214,7 @@ def _write(part: Part, loss: Loss) -> list[Any]:
 def _write_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
     key = spelled(base, "functionCall")
     call = {**base.get(key, {}), "name": part.name, "args": loads(as_object(part))}
-    return {**base, key: {"id": part.id, **call} if part.id else call}
+    return {**base, key: _with_id(call, part.id)}
 
 
 def _write_result(part: ToolResult, base: Mapping[str, Any], loss: Loss) -> dict[str, Any]:
@@ -227,7 +227,13 @@ def _write_result(part: ToolResult, base: Mapping[str, Any], loss: Loss) -> dict
         made["parts"] = media
     if part.interim and not base:
         made["willContinue"] = True
-    return {**base, key: {"id": part.call_id, **made} if part.call_id else made}
+    return {**base, key: _with_id(made, part.call_id)}
+
+
+def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
+    """A call or result with the id it has now, not the one it came with."""
+    kept = {key: value for key, value in held.items() if key != "id"}
+    return {"id": name, **kept} if name else kept
 
 
 def _write_media(part: Media, loss: Loss) -> dict[str, Any]:
