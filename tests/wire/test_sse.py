@@ -50,6 +50,7 @@ def test_a_character_split_between_chunks_is_whole() -> None:
     ("data", "expected"),
     [
         (b"data:x\n\n", [Event("", "x")]),
+        (b"\xef\xbb\xbfdata: x\n\n", [Event("", "x")]),
         (b"data:  x\n\n", [Event("", " x")]),
         (b"data: a\ndata\ndata: b\n\n", [Event("", "a\n\nb")]),
         (b"event: ping\n\n", []),

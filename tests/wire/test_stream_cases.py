@@ -42,13 +42,13 @@ def test_the_usage_of_the_last_delta_is_the_total_and_what_it_leaves_out_stays()
     assert reply.usage == Usage(input=12, cache_read=4000, cache_write=300, output=57, cache_write_1h=200)
 
 
-def test_deltas_of_an_unknown_kind_grow_the_field_they_name() -> None:
+def test_deltas_of_an_unknown_kind_grow_or_replace_the_field_they_name() -> None:
     start = {"type": "content_block_start", "index": 0, "content_block": {"type": "diagram", "source": ""}}
-    deltas = [{"type": "diagram_delta", "source": piece, "at": n} for n, piece in enumerate(["a->", "b"])]
+    deltas = [{"type": "d_delta", "source": "a->", "at": "1"}, {"type": "d_delta", "source": "b", "at": [2]}]
     events = anthropic_events(message(), by(9))
     events[2:2] = [("", start), *(("", {"type": "content_block_delta", "index": 0, "delta": d}) for d in deltas)]
-    reply = read("anthropic", events)
-    assert reply.messages[0].parts == (Opaque(kind="diagram", value={"type": "diagram", "source": "a->b", "at": 1}),)
+    expected = {"type": "diagram", "source": "a->b", "at": [2]}
+    assert read("anthropic", events).messages[0].parts == (Opaque(kind="diagram", value=expected),)
 
 
 @pytest.mark.parametrize("index", [0, None])

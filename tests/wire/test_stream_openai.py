@@ -116,6 +116,12 @@ def test_of_several_choices_the_first_is_taken_with_the_usage_of_all() -> None:
     assert (reply.messages[0].text, reply.stop, reply.usage) == ("one", "stop", Usage(input=9, output=4))
 
 
+def test_a_null_after_text_takes_nothing_back() -> None:
+    nulls = {"role": None, "content": None, "tool_calls": None, "refusal": None}
+    reply = read("openai", chunks({"content": "It "}, nulls, {"content": "rains"}, nulls, finish="stop"))
+    assert (reply.messages[0].role, reply.messages[0].text) == ("assistant", "It rains")
+
+
 def test_done_without_a_finish_reason_is_no_normal_stop() -> None:
     reply = read("openai", [*chunks({"content": "It ra"}, finish=None), ("", "[DONE]")])
     assert (reply.messages[0].text, reply.stop, reply.complete) == ("It ra", "cut", False)
