@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from operator import is_not
 
 from bench.transcripts import transcript
-from foldline.message import Message, Text, Thinking, ToolCall, ToolResult
+from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.codec import PROVIDERS, render
 from foldline.wire.repair import Repaired, repair
 from foldline.wire.rules import check
@@ -136,6 +136,7 @@ def is_misfit(messages: list[Message]) -> bool:
     return any(
         (isinstance(part, ToolCall | Thinking) and (message.role != "assistant" or bool(message.kind)))
         or (isinstance(part, ToolResult) and message.role not in ("user", "tool"))
+        or (isinstance(part, Opaque) and message.wire is None)
         for message in messages
         for part in message.parts
     )

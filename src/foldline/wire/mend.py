@@ -111,9 +111,8 @@ def is_silent(message: Message, work: Work) -> bool:
         kind = type(part)
         if kind is ToolCall or kind is ToolResult or kind is Media or (isinstance(part, Text) and part.text.strip()):
             return False
-    if not any(isinstance(part, Thinking | Opaque) for part in parts):
-        wire = message.wire
-        return message.role == "system" and not parts and work.own(wire) and content_of(wire) == []
+    if work.rules.empty == () and not any(isinstance(part, Thinking | Opaque) for part in parts):
+        return message.role == "system" and not parts and work.own(message.wire) and content_of(message.wire) == []
     return not work.target.render(message, Loss())
 
 

@@ -194,13 +194,20 @@ def _fetch(made: list[Out], far: list[Answer], work: Work) -> None:
         work.note("result-moved", entry.index, f"the result of {answer.result.call_id} was moved to its call")
         kept = [each for each in entry.answers if each.slot is not None]
         if entry.side != "user" or _has_rest(entry, work) or not all(each in wanted for each in kept):
-            made.append(Out(entry.index, Message(role="tool", parts=(agreed(answer, work),)), "user"))
+            made.append(Out(entry.index, _piece(entry, agreed(answer, work)), "user"))
             continue
         whole.add(entry)
         if entry.done:
             made.append(Out(entry.index, _whole(entry, work), "user"))
         else:
             _emit(made, entry, _whole(entry, work), "user", work)
+
+
+def _piece(entry: Entry, result: ToolResult) -> Message:
+    """One result of a message that stays behind; it keeps what the message lends it, unless that was no user's."""
+    if entry.message.role in ("tool", "user"):
+        return entry.message.with_parts(result)
+    return Message(role="tool", parts=(result,))
 
 
 def _joined_results(made: list[Out], work: Work) -> list[Out]:

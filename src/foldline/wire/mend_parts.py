@@ -32,6 +32,9 @@ def clean(index: int, message: Message, side: str, work: Work) -> Message | None
     own = work.own(message.wire)
     if own:
         message = _known_role(index, message, work)
+    if side == "system" and message.results:
+        work.note("role", index, "a system message with results: sent as the user's")
+        message = replace(message, role="user", wire=None)
     parts = message.parts
     kept = [_CLEANERS[type(part)](part, index, message, side, work) for part in parts]
     if parts and not any(map(is_not, kept, parts)) and not own:
@@ -63,7 +66,7 @@ def _without_parts(index: int, message: Message, side: str, work: Work, *, dropp
     """An empty message stays where its provider accepts one."""
     null = work.provider == "openai" and work.exact(message) and not isinstance(content_of(message.wire), str)
     if not dropped and not null and side in work.rules.empty:
-        return message
+        return _single_item(index, message, work)
     work.note("empty", index, "left out: nothing was said in it")
     return None
 
@@ -198,7 +201,7 @@ def _result(part: ToolResult, index: int, message: Message, _side: str, work: Wo
         part = edited(part, name=legal_name(part.name))
     if len(part.parts) == 1 and type(part.parts[0]) is Text and part.parts[0].text.strip():
         return part
-    own = work.own(part.wire) or work.exact(message)
+    own = work.own(part.wire) or (work.own(message.wire) and not _is_malformed(message, work))
     made = [kept for inner in part.parts if (kept := _inside(inner, part, own, work)) is not None]
     said = any(not isinstance(inner, Text) or inner.text.strip() for inner in made)
     if not said and (not own or len(made) < len(part.parts) or (part.is_error and work.rules.error_text_only)):
