@@ -6,6 +6,7 @@ It replays what it was given: a JSON body, or the bytes of an event stream in ch
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ class Provider:
 @contextmanager
 def provider() -> Iterator[Provider]:
     """Run a server for the length of a block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server = _Server(("127.0.0.1", 0), _Handler)
     state = Provider(f"http://127.0.0.1:{server.server_port}")
     server.RequestHandlerClass = type("_Bound", (_Handler,), {"provider": state})
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -48,6 +49,13 @@ def provider() -> Iterator[Provider]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report what went wrong, except that a client hung up: after an error in a stream, the SDKs do."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
