@@ -1,0 +1,172 @@
+"""Anthropic's Messages events become a Messages reply.
+
+Any block whose input comes as `input_json_delta` is rebuilt, whatever its type: server and MCP calls as well as kinds
+nobody has named yet. A block that a broken stream left open is not kept, text excepted, because signed thinking, calls
+and results are only valid whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.wire.codec import Loss
+from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+
+_THINKING = ("thinking", "redacted_thinking")
+_ANSWERED_BY_SERVER = ("server_tool_use", "mcp_tool_use")
+_GROWS = {"text_delta": "text", "thinking_delta": "thinking"}
+_REPLACES = {"signature_delta": ("signature",), "compaction_delta": ("content", "encrypted_content")}
+
+
+class _Block:
+    """One content block: what it started as, what it grew by, its input as JSON text."""
+
+    __slots__ = ("body", "closed", "json")
+
+    def __init__(self, value: dict[str, Any], *, closed: bool = False) -> None:
+        self.body = Growing(value)
+        self.json: list[str] = []
+        self.closed = closed
+
+    @property
+    def type(self) -> str:
+        return word(self.body.fields, "type")
+
+    def add(self, delta: dict[str, Any]) -> None:
+        kind = word(delta, "type")
+        if kind == "input_json_delta":
+            piece = delta.get("partial_json")
+            self.json.append(piece if isinstance(piece, str) else "")
+        elif kind == "citations_delta":
+            self.body.fields["citations"] = citations = items(self.body.fields, "citations")
+            citations.append(delta.get("citation"))
+        elif kind in _GROWS:
+            self.body.add(_GROWS[kind], delta.get(_GROWS[kind]))
+        elif kind in _REPLACES:
+            for key in _REPLACES[kind]:
+                if key in delta:
+                    self.body.set(key, delta[key])
+        else:
+            self.body.merge({key: piece for key, piece in delta.items() if key != "type"})
+
+    def whole(self) -> dict[str, Any] | None:
+        """The block, or None when its input is not whole."""
+        value, text = self.body.whole(), "".join(self.json)
+        if text:
+            value["input"] = whole_object(text)
+            if value["input"] is None:
+                return None
+        return value
+
+
+class AnthropicStream:
+    """Assembles `message_start` to `message_stop`; a whole `message` is taken as it is."""
+
+    def __init__(self) -> None:
+        self.stop = ""
+        self._message: dict[str, Any] = {}
+        self._blocks: list[_Block] = []
+        self._at: dict[Any, _Block] = {}
+
+    def take(self, value: dict[str, Any]) -> None:
+        """Take one event; `ping` and unknown ones have no effect."""
+        kind = value.get("type")
+        if kind == "content_block_delta":
+            block = self._block(value)
+            if block is not None:
+                block.add(mapping(value, "delta"))
+        elif kind == "content_block_start":
+            self._open(value)
+        elif kind == "content_block_stop":
+            block = self._block(value)
+            if block is not None:
+                block.closed = True
+        elif kind == "message_start":
+            self._start(mapping(value, "message"))
+        elif kind == "message_delta":
+            self._end(value)
+        elif kind == "message":
+            self._start(value)
+
+    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+        """The reply; a call whose input is not whole is left out and reported."""
+        if not self._message and not self._blocks:
+            return None
+        content: list[dict[str, Any]] = []
+        short = cut
+        for block in self._blocks:
+            whole = block.whole()
+            if whole is None or (cut and not self._survives(block, whole)):
+                loss.add(_name(block), NOT_WHOLE if block.json or "input" in block.body.fields else "it is not whole")
+                short = True
+            else:
+                content.append(whole)
+        if short:
+            content = _sendable(content, loss)
+        return {"type": "message", "role": "assistant", **self._message, "content": content}
+
+    @staticmethod
+    def _survives(block: _Block, whole: dict[str, Any]) -> bool:
+        """True for what is worth keeping of a broken reply: closed blocks, signed thinking, and any text."""
+        if block.type == "thinking":
+            return bool(whole.get("signature"))
+        return block.closed or block.type == "text"
+
+    def _start(self, message: dict[str, Any]) -> None:
+        self._message = dict(message)
+        self._blocks = [_Block(block, closed=True) for block in items(message, "content") if isinstance(block, dict)]
+        self._at = dict(enumerate(self._blocks))
+        self._stopped()
+
+    def _open(self, value: dict[str, Any]) -> None:
+        block = _Block(mapping(value, "content_block"))
+        self._blocks.append(block)
+        self._at[_index(value)] = block
+        served_by = mapping(block.body.fields, "to").get("model")
+        if block.type == "fallback" and isinstance(served_by, str):
+            self._message["model"] = served_by
+
+    def _block(self, value: dict[str, Any]) -> _Block | None:
+        return self._at.get(_index(value))
+
+    def _end(self, value: dict[str, Any]) -> None:
+        """Take the stop and the usage, which is a running total: its figures replace those of the start."""
+        for source in (value, mapping(value, "delta")):
+            for key, found in source.items():
+                if key not in ("type", "delta", "usage") and (found is not None or key not in self._message):
+                    self._message[key] = found
+        known = {key: figure for key, figure in mapping(value, "usage").items() if figure is not None}
+        self._message["usage"] = {**mapping(self._message, "usage"), **known}
+        self._stopped()
+
+    def _stopped(self) -> None:
+        stop = self._message.get("stop_reason")
+        if isinstance(stop, str):
+            self.stop = stop
+
+
+def _index(value: dict[str, Any]) -> int:
+    index = value.get("index")
+    return index if isinstance(index, int) else -1
+
+
+def _name(block: _Block) -> str:
+    """What is lost, for people: its type, and which tool was called."""
+    return f"{block.type} {word(block.body.fields, 'name')}".rstrip()
+
+
+def _sendable(content: list[dict[str, Any]], loss: Loss) -> list[dict[str, Any]]:
+    """What may stand in a request of a reply that broke off.
+
+    A server's call needs the server's result, a text must say something, and no reply may end in thinking.
+    """
+    answered = {word(block, "tool_use_id") for block in content}
+    kept: list[dict[str, Any]] = []
+    for block in content:
+        if block.get("type") in _ANSWERED_BY_SERVER and word(block, "id") not in answered:
+            loss.add(f"{word(block, 'type')} {word(block, 'name')}", "the reply ended before its result")
+        elif block.get("type") != "text" or not blank(block.get("text")):
+            kept.append(block)
+    while kept and kept[-1].get("type") in _THINKING:
+        loss.add(word(kept.pop(), "type"), "nothing follows it")
+    return kept

@@ -1,0 +1,164 @@
+"""A streamed reply becomes the same messages and usage as the non-streamed one.
+
+The bytes are first assembled to the JSON value that the provider would have answered without streaming, and that value
+goes through the provider's ordinary parser: one reader of replies, not two. What a stream adds is that it can break
+off anywhere, or carry an error after a status of 200. Then only what may be sent back to the provider is kept, and the
+caller is told what is missing; a broken stream is never taken for a normal stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from foldline.errors import ConfigError, WireError
+from foldline.message import Message, Usage
+from foldline.wire import anthropic, gemini, openai_chat, openai_responses, scan
+from foldline.wire.codec import PROVIDERS, Loss, Lost
+from foldline.wire.stream.anthropic import AnthropicStream
+from foldline.wire.stream.gemini import GeminiStream
+from foldline.wire.stream.openai_chat import ChatStream
+from foldline.wire.stream.openai_responses import ResponsesStream
+from foldline.wire.stream.pieces import Stream, items, mapping
+from foldline.wire.stream.sse import EVENT_BYTES, Event, Events
+from foldline.wire.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
+
+CUT = "cut"
+"""The stop of a reply that ended before the provider said why."""
+ERROR = "error"
+"""The stop of a reply that ended in an error of the provider."""
+_WORDLESS = "the provider reported an error and did not say which"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a provider answered, as far as it came."""
+
+    messages: tuple[Message, ...]
+    """What may be recorded and sent back; none when nothing of it came whole."""
+    usage: Usage | None
+    """What the provider said by then. Only of a complete reply does it stand on the message, too: its output figure
+    is a running one, and an anchor must not build on half of it."""
+    stop: str
+    """Why the model stopped, in the provider's own word, or "cut" or "error"."""
+    complete: bool
+    """True if the provider ended the reply itself, without an error."""
+    error: dict[str, Any] | None = None
+    """The error the stream carried, as the provider put it."""
+    lost: tuple[Lost, ...] = ()
+    """What is missing from the messages: a call named here did not run."""
+    value: dict[str, Any] | None = None
+    """The reply as non-streamed JSON."""
+
+
+class _Provider(NamedTuple):
+    """How the replies of one provider are assembled and read."""
+
+    stream: Callable[[], Stream]
+    list_key: str
+    reply: Callable[[Any], Iterable[Message]]
+    usage_key: str
+    usage: Callable[[Any], Usage | None]
+
+
+_READ = {
+    "anthropic": _Provider(
+        AnthropicStream, "content", lambda value: (anthropic.parse(value),), "usage", anthropic_usage
+    ),
+    "openai": _Provider(ChatStream, "choices", openai_chat.reply, "usage", chat_usage),
+    "openai-responses": _Provider(ResponsesStream, "output", openai_responses.reply, "usage", responses_usage),
+    "gemini": _Provider(GeminiStream, "candidates", gemini.reply, "usageMetadata", gemini_usage),
+}
+
+
+class Assembler:
+    r"""Takes the bytes of one reply, streamed or not, as they pass.
+
+    >>> assembler = Assembler("openai")
+    >>> assembler.feed(b'data: {"choices": [{"delta": {"content": "Hel"}}]}\n\nda')
+    >>> assembler.feed(b'ta: {"choices": [{"delta": {"content": "lo"}, "finish_reason": "stop"}]}\n\n')
+    >>> reply = assembler.finish()
+    >>> reply.messages[0].text, reply.stop, reply.complete
+    ('Hello', 'stop', True)
+    """
+
+    def __init__(self, provider: str, *, event_bytes: int = EVENT_BYTES) -> None:
+        if provider not in _READ:
+            raise ConfigError(f"no provider is called {provider!r}", hint=f"use one of {', '.join(PROVIDERS)}")
+        self._read = _READ[provider]
+        self._events = Events(event_bytes=event_bytes)
+        self._stream = self._read.stream()
+        self._error: dict[str, Any] | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes. Nothing raises, whatever they are."""
+        for event in self._events.feed(chunk):
+            self._take(event)
+
+    def finish(self) -> Reply | None:
+        """What came, when no more will come; None if it was nothing."""
+        for event in self._events.close():
+            self._take(event)
+        loss = Loss()
+        if self._events.overflow:
+            loss.add("event", "it was larger than allowed, and the rest of the reply was not read")
+        complete = bool(self._stream.stop) and self._error is None and not self._events.overflow
+        value = self._stream.value(cut=not complete, loss=loss)
+        usage = self._read.usage(mapping(value, self._read.usage_key))
+        messages = self._messages(value, loss)
+        stop = ERROR if self._error is not None else CUT
+        if not (messages or usage or self._error or loss.items or complete):
+            return None
+        if complete:
+            stop = (messages[-1].meta.stop if messages else "") or self._stream.stop
+        elif messages:
+            last = messages[-1]
+            messages = (*messages[:-1], replace(last, meta=replace(last.meta, stop=stop, usage=None)))
+        return Reply(
+            messages=messages,
+            usage=usage,
+            stop=stop,
+            complete=complete,
+            error=self._error,
+            lost=tuple(loss.items),
+            value=value,
+        )
+
+    def _take(self, event: Event) -> None:
+        try:
+            value = scan.loads(event.data)
+        except WireError:
+            if event.name == "error" and self._error is None:
+                self._error = {"message": event.data}
+            return
+        for found in value if isinstance(value, list) else [value]:
+            if isinstance(found, dict):
+                self._error = self._error or _error(event.name, found)
+                self._stream.take(found)
+
+    def _messages(self, value: dict[str, Any] | None, loss: Loss) -> tuple[Message, ...]:
+        """The messages of the assembled value; a value that its own format refuses gives none."""
+        if not items(value, self._read.list_key):
+            return ()
+        try:
+            return tuple(self._read.reply(value))
+        except WireError as error:
+            loss.add("message", str(error))
+            return ()
+
+
+def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
+    """The error in an event: providers put it under `error`, or the event is one, or the whole response failed."""
+    kind = value.get("type")
+    if kind == "response.failed":
+        found = mapping(value, "response").get("error") or _WORDLESS
+    elif ERROR in (name, kind, value.get("object")):
+        found = value.get("error") or value or _WORDLESS
+    else:
+        found = value.get("error") or next((mapping(choice, "error") for choice in items(value, "choices")), None)
+    if not found:
+        return None
+    if isinstance(found, dict):
+        return found
+    return {"message": found if isinstance(found, str) else _WORDLESS}

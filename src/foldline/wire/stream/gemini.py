@@ -1,0 +1,148 @@
+"""Gemini's `streamGenerateContent` chunks become a `generateContent` reply.
+
+Each chunk is a reply of its own with the next parts in it. Plain text pieces are put together; a part that carries a
+thought signature stays a part, because the signature is only good for the very part it came with. A function call
+usually comes whole; where its arguments are streamed, they come as values for JSON paths.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from foldline.wire.codec import Loss
+from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, word
+
+_STEP = re.compile(r"""\.([^.\[\]]+)|\['([^']*)'\]|\["([^"]*)"\]|\[(\d+)\]""")
+_VALUES = ("numberValue", "boolValue", "nullValue")
+
+
+class _Call:
+    """A function call whose arguments come in pieces."""
+
+    def __init__(self, part: dict[str, Any]) -> None:
+        self.part = part
+        self.open = True
+        self._arguments: dict[str, Any] = {}
+
+    def add(self, call: dict[str, Any]) -> None:
+        """Take the next values; the call ends with the piece that does not say it will continue."""
+        for piece in items(call, "partialArgs"):
+            path = word(piece, "jsonPath")
+            if isinstance(piece, dict) and isinstance(piece.get("stringValue"), str):
+                pieces = self._arguments.setdefault(path, [])
+                if isinstance(pieces, list):
+                    pieces.append(piece["stringValue"])
+            elif isinstance(piece, dict):
+                key = next((key for key in _VALUES if key in piece), None)
+                self._arguments[path] = piece[key] if key and key != "nullValue" else None
+        self.open = bool(call.get("willContinue"))
+
+    def whole(self) -> dict[str, Any]:
+        call = {
+            key: value for key, value in self.part["functionCall"].items() if key not in ("partialArgs", "willContinue")
+        }
+        arguments = dict(mapping(call, "args"))
+        for path, value in self._arguments.items():
+            _put(arguments, path, "".join(value) if isinstance(value, list) else value)
+        return {**self.part, "functionCall": {**call, "args": arguments}}
+
+
+class GeminiStream:
+    """Assembles the first candidate of the chunks; a whole reply is a single chunk."""
+
+    def __init__(self) -> None:
+        self.stop = ""
+        self._head: dict[str, Any] = {}
+        self._candidate: dict[str, Any] = {}
+        self._parts: list[dict[str, Any] | Growing | _Call] = []
+        self._usage: dict[str, Any] = {}
+
+    def take(self, value: dict[str, Any]) -> None:
+        """Take one chunk, also as Code Assist wraps it."""
+        if "candidates" not in value and isinstance(value.get("response"), dict):
+            value = value["response"]
+        self._usage.update(mapping(value, "usageMetadata"))
+        for key, field in value.items():
+            if key not in ("candidates", "usageMetadata", "error") and field is not None:
+                self._head[key] = field
+        candidate = next((c for c in items(value, "candidates") if isinstance(c, dict) and not c.get("index")), {})
+        for key, field in candidate.items():
+            if key != "content" and field is not None:
+                self._candidate[key] = field
+        content = mapping(candidate, "content")
+        self._candidate.setdefault("content", {"role": content.get("role") or "model"})
+        for place, part in enumerate(items(content, "parts")):
+            if isinstance(part, dict):
+                self._add(part, continues=place == 0)
+        stop = candidate.get("finishReason") or mapping(value, "promptFeedback").get("blockReason")
+        if isinstance(stop, str):
+            self.stop = stop
+
+    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+        """The reply with its first candidate; a call that did not come whole is left out and reported."""
+        if not self._head and not self._parts and not self._usage:
+            return None
+        parts: list[dict[str, Any]] = []
+        for part in self._parts:
+            if isinstance(part, _Call) and part.open:
+                loss.add(f"functionCall {word(part.part['functionCall'], 'name')}", NOT_WHOLE)
+            else:
+                parts.append(part if isinstance(part, dict) else part.whole())
+        if cut or loss.items:
+            parts = _sendable(parts, loss)
+        content = {**self._candidate.get("content", {}), "parts": parts}
+        candidates = [{**self._candidate, "content": content}] if parts else []
+        return {**self._head, "candidates": candidates, "usageMetadata": self._usage}
+
+    def _add(self, part: dict[str, Any], *, continues: bool) -> None:
+        """Take one part; the first text of a chunk continues the last one of the chunk before."""
+        last = self._parts[-1] if self._parts else None
+        call = mapping(part, "functionCall")
+        if isinstance(last, _Call) and last.open and "functionCall" in part:
+            last.add(call)
+        elif call.get("willContinue") or "partialArgs" in call:
+            streamed = _Call(part)
+            streamed.add(call)
+            self._parts.append(streamed)
+        elif not isinstance(part.get("text"), str) or part.keys() - {"text", "thought"}:
+            self._parts.append(part)
+        elif continues and isinstance(last, Growing) and bool(last.fields.get("thought")) == bool(part.get("thought")):
+            last.add("text", part["text"])
+        elif part["text"] or not continues:
+            self._parts.append(Growing(part))
+
+
+def _sendable(parts: list[dict[str, Any]], loss: Loss) -> list[dict[str, Any]]:
+    """What may stand in a request of a reply that broke off: no text that says nothing, no thought at its end."""
+    kept = [part for part in parts if part.keys() - {"text", "thought"} or not blank(part.get("text"))]
+    while kept and kept[-1].get("thought"):
+        kept.pop()
+        loss.add("thought", "nothing follows it")
+    return kept
+
+
+def _put(target: Any, path: str, value: Any) -> None:
+    """Put a value where a JSON path says; a path that does not fit has no effect.
+
+    >>> arguments = {}
+    >>> _put(arguments, "$.places[0].name", "Ulm"); arguments
+    {'places': [{'name': 'Ulm'}]}
+    """
+    steps: list[str | int] = [
+        int(step[3]) if step[3] else step[0] or step[1] or step[2] for step in _STEP.findall(path)
+    ]
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        made = value if following is None else [] if isinstance(following, int) else {}
+        if isinstance(target, list) and isinstance(step, int) and step <= len(target):
+            if step == len(target):
+                target.append(made)
+            elif following is None:
+                target[step] = value
+            target = target[step]
+        elif isinstance(target, dict) and isinstance(step, str):
+            if step not in target or following is None:
+                target[step] = made
+            target = target[step]
+        else:
+            return

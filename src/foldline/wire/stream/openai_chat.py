@@ -1,0 +1,220 @@
+"""Chat Completions chunks become a Chat Completions reply.
+
+OpenAI numbers its tool calls; the many servers that imitate it leave the number out, give every call the number 0,
+repeat ids and names in every chunk, or put the usage somewhere else. `[DONE]` says nothing about how a reply ended
+(gateways send it after they lost their upstream), so only a finish reason ends one.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from foldline.wire.codec import Loss
+from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+
+_ENDED_BY_MODEL = ("stop", "tool_calls", "function_call")
+"""Finish reasons after which a call is as the model meant it, even when its arguments are no JSON."""
+_NOT_OF_THE_REPLY = ("choices", "usage", "object", "obfuscation", "error")
+
+
+class _Called:
+    """An object inside the message that grows: a call's `function` or `custom`, a legacy call, a sound."""
+
+    __slots__ = ("_first", "growing")
+
+    def __init__(self) -> None:
+        self.growing = Growing({})
+        self._first: dict[str, Any] = {}
+
+    def add(self, delta: dict[str, Any]) -> None:
+        """Take a piece; an id or a name that is only repeated is not appended."""
+        repeated = [key for key in ("id", "name") if delta.get(key) and delta[key] == self._first.get(key)]
+        self._first = {**{key: delta[key] for key in ("id", "name") if delta.get(key)}, **self._first}
+        self.growing.merge({key: piece for key, piece in delta.items() if key not in repeated})
+
+
+class _Call:
+    """One tool call."""
+
+    __slots__ = ("called", "fields", "index")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.fields: dict[str, Any] = {}
+        self.called: dict[str, _Called] = {}
+
+    def add(self, delta: dict[str, Any]) -> None:
+        for key, value in delta.items():
+            if key in ("function", "custom") and isinstance(value, dict):
+                self.called.setdefault(key, _Called()).add(value)
+            elif key != "index" and value:
+                self.fields.setdefault(key, value)
+
+    def whole(self) -> dict[str, Any]:
+        kind = "custom" if "custom" in self.called else "function"
+        called = {key: part.growing.whole() for key, part in self.called.items()}
+        return {"id": "", "type": kind, **self.fields, **called}
+
+
+class ChatStream:
+    """Assembles the first choice of `chat.completion.chunk`s; a whole `chat.completion` is taken as it is."""
+
+    def __init__(self) -> None:
+        self.stop = ""
+        self._begun = False
+        self._head: dict[str, Any] = {}
+        self._usage: dict[str, Any] | None = None
+        self._message: dict[str, Any] | None = None
+        self._said = Growing({"role": "assistant", "content": None})
+        self._parts: list[Any] = []
+        self._lists: dict[str, list[Any]] = {}
+        self._objects: dict[str, _Called] = {}
+        self._calls: list[_Call] = []
+        self._numbered: dict[int, _Call] = {}
+        self._named: dict[str, _Call] = {}
+
+    def take(self, value: dict[str, Any]) -> None:
+        """Take one chunk."""
+        choice = next((c for c in items(value, "choices") if isinstance(c, dict) and not c.get("index")), {})
+        self._begun = self._begun or "choices" in value
+        for place in (value, mapping(value, "x_groq"), choice):
+            self._usage = mapping(place, "usage") or self._usage
+        for key, field in value.items():
+            if key not in self._head and key not in _NOT_OF_THE_REPLY and field not in (None, "", []):
+                self._head[key] = field
+        if isinstance(choice.get("message"), dict):
+            self._message = choice["message"]
+        self._add(mapping(choice, "delta"))
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self.stop = reason
+
+    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+        """The reply with its first choice; a call that was cut short is left out and reported."""
+        if not self._begun:
+            return None
+        message = dict(self._message) if self._message is not None else self._grown()
+        if cut or self.stop not in _ENDED_BY_MODEL:
+            _drop_broken_calls(message, loss)
+        if cut:
+            message.pop("audio", None)
+        says = message.get("tool_calls") or message.get("function_call") or not blank(message.get("refusal"))
+        choices = [{"index": 0, "message": message, "finish_reason": self.stop or None}]
+        if (cut or loss.items) and not says and _says_nothing(message.get("content")):
+            choices = []
+        value = {"id": "", **self._head, "object": "chat.completion", "choices": choices}
+        return value if self._usage is None else {**value, "usage": self._usage}
+
+    def _add(self, delta: dict[str, Any]) -> None:
+        for key, piece in delta.items():
+            if key == "role":
+                self._said.fields[key] = piece or "assistant"
+            elif key == "tool_calls":
+                for call in items(delta, key):
+                    if isinstance(call, dict):
+                        self._call(call).add(call)
+            elif key == "content" and piece and (self._parts or isinstance(piece, list)):
+                self._parts.extend(piece if isinstance(piece, list) else [{"type": "text", "text": piece}])
+            elif isinstance(piece, list):
+                self._lists.setdefault(key, []).extend(piece)
+            elif isinstance(piece, dict):
+                self._objects.setdefault(key, _Called()).add(piece)
+            else:
+                self._said.merge({key: piece})
+
+    def _call(self, delta: dict[str, Any]) -> _Call:
+        """The call a delta belongs to.
+
+        A number names it, unless another id and a name show that the server numbers every call alike. Without a
+        number the id names it; without either, a delta that has a name begins a call and one without continues it.
+        """
+        index, named = delta.get("index"), delta.get("id") or None
+        begins = bool(mapping(delta, "function").get("name") or mapping(delta, "custom").get("name"))
+        call = self._calls[-1] if self._calls and not begins else None
+        if isinstance(index, int):
+            call = self._numbered.get(index)
+            if call is not None and begins and named and call.fields.get("id", named) != named:
+                call = None
+        elif isinstance(named, str) and named in self._named:
+            call = self._named[named]
+        if call is None:
+            call = _Call(index if isinstance(index, int) else len(self._calls))
+            self._calls.append(call)
+            self._numbered[call.index] = call
+        if isinstance(named, str):
+            self._named.setdefault(named, call)
+        return call
+
+    def _grown(self) -> dict[str, Any]:
+        """The message as it has grown so far."""
+        message = self._said.whole()
+        if self._parts:
+            text = message["content"]
+            before = [{"type": "text", "text": text}] if text else []
+            message["content"] = _joined([*before, *self._parts])
+        for key, entries in self._lists.items():
+            message[key] = _merged(entries) if key == "reasoning_details" else entries
+        for key, called in self._objects.items():
+            message[key] = called.growing.whole()
+        if self._calls:
+            message["tool_calls"] = [call.whole() for call in sorted(self._calls, key=lambda call: call.index)]
+        return message
+
+
+def _drop_broken_calls(message: dict[str, Any], loss: Loss) -> None:
+    """Leave out the calls of a reply that was cut short whose input is not whole; free text never shows that it is."""
+    kept = []
+    for call in items(message, "tool_calls"):
+        called = mapping(call, "function")
+        if _is_whole(called):
+            kept.append(call)
+        else:
+            loss.add(f"tool call {word(called or mapping(call, 'custom'), 'name')}", NOT_WHOLE)
+    message["tool_calls"] = kept
+    if not kept:
+        del message["tool_calls"]
+    legacy = mapping(message, "function_call")
+    if legacy and not _is_whole(legacy):
+        loss.add(f"tool call {word(legacy, 'name')}", NOT_WHOLE)
+        del message["function_call"]
+
+
+def _is_whole(called: dict[str, Any]) -> bool:
+    arguments = called.get("arguments")
+    return isinstance(arguments, dict) or whole_object(arguments) is not None
+
+
+def _says_nothing(content: Any) -> bool:
+    return not content if isinstance(content, list) else blank(content)
+
+
+def _joined(parts: list[Any]) -> list[Any]:
+    """Content parts with the pieces of each text put together."""
+    found: list[Any] = []
+    for kind, run in groupby(parts, key=lambda part: part.get("type") if isinstance(part, dict) else None):
+        if kind == "text":
+            found.append({"type": "text", "text": "".join(word(part, "text") for part in run)})
+        elif kind == "thinking":
+            inner = [piece for part in run for piece in items(part, "thinking")]
+            found.append({"type": "thinking", "thinking": _joined(inner)})
+        else:
+            found.extend(run)
+    return found
+
+
+def _merged(entries: list[Any]) -> list[Any]:
+    """Reasoning entries with the pieces of each put together: they are told apart by number and type."""
+    found: dict[tuple[int, str], Growing] = {}
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            continue
+        number = entry.get("index")
+        number = number if isinstance(number, int) else -1 - place
+        growing = found.setdefault((number, word(entry, "type")), Growing({}))
+        for key, piece in entry.items():
+            if key in ("text", "summary", "data"):
+                growing.add(key, piece)
+            elif piece is not None:
+                growing.set(key, piece)
+    return [growing.whole() for growing in found.values()]

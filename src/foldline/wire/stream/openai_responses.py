@@ -1,0 +1,185 @@
+"""Responses events become a Responses reply.
+
+The last event carries the whole response, so it is used when it came. Not always is it whole: some backends leave its
+`output` empty and send the items one by one only. When a stream broke off there is no last event at all, and the items
+are what remains.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.wire.codec import Loss
+from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+
+_FINAL = ("response.completed", "response.incomplete", "response.failed")
+_CALLS = ("function_call", "custom_tool_call")
+_GROWS = {
+    "response.output_text.delta": "text",
+    "response.refusal.delta": "refusal",
+    "response.function_call_arguments.delta": "arguments",
+    "response.mcp_call_arguments.delta": "arguments",
+    "response.custom_tool_call_input.delta": "input",
+}
+_PART_TYPES = {"text": "output_text", "refusal": "refusal"}
+
+
+class _Item:
+    """One output item: as it was announced or finished, and what grew in between."""
+
+    __slots__ = ("body", "done", "parts")
+
+    def __init__(self, value: dict[str, Any], *, done: bool) -> None:
+        self.body = Growing(value)
+        self.done = done
+        self.parts: dict[int, Growing] = {}
+        if not done:
+            self.parts = {
+                at: Growing(part) for at, part in enumerate(items(value, "content")) if isinstance(part, dict)
+            }
+
+    def whole(self) -> dict[str, Any]:
+        value = self.body.whole()
+        if self.parts:
+            value["content"] = [self.parts[at].whole() for at in sorted(self.parts)]
+        return value
+
+
+class ResponsesStream:
+    """Assembles `response.created` to the last event; a whole `response` is taken as it is."""
+
+    def __init__(self) -> None:
+        self.stop = ""
+        self._response: dict[str, Any] = {}
+        self._items: dict[int, _Item] = {}
+        self._named: dict[str, int] = {}
+
+    def take(self, value: dict[str, Any]) -> None:
+        """Take one event; what is only progress has no effect."""
+        kind = word(value, "type")
+        if kind in _GROWS:
+            self._grow(_GROWS[kind], value)
+        elif kind in ("response.output_item.added", "response.output_item.done"):
+            self._item(value, done=kind.endswith("done"))
+        elif kind == "response.content_part.added":
+            item = self._items.get(self._place(value))
+            if item is not None and not item.done:
+                at = value.get("content_index")
+                item.parts[at if isinstance(at, int) else len(item.parts)] = Growing(mapping(value, "part"))
+        elif kind == "response.output_text.annotation.added":
+            part = self._part("text", value)
+            if part is not None:
+                part.fields["annotations"] = found = items(part.fields, "annotations")
+                found.append(value.get("annotation"))
+        elif value.get("object") == "response":
+            self._whole(value)
+        elif isinstance(value.get("response"), dict):
+            self._whole(value["response"], final=kind in _FINAL)
+
+    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+        """The response; what a broken stream left unfinished is left out and reported, text excepted."""
+        if not self._response and not self._items:
+            return None
+        output = (items(self._response, "output") if self.stop else []) or self._kept(cut=cut, loss=loss)
+        if cut or self.stop != "completed":
+            output = [item for item in output if _runs(item, loss)]
+        if cut or loss.items:
+            output = _sendable(output, loss)
+        return {"object": "response", **self._response, "output": output}
+
+    def _kept(self, *, cut: bool, loss: Loss) -> list[Any]:
+        """The items that came one by one, in their order."""
+        kept: list[Any] = []
+        for at in sorted(self._items):
+            item = self._items[at]
+            whole = item.whole()
+            if item.done or not cut:
+                kept.append(whole)
+            elif whole.get("type") == "message":
+                kept.append({**whole, "status": "incomplete"})
+            else:
+                loss.add(_name(whole), NOT_WHOLE if whole.get("type") in _CALLS else "it is not whole")
+        return kept
+
+    def _whole(self, response: dict[str, Any], *, final: bool = True) -> None:
+        self._response = response
+        status = word(response, "status")
+        if not final or status in ("in_progress", "queued"):
+            return
+        self.stop = word(mapping(response, "incomplete_details"), "reason") or status or "completed"
+
+    def _item(self, value: dict[str, Any], *, done: bool) -> None:
+        """Take an item as it was announced or as it was finished."""
+        item = mapping(value, "item")
+        if not item:
+            return
+        last = self._items.get(max(self._items, default=0))
+        place = self._place(value, following=not done or last is None or last.done)
+        self._items[place] = _Item(item, done=done)
+        if word(item, "id"):
+            self._named.setdefault(item["id"], place)
+
+    def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
+        """Where the item of an event stands: by its number, or by its id where a server (llama.cpp) numbers nothing.
+
+        An event with neither is about the last item, or about the one that follows it.
+        """
+        index = value.get("output_index")
+        if isinstance(index, int):
+            return index
+        named = word(value, "item_id") or word(mapping(value, "item"), "id")
+        return self._named.get(named, max(self._items, default=-1) + following)
+
+    def _grow(self, key: str, value: dict[str, Any]) -> None:
+        if key in _PART_TYPES:
+            part = self._part(key, value)
+            if part is not None:
+                part.add(key, value.get("delta"))
+            return
+        item = self._items.get(self._place(value))
+        if item is not None and not item.done:
+            item.body.add(key, value.get("delta"))
+
+    def _part(self, key: str, value: dict[str, Any]) -> Growing | None:
+        """The content part a delta belongs to, made when it was not announced."""
+        place = self._place(value)
+        if place not in self._items:
+            self._items[place] = _Item({"type": "message", "role": "assistant"}, done=False)
+        item = self._items[place]
+        if item.done:
+            return None
+        at = value.get("content_index")
+        at = at if isinstance(at, int) else max(item.parts, default=0)
+        return item.parts.setdefault(at, Growing({"type": _PART_TYPES[key]}))
+
+
+def _name(item: Any) -> str:
+    """What is lost, for people: its type, and which tool was called."""
+    return f"{word(item, 'type')} {word(item, 'name')}".rstrip()
+
+
+def _runs(item: Any, loss: Loss) -> bool:
+    """False for a call that was cut short."""
+    if not isinstance(item, dict) or item.get("type") not in _CALLS:
+        return True
+    whole = whole_object(item.get("arguments")) is not None if item["type"] == "function_call" else True
+    if not whole or item.get("status") == "incomplete":
+        loss.add(_name(item), NOT_WHOLE)
+        return False
+    return True
+
+
+def _sendable(output: list[Any], loss: Loss) -> list[Any]:
+    """What may stand in a request of a reply that broke off: no text that says nothing, no reasoning at its end."""
+    kept = [item for item in output if isinstance(item, dict) and not _is_blank(item)]
+    while kept and kept[-1].get("type") == "reasoning":
+        kept.pop()
+        loss.add("reasoning", "nothing follows it")
+    return kept
+
+
+def _is_blank(item: dict[str, Any]) -> bool:
+    if item.get("type") != "message":
+        return False
+    texts = [part.get("text") or part.get("refusal") for part in items(item, "content") if isinstance(part, dict)]
+    return all(blank(text) for text in texts)

@@ -1,0 +1,122 @@
+"""Server-sent events from bytes that arrive in any pieces.
+
+A proxy sees a reply as chunks that end in the middle of a line, of a CRLF, of a character. This parser holds only the
+event that is not yet whole, in bounded memory, and raises on nothing: what it cannot read is no event. Three things
+that real servers do beyond the rules are read too: a body that is plain JSON instead of an event stream (an error
+answered with 200, a server that ignores `stream`, Gemini's JSON array), a bare JSON line between events, and an
+`error:` line (older llama.cpp).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from foldline.wire import scan
+
+EVENT_BYTES = 64 * 1024 * 1024
+"""How large one event may become; no provider sends a reply near it."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(NamedTuple):
+    """One event: its name ("" when it has none) and its data lines."""
+
+    name: str
+    data: str
+
+
+class Events:
+    r"""Reads events as their bytes come.
+
+    >>> events = Events()
+    >>> events.feed(b"event: ping\r\nda") + events.feed(b"ta: {}\r\n\r") + events.feed(b"\n: a comment")
+    [Event(name='ping', data='{}')]
+    """
+
+    def __init__(self, *, event_bytes: int = EVENT_BYTES) -> None:
+        self.overflow = False
+        """True once an event was larger than allowed: nothing is read from there on."""
+        self._event_bytes = event_bytes
+        self._line: list[bytes] = []
+        self._line_bytes = 0
+        self._after_cr = False
+        self._begun = False
+        self._plain = False
+        self._name = ""
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The events that became whole with this chunk."""
+        if not chunk or self.overflow:
+            return []
+        if self._after_cr and chunk[:1] == b"\n":
+            chunk = chunk[1:]
+        self._after_cr = chunk[-1:] == b"\r"
+        self._line.append(chunk)
+        self._line_bytes += len(chunk)
+        found: list[Event] = []
+        if b"\n" in chunk or b"\r" in chunk:
+            lines = b"".join(self._line).splitlines()
+            rest = b"" if chunk[-1:] in (b"\n", b"\r") else lines.pop()
+            self._line, self._line_bytes = [rest], len(rest)
+            found = [event for line in lines if (event := self._take(line)) is not None]
+        self._bound()
+        return found
+
+    def close(self) -> list[Event]:
+        """The event that the stream ended in, if any: some servers forget the last blank line."""
+        line, self._line = b"".join(self._line), []
+        if line:
+            self._take(line)
+        event = self._event()
+        return [] if event is None else [event]
+
+    def _take(self, line: bytes) -> Event | None:
+        """Read one line; a blank one ends an event."""
+        if not self._begun:
+            line = self._begin(line)
+        if self._plain:
+            self._hold(line)
+        elif not line:
+            return self._event()
+        elif line.startswith(b"data:"):
+            self._hold(_value(line, 5))
+        elif line.startswith(b"event:"):
+            self._name = scan.decode(_value(line, 6))
+        elif line.startswith(b"error:"):
+            self._name = "error"
+            self._hold(_value(line, 6))
+        elif line == b"data" or line.startswith(b"{"):
+            self._hold(line.removeprefix(b"data"))
+        return None
+
+    def _begin(self, line: bytes) -> bytes:
+        """Look at the first line that says anything: is this an event stream at all?"""
+        line = line.removeprefix(_BOM)
+        head = line.lstrip()[:1]
+        self._begun = bool(head)
+        self._plain = head in (b"{", b"[")
+        return line
+
+    def _hold(self, data: bytes) -> None:
+        self._data.append(data)
+        self._data_bytes += len(data)
+        self._bound()
+
+    def _bound(self) -> None:
+        if self.overflow or self._line_bytes + self._data_bytes > self._event_bytes:
+            self.overflow = True
+            self._line, self._data = [], []
+
+    def _event(self) -> Event | None:
+        """What was held as an event, if it has data."""
+        name, data = self._name, b"\n".join(self._data)
+        self._name, self._data, self._data_bytes = "", [], 0
+        return Event(name, scan.decode(data)) if data else None
+
+
+def _value(line: bytes, at: int) -> bytes:
+    """What stands behind a field's colon, without the one space that belongs to it."""
+    return line[at + 1 :] if line[at : at + 1] == b" " else line[at:]
