@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from foldline.errors import ConfigError
 from foldline.faces.sliding_window import DEFAULT_HISTORY_TOKEN_LIMIT, DIVIDER, SlidingWindow
 from foldline.measure.counter import CHARS_4, WORDS, Count, Counter
-from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.policy import Policy
 from foldline.wire.rules import check
 from support.chats import chats, wire
@@ -271,6 +271,14 @@ class TestWindow:
         for wrong in (-1, 1.5, True, None):
             with pytest.raises(ConfigError, match="0 switches it off"):
                 window.history_tokens = wrong  # type: ignore[assignment]  # that it is refused is the point
+
+    def test_an_empty_window(self) -> None:
+        window = SlidingWindow()
+        assert (window.request(), window.turns, window.scrollback()) == ([], (), [])
+        window.add(system("You are an agent."))
+        assert (window.turns, window.scrollback(), len(window.request())) == ((), [], 1)
+        window.complete_turn()
+        assert str(window) == "~0 of 100k, 0 turns live, 0 above the line"
 
     @pytest.mark.promise("S2.14")
     def test_clipped_turns_leave_nothing_behind(self) -> None:

@@ -201,6 +201,19 @@ class TestTotal:
         assert seen[0][1] == 18
         assert seen[-1][:2] == (0, 0)
 
+    @pytest.mark.promise("S4.3")
+    def test_which_end_stays_is_a_setting(self) -> None:
+        text = "first line\nmiddle line\nlast line"
+        policy = POLICY.but(digest_cap=2, memory_cap=2, dedupe_digest=False)
+        for end, stays in (("head", "first line"), ("tail", "last line")):
+            made = fit(policy.but(digest_end=end, memory_end=end), digest=text, memory=text)
+            assert (made.digest, made.memory) == (stays, stays)
+
+    @pytest.mark.promise("S2.4", "S4.5")
+    def test_the_total_is_a_setting_of_each_policy(self) -> None:
+        assert Policy.preset("ikigai").total_cap is None
+        assert Policy.preset("squidbot").total_cap == 4500
+
     @pytest.mark.promise("S4.17")
     def test_two_huge_messages_become_stubs_before_memory_is_emptied(self) -> None:
         """The seed would zero memory and summary, and still be over its total."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from foldline.digest.local import count_digest
@@ -126,7 +127,7 @@ class SlidingWindow:
     def turns(self) -> tuple[Turn, ...]:
         """Every turn with its size."""
         path = self._path
-        starts = sorted({path.lead, *path.cuts["turn"]} - {len(path)})
+        starts = sorted({path.lead, *path.cuts["turn"]}) if len(path) > path.lead else []
         return tuple(
             Turn(
                 first=first,
@@ -135,7 +136,7 @@ class SlidingWindow:
                 live=first >= path.cut,
                 complete=after <= self._complete,
             )
-            for first, after in zip(starts, [*starts[1:], len(path)], strict=True)
+            for first, after in pairwise((*starts, len(path)))
         )
 
     @property
