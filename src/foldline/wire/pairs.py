@@ -18,7 +18,7 @@ def adjacent(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
         results = [block for block in turn.blocks if block.kind == "result"]
         if waiting or results:
             yield from _match(waiting, results, known, rules)
-        if rules.results_first and results:
+        if rules.results_first and results and turn.role == "user":
             intruder = next((block for block in turn.blocks[: len(results)] if block.kind != "result"), None)
             if intruder is not None:
                 yield Fault("result-order", intruder.at, "something else stands before a result")

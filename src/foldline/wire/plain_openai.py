@@ -90,7 +90,7 @@ def _chat_calls(message: Mapping[str, Any], index: int, plain: Plain) -> list[Bl
         if kind not in ("function", "custom") and isinstance(kind, str):
             blocks.append(Block("call", index, string(call.get("id")), kind))
             continue
-        inside = call.get(kind) if kind else None
+        inside = call.get(kind) if isinstance(kind, str) else None
         if not isinstance(inside, dict):
             plain.faults.append(Fault("shape", index, "a tool call is not an object with its function"))
             continue
@@ -131,7 +131,7 @@ def responses(elements: list[Any], body: Mapping[str, Any]) -> Plain:  # noqa: A
         if not isinstance(item, dict):
             plain.faults.append(Fault("shape", index, "not an object"))
             continue
-        kind = item.get("type") or ("message" if "role" in item else "")
+        kind = string(item.get("type") or ("message" if "role" in item else ""))
         key = item.get("id")
         if isinstance(key, str) and key and kind not in ("item_reference", "local_shell_call_output"):
             if key in seen:
@@ -145,7 +145,7 @@ def responses(elements: list[Any], body: Mapping[str, Any]) -> Plain:  # noqa: A
     return plain
 
 
-def _item(kind: Any, item: Mapping[str, Any], index: int, plain: Plain) -> Turn | None:
+def _item(kind: str, item: Mapping[str, Any], index: int, plain: Plain) -> Turn | None:
     if kind == "message":
         role = _CHAT_ROLES.get(string(item.get("role")))
         if role in (None, "tool"):
@@ -169,7 +169,7 @@ def _item(kind: Any, item: Mapping[str, Any], index: int, plain: Plain) -> Turn 
         return Turn(index, "assistant", [Block("thinking", index)])
     if kind in _ASIDE_ROLES:
         return Turn(index, _ASIDE_ROLES[kind], [Block("other", index)])
-    if not isinstance(kind, str) or not kind:
+    if not kind:
         plain.faults.append(Fault("shape", index, "an item with neither type nor role"))
         return None
     output = kind.endswith("_output") and kind != "program_output"

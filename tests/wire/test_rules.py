@@ -1,0 +1,540 @@
+"""The validator: every rule refuses what breaks it, accepts what keeps it, and nothing makes it raise."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foldline.errors import ConfigError
+from foldline.message import Message, assistant, user
+from foldline.testing import assert_sendable, violations
+from foldline.wire import rules as rules_module
+from foldline.wire.codec import PROVIDERS, render
+from foldline.wire.rules import RULES, Limits, check, limits_of
+from strategies import sound
+
+
+def u(content: Any = "hi", **more: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content, **more}
+
+
+def a(content: Any = "ok", **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+def text(said: str = "t", **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": said, **more}
+
+
+def use(key: str, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": key, "name": "run", "input": {}, **more}
+
+
+def res(name: str, content: Any = "r", **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": name, "content": content, **more}
+
+
+def thought(signature: str = "c2ln") -> dict[str, Any]:
+    return {"type": "thinking", "thinking": "hm", "signature": signature}
+
+
+def image(data: str = "iVBO") -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
+SEARCH = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+ANTHROPIC: list[tuple[str, Any, set[str]]] = [
+    ("nothing", [], set()),
+    ("one question", [u()], set()),
+    ("two users in a row are one turn", [u(), u(), a(), u()], set()),
+    ("two assistants in a row are one turn", [u(), a(), a([use("1")]), u([res("1")])], set()),
+    ("calls in two messages of one turn", [u(), a([use("1")]), a([use("2")]), u([res("2")]), u([res("1")])], set()),
+    ("starts with the assistant", [a(), u()], {"start"}),
+    ("ends with the assistant", [u(), a()], {"end"}),
+    ("blank text", [u(" \n")], {"blank"}),
+    ("blank block", [u([text(""), text()])], {"blank"}),
+    ("empty content", [u(), a([]), u()], {"empty"}),
+    (
+        "empty string",
+        [u("")],
+        {
+            "empty",
+        },
+    ),
+    ("unanswered", [u(), a([use("1")]), u()], {"call-unanswered"}),
+    ("unanswered at the end", [u(), a([use("1")])], {"call-unanswered", "end"}),
+    ("one of two unanswered", [u(), a([use("1"), use("2")]), u([res("1")])], {"call-unanswered"}),
+    ("orphan", [u([res("1")])], {"result-orphan"}),
+    ("late", [u(), a([use("1")]), u([res("1")]), a(), u([res("1")])], {"result-late"}),
+    ("one turn too late", [u(), a([use("1")]), u(), a(), u([res("1")])], {"result-late", "call-unanswered"}),
+    ("text before the result", [u(), a([use("1")]), u([text(), res("1")])], {"result-order"}),
+    ("text before the result, other message", [u(), a([use("1")]), u(), u([res("1")])], {"result-order"}),
+    ("text after the result", [u(), a([use("1")]), u([res("1"), text()])], set()),
+    ("two results", [u(), a([use("1")]), u([res("1"), res("1")])], {"result-duplicate"}),
+    ("id twice in one reply", [u(), a([use("1"), use("1")]), u([res("1"), res("1")])], {"call-duplicate"}),
+    ("id twice", [u(), a([use("1")]), u([res("1")]), a([use("1")]), u([res("1")])], {"call-duplicate"}),
+    ("call of the user", [u([use("1")]), a(), u()], {"call-role", "call-unanswered"}),
+    (
+        "result of the assistant",
+        [u(), a([use("1"), res("1")]), u()],
+        {"result-role", "result-orphan", "call-unanswered"},
+    ),
+    ("odd id", [u(), a([use("t:0")]), u([res("t:0")])], {"id-form"}),
+    ("no id", [u(), a([use("")]), u([res("")])], {"id-form", "call-unanswered", "result-orphan"}),
+    ("odd name", [u(), a([use("1", name="a.b")]), u([res("1")])], {"name-form"}),
+    ("input is text", [u(), a([use("1", input="{}")]), u([res("1")])], {"input-form"}),
+    ("empty result", [u(), a([use("1")]), u([res("1", "")])], set()),
+    ("result without content", [u(), a([use("1")]), u([{"type": "tool_result", "tool_use_id": "1"}])], set()),
+    ("blank block in a result", [u(), a([use("1")]), u([res("1", [text("")])])], {"blank"}),
+    ("empty error", [u(), a([use("1")]), u([res("1", "", is_error=True)])], {"error-result"}),
+    ("image in an error", [u(), a([use("1")]), u([res("1", [text(), image()], is_error=True)])], {"error-result"}),
+    ("image in a result", [u(), a([use("1")]), u([res("1", [image()])])], set()),
+    ("image of the assistant", [u(), a([image(), text()]), u()], {"media-role"}),
+    ("signed thinking", [u(), a([thought(), text()]), u()], set()),
+    ("signed thinking without words", [u(), a([{**thought(), "thinking": ""}, text()]), u()], set()),
+    ("unsigned thinking", [u(), a([thought(""), text()]), u()], {"thinking-unsigned"}),
+    ("redacted thinking", [u(), a([{"type": "redacted_thinking", "data": "x"}, text()]), u()], set()),
+    ("thinking of the user", [u([thought(), text()])], {"thinking-role"}),
+    ("thinking last", [u(), a([text(), thought()]), u()], {"thinking-last"}),
+    ("thinking last in one of two messages", [u(), a([thought()]), a(), u()], set()),
+    ("server tool", [u(), a([SEARCH, FOUND, text()]), u()], set()),
+    ("server tool without its result", [u(), a([SEARCH, text()]), u(), a(), u()], {"call-unanswered"}),
+    ("server result without its call", [u(), a([FOUND, text()]), u()], {"result-orphan"}),
+    ("paused inside a server tool", [u(), a([text(), SEARCH])], set()),
+    ("server tool of the user", [u([SEARCH, FOUND])], {"call-role"}),
+    ("unknown block kinds pass", [u([{"type": "from_the_future", "x": 1}])], set()),
+    ("system inside, after the user", [u(), {"role": "system", "content": "s"}, a(), u()], set()),
+    ("system inside, at the end", [u(), a(), u(), {"role": "system", "content": "s"}], set()),
+    ("system inside, first", [{"role": "system", "content": "s"}, u()], {"system-place"}),
+    ("system inside, after the assistant", [u(), a(), {"role": "system", "content": "s"}, u()], {"system-place"}),
+    ("system inside a turn", [u(), {"role": "system", "content": "s"}, u()], {"system-place"}),
+    (
+        "system between call and result",
+        [u(), a([use("1")]), {"role": "system", "content": "s"}, u([res("1")])],
+        {"system-place"},
+    ),
+    ("directive without content", [{"role": "system", "content": []}, u()], set()),
+    ("only system", [{"role": "system", "content": "s"}], set()),
+    ("unknown role", [{"role": "tool", "content": "x"}, u()], {"role"}),
+    ("not an object", ["hi"], {"shape"}),
+    ("content is a number", [u(5)], {"shape"}),
+    ("block without a type", [u([{"text": "x"}])], {"shape"}),
+    ("four marks", {"system": [text("s", **MARK)], "messages": [u([text("t", **MARK)] * 3)]}, set()),
+    (
+        "five marks",
+        {"tools": [MARK], "system": [text("s", **MARK)], "messages": [u([text("t", **MARK)] * 3)]},
+        {"breakpoints"},
+    ),
+    ("marks in results fan out", [u(), a([use("1")]), u([res("1", [text("t", **MARK)] * 4, **MARK)])], {"breakpoints"}),
+    ("automatic caching uses a mark", {**MARK, "messages": [u([text("t", **MARK)] * 4)]}, {"breakpoints"}),
+    ("blank system block", {"system": [text("")], "messages": [u()]}, {"blank"}),
+    ("no list", {"model": "m"}, {"shape"}),
+]
+
+
+def tool(name: str, content: Any = "r") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": name, "content": content}
+
+
+def calls(*names: str, content: Any = None) -> dict[str, Any]:
+    listed = [{"id": name, "type": "function", "function": {"name": "run", "arguments": "{}"}} for name in names]
+    return a(content, tool_calls=listed)
+
+
+SYSTEM = {"role": "system", "content": "s"}
+LEGACY = a(None, function_call={"name": "read", "arguments": "{}"})
+LEGACY_RESULT = {"role": "function", "name": "read", "content": "r"}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+
+OPENAI: list[tuple[str, Any, set[str]]] = [
+    ("nothing", [], set()),
+    ("only system", [SYSTEM], set()),
+    ("anyone may start and end", [SYSTEM, a(), u(), a()], set()),
+    ("nobody asked", [SYSTEM, a()], {"no-user"}),
+    ("results are not the user's", [calls("1"), tool("1")], {"no-user"}),
+    ("empty words are accepted", [u(""), a("")], set()),
+    ("null of the user", [u(None)], {"empty"}),
+    ("no parts", [u([])], {"empty"}),
+    ("nothing from the assistant", [u(), a(None)], {"empty"}),
+    ("refusal", [u(), a(None, refusal="no")], set()),
+    ("no calls in the list", [u(), a("x", tool_calls=[])], {"empty"}),
+    ("answered", [u(), calls("1", "2"), tool("2"), tool("1"), u()], set()),
+    ("unanswered", [u(), calls("1"), u()], {"call-unanswered"}),
+    ("orphan", [u(), tool("1")], {"result-orphan"}),
+    ("text between", [u(), calls("1"), u(), tool("1")], {"call-unanswered", "result-late"}),
+    ("system between", [u(), calls("1"), SYSTEM, tool("1")], {"call-unanswered", "result-late"}),
+    (
+        "two replies before their results",
+        [u(), calls("1"), calls("2"), tool("1"), tool("2")],
+        {"call-unanswered", "result-late"},
+    ),
+    ("two results", [u(), calls("1"), tool("1"), tool("1")], {"result-duplicate"}),
+    ("id twice in one reply", [u(), calls("1", "1"), tool("1"), tool("1")], {"call-duplicate"}),
+    ("id again in another reply", [u(), calls("1"), tool("1"), calls("1"), tool("1")], set()),
+    ("id too long", [u(), calls("i" * 65), tool("i" * 65)], {"id-form"}),
+    ("no id", [u(), calls(""), tool("")], {"id-form", "call-unanswered", "result-orphan"}),
+    (
+        "arguments are an object",
+        [u(), {**calls("1"), "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {}}}]}, tool("1")],
+        {"input-form"},
+    ),
+    (
+        "custom tool",
+        [u(), a(None, tool_calls=[{"id": "1", "type": "custom", "custom": {"name": "f", "input": "x"}}]), tool("1")],
+        set(),
+    ),
+    ("calls of the user", [{**calls("1"), "role": "user"}], {"call-role"}),
+    ("legacy", [u(), LEGACY, LEGACY_RESULT], set()),
+    ("legacy unanswered", [u(), LEGACY, u()], {"call-unanswered"}),
+    ("legacy orphan", [u(), LEGACY_RESULT], {"result-orphan"}),
+    ("image of the user", [u([PICTURE])], set()),
+    ("image of the assistant", [u(), a([PICTURE])], {"media-role"}),
+    ("image in a result", [u(), calls("1"), tool("1", [PICTURE])], {"media-result"}),
+    ("unknown role", [{"role": "narrator", "content": "x"}, u()], {"role"}),
+    ("no list", {"messages": "x"}, {"shape"}),
+]
+
+
+def fc(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": name, "name": "run", "arguments": "{}", **more}
+
+
+def fo(name: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": name, "output": "r"}
+
+
+REASON = {"type": "reasoning", "id": "rs_1", "summary": []}
+APPROVAL = {"type": "mcp_approval_request", "id": "ap", "name": "t", "arguments": "{}", "server_label": "s"}
+APPROVED = {"type": "mcp_approval_response", "approval_request_id": "ap", "approve": True}
+
+RESPONSES: list[tuple[str, Any, set[str]]] = [
+    ("nothing", [], set()),
+    ("plain text", {"input": "hello"}, set()),
+    ("anyone may start and end", [a(), u(), a()], set()),
+    ("answered, with words between", [u(), fc("1"), u(), fo("1")], set()),
+    ("answered in any order", [u(), fc("1"), fc("2"), fo("2"), fo("1")], set()),
+    ("unanswered", [u(), fc("1"), u()], {"call-unanswered"}),
+    ("orphan", [u(), fo("1")], {"result-orphan"}),
+    ("result first", [u(), fo("1"), fc("1")], {"result-orphan"}),
+    ("two results", [u(), fc("1"), fo("1"), fo("1")], {"result-duplicate"}),
+    ("call id twice", [u(), fc("1"), fo("1"), fc("1")], {"call-duplicate"}),
+    ("item id twice", [u(), a(id="msg_1"), a(id="msg_1")], {"item-duplicate"}),
+    ("call id too long", [u(), fc("i" * 65), fo("i" * 65)], {"id-form"}),
+    ("arguments are an object", [u(), fc("1", arguments={}), fo("1")], {"input-form"}),
+    ("reasoning with its call", [u(), REASON, fc("1"), fo("1")], set()),
+    ("reasoning with its message", [u(), REASON, a()], set()),
+    ("reasoning with a built-in call", [u(), REASON, {"type": "web_search_call", "id": "ws"}, a()], set()),
+    ("reasoning twice", [u(), REASON, {**REASON, "id": "rs_2"}, fc("1"), fo("1")], set()),
+    ("reasoning at the end", [u(), REASON], {"reasoning-alone"}),
+    ("reasoning before the user", [u(), REASON, u()], {"reasoning-alone"}),
+    ("reasoning before a result", [u(), fc("1"), REASON, fo("1")], {"reasoning-alone"}),
+    ("approval pending", [u(), APPROVAL], set()),
+    ("approval given", [u(), APPROVAL, APPROVED], set()),
+    ("approval of nothing", [u(), APPROVED], {"result-orphan"}),
+    (
+        "shell",
+        [
+            u(),
+            {"type": "local_shell_call", "id": "l", "call_id": "1", "action": {}},
+            {"type": "local_shell_call_output", "id": "1", "output": "x"},
+        ],
+        set(),
+    ),
+    ("trigger last", [u(), {"type": "compaction_trigger"}], set()),
+    ("trigger not last", [{"type": "compaction_trigger"}, u()], {"order"}),
+    ("unknown item types pass", [u(), {"type": "item_from_the_future"}], set()),
+    ("neither type nor role", [{"x": 1}], {"shape"}),
+]
+
+
+def g(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "parts": list(parts)}
+
+
+def fcall(name: str = "f", **more: Any) -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": {}, **more}}
+
+
+def fresp(name: str = "f", **more: Any) -> dict[str, Any]:
+    return {"functionResponse": {"name": name, "response": {"output": "r"}, **more}}
+
+
+GU, GM = g("user", {"text": "hi"}), g("model", {"text": "ok"})
+
+GEMINI: list[tuple[str, Any, set[str]]] = [
+    ("nothing", [], set()),
+    ("a talk", [GU, GM, GU], set()),
+    ("two users in a row", [GU, GU, GM, GM, GU], set()),
+    ("no role is the user", [{"parts": [{"text": "hi"}]}], set()),
+    ("starts with the model", [GM, GU], {"start"}),
+    ("ends with the model", [GU, GM], {"end"}),
+    ("answered", [GU, g("model", fcall()), g("user", fresp())], set()),
+    ("answered by a function role", [GU, g("model", fcall()), g("function", fresp())], set()),
+    (
+        "snake case",
+        [
+            GU,
+            g("model", {"function_call": {"name": "f"}}),
+            g("user", {"function_response": {"name": "f", "response": {}}}),
+        ],
+        set(),
+    ),
+    ("two of one name", [GU, g("model", fcall(), fcall()), g("user", fresp(), fresp())], set()),
+    ("fewer results than calls", [GU, g("model", fcall(), fcall()), g("user", fresp())], {"call-unanswered"}),
+    (
+        "results in two contents",
+        [GU, g("model", fcall(), fcall()), g("user", fresp()), g("user", fresp())],
+        {"call-unanswered", "result-orphan"},
+    ),
+    ("more results than calls", [GU, g("model", fcall()), g("user", fresp(), fresp())], {"result-duplicate"}),
+    ("another name", [GU, g("model", fcall()), g("user", fresp("g"))], {"call-unanswered", "result-orphan"}),
+    ("by id", [GU, g("model", fcall(id="1"), fcall(id="2")), g("user", fresp(id="2"), fresp(id="1"))], set()),
+    ("right id, wrong name", [GU, g("model", fcall(id="1")), g("user", fresp("g", id="1"))], {"result-name"}),
+    ("text between", [GU, g("model", fcall()), GU, g("user", fresp())], {"call-unanswered", "result-orphan"}),
+    ("call after the model's own words", [GU, GM, g("model", fcall()), g("user", fresp())], {"call-place"}),
+    ("words and call in one content", [GU, g("model", {"text": "so"}, fcall()), g("user", fresp())], set()),
+    (
+        "call after results",
+        [GU, g("model", fcall()), g("user", fresp()), g("model", fcall()), g("user", fresp())],
+        set(),
+    ),
+    ("call of the user", [g("user", fcall()), g("user", fresp())], {"call-role", "call-place"}),
+    ("result of the model", [GU, g("model", fresp()), GU], {"result-role", "result-orphan"}),
+    ("no parts", [GU, g("model"), GU], {"empty"}),
+    ("empty text", [g("user", {"text": ""})], {"blank"}),
+    ("blanks are accepted", [g("user", {"text": " "})], set()),
+    ("empty text that carries a signature", [GU, g("model", {"text": "", "thoughtSignature": "x"}), GU], set()),
+    ("part without data", [g("user", {})], {"shape"}),
+    (
+        "response is text",
+        [GU, g("model", fcall()), g("user", {"functionResponse": {"name": "f", "response": "r"}})],
+        {"input-form"},
+    ),
+    ("image of the model", [GU, g("model", {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}), GU], set()),
+    ("system inside", [GU, g("system", {"text": "s"}), GU], {"role"}),
+]
+
+CASES = [
+    pytest.param(provider, request, expected, id=f"{provider}: {name}")
+    for provider, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True)
+    for name, request, expected in table
+]
+
+
+@pytest.mark.parametrize(("provider", "request_", "expected"), CASES)
+def test_rule(provider: str, request_: Any, expected: set[str]) -> None:
+    before = json.dumps(request_)
+    assert {violation.code for violation in check(provider, request_)} == expected
+    assert json.dumps(request_) == before
+
+
+def test_every_code_with_an_answer_of_the_provider_is_reached() -> None:
+    """What the table says a provider answers is really said for something."""
+    for provider, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True):
+        reached = {code for _, _, expected in table for code in expected} | {"total-bytes"}
+        assert set(RULES[provider].says) <= reached
+
+
+def test_words_name_the_place_and_the_answer() -> None:
+    (found,) = check("anthropic", [u(), a([use("toolu_1")]), u()])
+    assert found.index == 1
+    assert "toolu_1" in found.message
+    assert "`tool_use` ids were found without `tool_result` blocks immediately after" in found.message
+    assert str(found).startswith("[call-unanswered] message 1: ")
+
+
+def test_merged_turns_still_name_the_message() -> None:
+    (found,) = check("anthropic", [u(), u(), u(" ")])
+    assert found.index == 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        *(
+                            "messages",
+                            "input",
+                            "contents",
+                            "role",
+                            "content",
+                            "parts",
+                            "type",
+                            "text",
+                            "id",
+                            "name",
+                            "system",
+                        ),
+                        *(
+                            "tool_calls",
+                            "tool_call_id",
+                            "tool_use_id",
+                            "call_id",
+                            "functionCall",
+                            "functionResponse",
+                            "source",
+                        ),
+                        *(
+                            "user",
+                            "assistant",
+                            "tool_use",
+                            "tool_result",
+                            "function_call",
+                            "function",
+                            "output",
+                            "cache_control",
+                        ),
+                    ]
+                ),
+                inner
+                | st.sampled_from(["user", "assistant", "tool", "text", "tool_use", "tool_result", "message", "model"]),
+                max_size=5,
+            )
+        ),
+        max_leaves=25,
+    )
+)
+def test_no_json_makes_it_raise(value: Any) -> None:
+    for request in (value, [value], {"messages": value, "input": value, "contents": value}):
+        for provider in PROVIDERS:
+            assert all(isinstance(violation.message, str) for violation in check(provider, request))
+
+
+def test_deep_nesting_is_no_trouble() -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    for provider in PROVIDERS:
+        check(provider, [u(deep), {"role": "user", "parts": [deep]}])
+
+
+@settings(max_examples=50, deadline=None)
+@given(messages=sound())
+def test_sound_transcripts_are_sendable_everywhere(messages: list[Message]) -> None:
+    for provider in PROVIDERS:
+        assert_sendable(messages, provider)
+
+
+# Sizes --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_pr17_media_are_counted(provider: str) -> None:
+    most = limits_of(provider).media
+    assert most is not None
+    part = {"anthropic": image(), "openai": PICTURE, "gemini": {"inlineData": {"data": "iVBO"}}}.get(
+        provider, {"type": "input_image", "image_url": "https://example.org/a.png"}
+    )
+    key = "parts" if provider == "gemini" else "content"
+    assert check(provider, [{"role": "user", key: [part] * most}]) == ()
+    (found,) = check(provider, [{"role": "user", key: [part] * (most + 1)}])
+    assert found.code == "media-count"
+    assert f"{most + 1} media, {most} are allowed" in found.message
+
+
+def test_one_picture_too_large_and_a_request_too_large() -> None:
+    most = limits_of("anthropic").media_bytes or 0
+    assert [found.code for found in check("anthropic", [u([image("i" * (most + 1))])])] == ["media-bytes"]
+    pictures = [image("i" * most)] * 7
+    assert [found.code for found in check("anthropic", [u(pictures)])] == ["total-bytes"]
+    assert check("anthropic", [u(pictures[:6])]) == ()
+
+
+def test_a_users_own_figures_win() -> None:
+    few = Limits(media=1)
+    assert [found.code for found in check("openai", [u([PICTURE, PICTURE])], limits=few)] == ["media-count"]
+    assert check("openai", [u([PICTURE])], limits=few) == ()
+
+
+def test_limits_are_dated() -> None:
+    from importlib.resources import files
+
+    table = json.loads((files("foldline.wire") / "limits.json").read_text())
+    assert table["read"] >= "2026"
+    known = {each.name for each in fields(Limits)} | {"source"}
+    assert all(set(table[provider]) <= known and table[provider]["source"] for provider in PROVIDERS)
+
+
+def test_ca09_ca10_breakpoints_are_counted_on_the_wire() -> None:
+    """A mark on three parallel results is three blocks, and the caller's own marks count."""
+    marked = [res(str(n), **MARK) for n in range(3)]
+    body = {"system": [text("s", **MARK)], "messages": [u(), a([use(str(n)) for n in range(3)]), u(marked)]}
+    assert check("anthropic", body) == ()
+    body["tools"] = [{"name": "run", "input_schema": {}, **MARK}]
+    assert [found.code for found in check("anthropic", body)] == ["breakpoints"]
+
+
+# Rules of others ----------------------------------------------------------------------------------------------------
+
+
+def test_stricter_servers_are_a_change_of_data() -> None:
+    """A template that demands alternation, as several open models have it."""
+    strict = replace(RULES["openai"], alternation="required", start=("user",), end=("user", "tool"))
+    assert check("openai", [u(), a(), u()], rules=strict) == ()
+    assert [found.code for found in check("openai", [u(), u(), a()], rules=strict)] == ["alternation", "end"]
+
+
+def test_rules_are_values() -> None:
+    assert RULES["anthropic"] == RULES["anthropic"]
+    with pytest.raises(AttributeError):
+        RULES["openai"].blank = "empty"  # type: ignore[misc]  # the point of the test
+    assert all(rules.name for rules in RULES.values())
+
+
+def test_unknown_provider() -> None:
+    with pytest.raises(ConfigError, match="use one of anthropic"):
+        check("clippy", [])
+
+
+# The public face ----------------------------------------------------------------------------------------------------
+
+
+def test_assert_sendable_takes_what_a_test_has() -> None:
+    talk = [user("a"), assistant("b"), user("c")]
+    assert_sendable(talk, "anthropic")
+    assert_sendable(tuple(talk), "gemini")
+    assert_sendable(render(talk, "openai"))
+    assert_sendable(render(talk, "openai").body, "openai")
+    assert_sendable(render(talk, "openai").body["messages"], "openai")
+    assert_sendable({"input": "hello"}, "openai-responses")
+    assert_sendable([], "anthropic")
+
+
+def test_assert_sendable_says_all_that_is_wrong() -> None:
+    with pytest.raises(AssertionError) as error:
+        assert_sendable([a(" "), u(), a([use("1")])], "anthropic")
+    said = str(error.value)
+    assert said.startswith("anthropic would refuse this request:\n")
+    assert all(code in said for code in ("[start]", "[blank]", "[call-unanswered]", "[end]"))
+    assert "does not support assistant message prefill" in said
+
+
+def test_violations_of_neutral_messages() -> None:
+    assert [found.code for found in violations([user("a"), assistant("b")], "gemini")] == ["end"]
+    assert violations([user("a"), assistant("b")], "openai") == ()
+
+
+def test_whose_rules_must_be_clear() -> None:
+    with pytest.raises(ConfigError, match="whose rules"):
+        violations([u()])
+    with pytest.raises(ConfigError, match="rendered for openai"):
+        violations(render([user("a")], "openai"), "anthropic")
+
+
+def test_examples_in_the_docstrings() -> None:
+    assert doctest.testmod(rules_module).attempted > 0
+    assert doctest.testmod(rules_module).failed == 0
