@@ -119,7 +119,7 @@ class Path:
         if self._open and not results and (role != "assistant" or starts_step):
             self.broken.append(index)
             self._open.clear()  # what was not answered before something else is said never will be
-        if not results and role != "tool" and not (replies and _leads(before)):
+        if not results and role != "tool" and not self._open and not (replies and _leads(before)):
             self.cuts["message"].append(index)
             if role != "assistant" or starts_step:
                 self.cuts["step"].append(index)
