@@ -1,0 +1,42 @@
+"""A cut never parts a call from its result, also where one reply is spread over several messages."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from hypothesis import given
+
+from foldline.message import Message, Thinking, ToolCall, assistant, tool, user
+from foldline.plan.span import path_of
+from foldline.policy import Atom
+from strategies import sound
+
+
+def test_no_cut_between_replies_while_a_call_is_open() -> None:
+    calls = [assistant("", ToolCall(id=name, name="run")) for name in "ab"]
+    messages = [user("go"), assistant("Let me see."), *calls, tool("a", "1"), tool("b", "2"), assistant("Done.")]
+    path = path_of(messages, [1] * len(messages))
+    assert path.cuts == {"message": [0, 1, 2, 6], "step": [0, 1, 6], "turn": [0]}
+
+
+def test_a_call_that_was_never_answered_does_not_stop_cutting() -> None:
+    messages = [user("go"), assistant("", ToolCall(id="a", name="run")), user("stop"), assistant("Stopped.")]
+    assert path_of(messages, [1] * 4).cuts["message"] == [0, 1, 2, 3]
+
+
+@given(sound())
+def test_replies_told_apart_are_never_torn(messages: list[Message]) -> None:
+    apart = [
+        piece
+        for message in messages
+        for piece in (
+            [message]
+            if message.role != "assistant"
+            else [message.with_parts(part) for part in message.parts if not isinstance(part, Thinking)] or [message]
+        )
+    ]
+    path = path_of(apart, [1] * len(apart))
+    for atom in get_args(Atom):
+        for cut in path.cuts[atom]:
+            asked = {call.id for message in apart[:cut] for call in message.calls}
+            assert not asked & {result.call_id for message in apart[cut:] for result in message.results}
