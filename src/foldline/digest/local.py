@@ -8,11 +8,15 @@ from foldline.message import Message, user
 from foldline.plan.span import handle
 
 
-def count_digest(messages: Sequence[Message], *, first: int, header: str, prior: str = "") -> Message:
-    """A digest that says how many messages it stands for and carries the digest before it."""
-    last = first + len(messages) - 1
+def count_digest(messages: Sequence[Message], *, first: int | None, header: str, prior: str = "") -> Message:
+    """A digest that says how many messages it stands for and carries the digest before it.
+
+    `first` is the number of the first one in the record; None where there is no record to recall them from.
+    """
+    count = len(messages)
     lines = [header]
     if prior:
         lines.append(prior)
-    lines.append(f"{len(messages)} earlier messages were condensed: {handle(first, last)}, ask recall for them.")
+    where = "" if first is None or not count else f": {handle(first, first + count - 1)}, ask recall for them"
+    lines.append(f"{count} earlier message{'s were' if count != 1 else ' was'} condensed{where}.")
     return user("\n".join(lines), kind="digest")
