@@ -31,6 +31,7 @@ MAY_IMPORT = {
 MAY_IMPORT["session"] = BASE | {"measure", "plan", "wire", "ledger", "digest", "view", "recall", "telemetry"}
 for room in ("watch", "faces", "proxy", "cli"):
     MAY_IMPORT[room] = MAY_IMPORT["session"] | {"session", "testing", "watch", "faces", "proxy", "cli"}
+MAY_IMPORT["window_budget"] = {"faces"}
 
 NO_WAITING = {"time", "asyncio", "threading", "socket", "subprocess", "sqlite3", "random", "os", "io", "pathlib"}
 

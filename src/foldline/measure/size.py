@@ -48,9 +48,9 @@ _FRAMINGS = {
     "openai": Framing(name="openai", message=3, part=1, call=11, result=7, tools=12, media=RULES["tiles"]),
     # Gemini states no figures; these are OpenAI's.
     "gemini": Framing(name="gemini", message=3, part=1, call=11, result=7, media=RULES["gemini"]),
-    # The documented constants of the window_budget preset.
+    # The documented constants of the window_budget preset. A result is a message there, not a part of one as here.
     "window_budget": Framing(
-        name="window_budget", message=4, part=2, call=6, result=0, reply=0, tool=0, media=RULES["flat-1024"]
+        name="window_budget", message=4, part=2, call=6, result=-2, reply=0, tool=0, media=RULES["flat-1024"]
     ),
     # The other presets count text and nothing else.
     "none": Framing(name="none", message=0, call=0, result=0, reply=0, tool=0),
