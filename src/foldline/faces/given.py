@@ -8,7 +8,6 @@ is written, in the form of the rest.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from operator import is_
@@ -179,7 +178,10 @@ def _with(thing: Any, **fields: Any) -> Any:
     for change in ("_replace", "model_copy"):
         if callable(getattr(thing, change, None)):
             return thing._replace(**fields) if change == "_replace" else thing.model_copy(update=fields)
-    made = copy.copy(thing)
-    for name, value in fields.items():
+    kind = type(thing)
+    made = kind.__new__(kind)
+    slots = (name for each in kind.__mro__ for name in getattr(each, "__slots__", ()) if hasattr(thing, name))
+    held = {**{name: getattr(thing, name) for name in slots}, **getattr(thing, "__dict__", {})}
+    for name, value in {**held, **fields}.items():
         object.__setattr__(made, name, value)
     return made
