@@ -17,9 +17,12 @@ from foldline.errors import ConfigError, ViewTooLarge
 from foldline.faces.block_budget import AgentConfig, MemoryManager
 from foldline.measure.counter import CHARS_4, WORDS, Counter, Estimator
 from foldline.message import Message, assistant, user
+from foldline.plan.blocks import size_of
+from foldline.wire.codec import codec
 from foldline.wire.rules import check
 from support.chats import chats, wire
 
+PROVIDERS = ["openai", "anthropic", "openai-responses", "gemini"]
 MEMORY = "# Facts\n- likes tea\n- lives in Rome"
 SUMMARY = "They met in May.\n• Likes  TEA\n\nThey plan a trip."
 
@@ -242,15 +245,22 @@ class TestCallersThings:
         with pytest.raises(ConfigError, match=r"assemble\(\)"):
             manager.build_messages(base_prompt="b", user_message="u", history=history)
 
-    @given(chats(lead=False), st.integers(1, 80), st.integers(0, 80), st.integers(1, 4))
-    def test_calls_and_results_are_never_torn(self, messages: list[Message], room: int, more: int, floor: int) -> None:
+    @given(chats(lead=False), st.integers(20, 200), st.integers(0, 80), st.integers(1, 4), st.sampled_from(PROVIDERS))
+    def test_calls_and_results_are_never_torn(
+        self, messages: list[Message], room: int, more: int, floor: int, provider: str
+    ) -> None:
         """Our own rule wins over the documented one: no budget, however small, leaves a result without its call."""
-        caps = config(history_max_words=room, total_max_words=room + more + 20, min_recent_messages=floor)
+        caps = config(history_max_words=room, total_max_words=room + more, min_recent_messages=floor)
+        manager = MemoryManager(caps, format=provider)
+        history = wire(messages, provider)
         try:
-            made = build(caps, history=wire(messages))
+            made = manager.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
         except ViewTooLarge:
             return
-        assert not check("openai", made)
+        assert not check(provider, made.turns)
+        read = codec(provider).parse
+        said = sum(size_of(read(turn, None), WORDS) for turn in made.turns[:-1])
+        assert len(made.system.split()) + said <= room + more
 
 
 class TestTokens:

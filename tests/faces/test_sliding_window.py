@@ -181,7 +181,9 @@ class TestTurns:
         window = SlidingWindow(30)
         for n in range(20):
             window.add(user(f"{n} ".ljust(40)), assistant("", ToolCall(id=f"call_{n}", name="run")))
-            window.complete_turn()
+        assert [turn.complete for turn in window.turns] == [True] * 19 + [False]
+        assert window.history.tokens <= 40, "the turn that is under way is not complete"
+        window.complete_turn()
         assert window.history.tokens <= 30
 
 

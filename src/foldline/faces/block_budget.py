@@ -21,9 +21,10 @@ from foldline.errors import ConfigError
 from foldline.faces.given import Given, written
 from foldline.measure.counter import WORDS, Counter
 from foldline.message import Message, Text, system, user
-from foldline.plan.blocks import Blocks, Report, fit_blocks, size_of
+from foldline.plan.blocks import Blocks, Fitted, Report, fit_blocks, size_of
 from foldline.plan.span import path_of
 from foldline.policy import Policy
+from foldline.view.compose import marker
 from foldline.wire.fields import pick, text_of
 
 MEMORY_HEADING = "## Your Memory"
@@ -31,8 +32,8 @@ SUMMARY_HEADING = "## Conversation Summary"
 
 _LOG = logging.getLogger("foldline.block_budget")
 _PRESET = Policy.preset("squidbot")
-_SYSTEM_APART = ("anthropic", "gemini")
-"""Formats whose message list cannot hold the system prompt."""
+_STRICT = ("anthropic", "gemini")
+"""Formats whose message list begins with the user: it cannot hold the system prompt, nor start with a reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class Assembled:
     @property
     def messages(self) -> list[Any]:
         """System message, history and new message as one list."""
-        if self.form in _SYSTEM_APART:
+        if self.form in _STRICT:
             raise ConfigError(
                 f"{self.form} messages have no place for the system prompt",
                 hint="call assemble(), and send its system text in the request's own field",
@@ -133,12 +134,13 @@ class MemoryManager:
         def frame(memory: str, digest: str) -> str:
             return system_text(base_prompt, memory, digest)
 
-        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=path), self._policy, self._counter, frame)
+        policy = _spared(self._policy, size_of(_start(len(path)), self._counter) if given.form in _STRICT else 0)
+        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=path), policy, self._counter, frame)
         report = replace(fitted.report, fallback=self.fallback)
         _LOG.debug("context budget: %s", report)
         return Assembled(
             system=frame(fitted.memory, fitted.digest),
-            turns=given.back((*fitted.history, *said)),
+            turns=given.back((*_started(fitted, given.form), *fitted.history, *said)),
             report=report,
             form=given.form,
         )
@@ -148,6 +150,23 @@ def system_text(base_prompt: str, memory: str, summary: str) -> str:
     """The system prompt: the base, then memory and summary under their headings; what is empty has no heading."""
     blocks = ((MEMORY_HEADING, memory), (SUMMARY_HEADING, summary))
     return "\n\n".join([base_prompt, *(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())])
+
+
+def _spared(policy: Policy, size: int) -> Policy:
+    """The caps without what the line in front of a cut history takes."""
+    history, total = policy.history_cap or 1, policy.total_cap or 1
+    return policy.but(history_cap=max(1, history - size), total_cap=max(1, total - size)) if size else policy
+
+
+def _start(left_out: int) -> Message:
+    return marker(0, max(0, left_out - 1))
+
+
+def _started(fitted: Fitted, form: str) -> tuple[Message, ...]:
+    """A line that says what is missing, where a conversation must begin with the user and no longer does."""
+    cut = fitted.report.left_out
+    opens = form not in _STRICT or not cut or fitted.history[0].role == "user"
+    return () if opens else (_start(cut),)
 
 
 def _labelled(message: Message, item: Any) -> Message:

@@ -86,10 +86,12 @@ class SlidingWindow:
         self.use_model(model, counter)
 
     def add(self, *messages: Any) -> None:
-        """Store messages at the end. A reply that asks for no tool completes its turn."""
+        """Store messages at the end. A turn is completed by a reply that calls nothing, or by the next prompt."""
         for item in messages:
             given = Given([item], self._form if isinstance(item, Mapping) and self._form in _TELLING else None)
             message, self._form = given.messages[0], given.form
+            if message.is_prompt and len(self._path) and not self._path.messages[-1].is_prompt:
+                self.complete_turn()
             self._own[id(message)] = item
             self.messages.append(item)
             self._append(message)
