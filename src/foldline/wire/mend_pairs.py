@@ -270,7 +270,8 @@ def _is_tied(call: ToolCall, result: ToolResult, work: Work) -> bool:
     if call.id and call.id == result.call_id:
         return work.rules.pairing == "id" or result.name in ("", call.name)
     if work.rules.pairing == "id":
-        return call.id == result.call_id and call.name == result.name
+        named = result.name == call.name or (not result.name and not work.own(call.wire))
+        return call.id == result.call_id and named
     return call.name == result.name and not (call.id and result.call_id)
 
 

@@ -24,6 +24,9 @@ NO_OUTPUT = "(no output)"
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
 """Kinds of opaque parts that are opaque only because they are malformed."""
+_UNKNOWN_CALL = "tool_call "
+"""Begins the kind of a Chat Completions call that is neither a function's nor a custom tool's: nobody answers it."""
+_MEDIA = frozenset(("image", "document", "image_url", "input_audio", "file", "input_image", "input_file"))
 _LONGEST_NAME = 64
 
 
@@ -72,13 +75,12 @@ def _without_parts(index: int, message: Message, side: str, work: Work, *, dropp
 
 
 def _is_malformed(message: Message, work: Work) -> bool:
-    """An empty list, or no content at all in a result, is refused by Chat Completions and not visible in the parts."""
+    """An empty list, a result without content or with its id elsewhere: refused, and not visible in the parts."""
     value = message.wire.value if message.wire and work.exact(message) else None
     if work.provider != "openai" or not isinstance(value, dict):
         return False
-    return [] in (value.get("tool_calls"), value.get("content")) or (
-        value.get("role") == "tool" and value.get("content") is None
-    )
+    loose = value.get("content") is None or not isinstance(value.get("tool_call_id"), str)
+    return [] in (value.get("tool_calls"), value.get("content")) or (value.get("role") == "tool" and loose)
 
 
 def _single_item(index: int, message: Message, work: Work) -> Message:
@@ -175,7 +177,9 @@ def _is_sound(part: ToolCall, work: Work) -> bool:
     if work.provider == "gemini":
         held = value.get("functionCall") or value.get("function_call")
         return isinstance(held, Mapping) and isinstance(held.get("args", {}), Mapping | None)
-    held = value.get("function", value.get("function_call", value))
+    if work.provider == "openai-responses":
+        return value.get("type") != "function_call" or isinstance(value.get("arguments"), str)
+    held = value.get("function", value.get("function_call"))
     return not (isinstance(held, dict) and "arguments" in held) or isinstance(held["arguments"], str)
 
 
@@ -235,8 +239,11 @@ def _is_said(value: Any) -> bool:
 
 
 def _opaque(part: Opaque, index: int, message: Message, side: str, work: Work) -> Part | None:
-    if part.kind in _BROKEN and work.own(part.wire):
-        work.note("shape", index, "a malformed part was left out")
+    if (part.kind in _BROKEN or part.kind.startswith(_UNKNOWN_CALL)) and work.own(part.wire):
+        work.note("shape", index, f"a malformed part was left out ({part.kind or 'without a type'})")
+        return None
+    if part.kind in _MEDIA and side not in work.rules.media_roles and work.own(part.wire):
+        work.note("media-role", index, f"{work.rules.name} takes no {part.kind} from the {side}: left out")
         return None
     if work.rules.closed_server_calls and side != "assistant" and work.own(part.wire) and is_server_part(part):
         work.note("server-role", index, f"a {part.kind} outside the assistant's messages was left out")
