@@ -78,7 +78,7 @@ class Session:
     def _append(self, message: Message) -> None:
         tokens = self.size(message)
         shown: Message | None = None
-        if tokens >= self._too_large:
+        if tokens >= self._too_large and len(self.path) not in self.path.pins:
             shown = on_arrival(message, len(self.path), self.policy, limit=self._too_large, size=self.size)
             tokens = self.size(shown) if shown is not None else tokens
         if self._purse is not None and message.role == "assistant":
@@ -150,18 +150,14 @@ class Session:
 
     def _blocks(self) -> dict[str, int]:
         """Tokens by block, in the order of the view."""
-        path, fold = self.path, self.path.fold
-        pins = carried = digest = 0
-        if fold is not None:
-            pins = sum(path.tokens(index) for index in fold.pinned)
-            carried = sum(path.tokens(index) for index in fold.carried)
-            digest = fold.digest_tokens
+        path = self.path
+        fold = path.fold or Fold(cut=path.cut)
         return {
             "system": path.prefix[path.lead],
             "tools": self.tools,
-            "pins": pins,
-            "digest": digest,
-            "history": path.history + carried,
+            "pins": fold.pinned_tokens,
+            "digest": fold.digest_tokens,
+            "history": path.history + fold.carried_tokens,
         }
 
     def _compose(self, load: Load, verdict: Verdict) -> View:

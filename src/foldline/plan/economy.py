@@ -245,7 +245,7 @@ def offer(path: Path, floor_at: int, *, digest: int, fixed: int = 0, at: float |
     Pins and carried messages of the last fold are taken to stay as they are.
     """
     fold, prefix = path.fold, path.prefix
-    stands = sum(path.tokens(index) for index in (*fold.pinned, *fold.carried)) if fold else 0
+    stands = fold.pinned_tokens + fold.carried_tokens if fold else 0
     head = fixed + prefix[path.lead]
     return Offer(
         size=head + (fold.digest_tokens if fold else 0) + stands + path.history,

@@ -7,13 +7,14 @@ reserved, and the fold's true size is measured when it is made.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from foldline.errors import ViewTooLarge
 from foldline.message import Message
 from foldline.plan import cut as cutting
 from foldline.plan.gate import Load, Need, Verdict, gate, limit
 from foldline.plan.prune import Size, at_fold, largest_first, squeeze
-from foldline.plan.span import Fold, Path, words_only
+from foldline.plan.span import Fold, Path
 from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60
@@ -42,7 +43,7 @@ def plan(path: Path, load: Load, policy: Policy, size: Size, *, latched: tuple[R
     if verdict.need is Need.NONE or (verdict.need is Need.SOFT and verdict.action == "pause"):
         return Plan(verdict=verdict)
     if not any(rule.action in {"fold", "clip"} for rule in policy.rules):
-        raise ViewTooLarge(load.request, load.usable, bill(path, load), hint="this policy never folds")
+        raise _too_large(bill(path, load), load, max(load.request, load.upper), hint="this policy never folds")
     return fold_now(path, verdict, load, policy, size)
 
 
@@ -52,14 +53,14 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
     draft.land(floor_at=cutting.floor(path, policy, load.usable), goal=goal, basis=rule.basis if rule else "request")
-    ceiling = load.ceiling if verdict.need is Need.HARD else min(load.ceiling, _trigger(rule, load))
+    ceiling = min(load.ceiling, _trigger(rule, load))
     if draft.after > ceiling and not policy.keep_hard:
         draft.yield_floors(ceiling)
     if draft.after > load.ceiling:
         draft.squeeze_to(load.ceiling)
     if draft.after > load.ceiling:
         if verdict.need is Need.HARD:
-            raise ViewTooLarge(draft.after, load.usable, draft.bill())
+            raise _too_large(draft.bill(), load, ceil(draft.after * (1 + load.margin)))
         return Plan(verdict=verdict, skipped="what must stay does not fit below the trigger")
     fold = draft.fold(before=load.request, reason=verdict.reason)
     gain, covered = load.request - fold.after, path.prefix[fold.cut] - path.prefix[path.cut]
@@ -70,16 +71,20 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     return Plan(verdict=verdict, fold=fold)
 
 
+def _too_large(items: dict[str, int], load: Load, tokens: int, *, hint: str = "") -> ViewTooLarge:
+    """The refusal of a view of up to `tokens`: what its blocks are estimated at, and the margin of the estimate."""
+    return ViewTooLarge(tokens, load.usable, {**items, "margin": tokens - sum(items.values())}, hint=hint)
+
+
 def bill(path: Path, load: Load) -> dict[str, int]:
     """What the request holds now, by block."""
-    digest = path.fold.digest_tokens if path.fold else 0
-    kept = sum(path.tokens(i) for i in (path.fold.pinned + path.fold.carried)) if path.fold else 0
+    fold = path.fold or Fold(cut=path.cut)
     return {
         "system": path.prefix[path.lead],
         "fixed": load.fixed,
-        "pins": kept,
-        "digest": digest,
-        "history": path.history,
+        "pins": fold.pinned_tokens,
+        "digest": fold.digest_tokens,
+        "history": path.history + fold.carried_tokens,
     }
 
 
@@ -146,14 +151,17 @@ class _Draft:
     def _beside(self, cut: int) -> int:
         """Tokens of everything but the tail, for a cut."""
         pinned, carried = self.kept_before(cut)
-        kept = sum(self._words(index) for index in (*pinned, *carried))
+        kept = self._tokens((*pinned, *carried), (*pinned, *carried))
         digest = self.digest if cut > self.path.lead else 0
         return self.load.fixed + self.path.prefix[self.path.lead] + digest + kept
 
-    def _words(self, index: int) -> int:
-        message = self.path.messages[index]
-        words = words_only(message) if message.is_prompt else message
-        return self.path.tokens(index) if words is message else self.size(words)
+    def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
+        """The size of messages before the cut as the view shows them among all that are `kept`."""
+        path, total = self.path, 0
+        for index in indices:
+            message = path.kept(index, kept)
+            total += path.tokens(index) if message is path.shown[index] else self.size(message)
+        return total
 
     def kept_before(self, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Messages before a cut that stay: pins in front of the digest, the rest behind it."""
@@ -163,11 +171,12 @@ class _Draft:
             pins.add(path.prompts[0])
         carried: set[int] = set()
         for index in tuple(pins):
-            if not path.messages[index].is_prompt:
+            if not path.messages[index].is_prompt or path.messages[index].results:
                 pins.discard(index)
                 carried.update(path.step(index))
         for index in path.waiting.values():
             carried.update(path.step(index) if index < cut else ())
+        carried = {index for index in carried if index < cut}
         if path.prompts and path.prompts[-1] < cut and path.prompts[-1] not in pins:
             carried.add(path.prompts[-1])
         return tuple(sorted(pins)), tuple(sorted(carried))
@@ -178,9 +187,9 @@ class _Draft:
         return {
             "system": self.path.prefix[self.path.lead],
             "fixed": self.load.fixed,
-            "pins": sum(self._words(index) for index in pinned),
+            "pins": self._tokens(pinned, pinned + carried),
             "digest": self.digest if self.cut > self.path.lead else 0,
-            "history": self.tail + sum(self._words(index) for index in carried),
+            "history": self.tail + self._tokens(carried, pinned + carried),
         }
 
     def fold(self, *, before: int, reason: str) -> Fold:
@@ -190,7 +199,9 @@ class _Draft:
             cut=self.cut,
             digest_tokens=self.digest if self.cut > self.path.lead else 0,
             pinned=pinned,
+            pinned_tokens=self._tokens(pinned, pinned + carried),
             carried=carried,
+            carried_tokens=self._tokens(carried, pinned + carried),
             stubs=self.stubs,
             reason=reason,
             before=before,

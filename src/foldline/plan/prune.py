@@ -76,7 +76,7 @@ def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size
 
 
 def at_fold(path: Path, start: int, end: int, policy: Policy, size: Size) -> dict[int, tuple[Message, int]]:
-    """Stubs for the messages from `start` to `end` that need not stay whole at a fold."""
+    """Stubs for the messages from `start` to `end` that need not stay whole at a fold; pins must."""
     stubs: dict[int, tuple[Message, int]] = {}
     if not (policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens):
         return stubs
@@ -97,7 +97,7 @@ def _dispensable(path: Path, start: int, end: int, policy: Policy) -> Iterator[t
         for result in message.results:
             text = result.text
             place = _read_place(calls.get(result.call_id)) if policy.prune_superseded else ""
-            inside = index < end and result.name not in policy.prune_protect
+            inside = index < end and index not in path.pins and result.name not in policy.prune_protect
             if inside and policy.prune_repeats and len(text) >= REPEAT_CHARS and text in seen:
                 yield index, f"it stands again in {handle(seen[text])}"
             elif inside and place and place in read:
@@ -127,7 +127,12 @@ def _smaller(path: Path, index: int, policy: Policy, size: Size, *, why: str) ->
 
 
 def squeeze(path: Path, index: int, policy: Policy, size: Size) -> tuple[Message, int] | None:
-    """The smallest honest form of a message: results as bare stubs, long call arguments shortened as JSON."""
+    """The smallest honest form of a message: results as bare stubs, long call arguments shortened as JSON.
+
+    None when that is no smaller, or the message is pinned.
+    """
+    if index in path.pins:
+        return None
     bare = policy.but(preview_chars=min(policy.preview_chars, 200), preview_lines=min(policy.preview_lines, 4))
     pruned = _smaller(path, index, bare, size, why="the window is full")
     message = pruned[0] if pruned else path.shown[index]

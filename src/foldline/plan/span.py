@@ -8,7 +8,7 @@ the same folds give the same path.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
@@ -27,7 +27,9 @@ class Fold:
     digest: Message | None = None
     digest_tokens: int = 0
     pinned: tuple[int, ...] = ()
+    pinned_tokens: int = 0
     carried: tuple[int, ...] = ()
+    carried_tokens: int = 0
     stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
     reason: str = ""
     before: int = 0
@@ -42,6 +44,7 @@ class Path:
     """
 
     __slots__ = (
+        "_asked",
         "_called",
         "_open",
         "broken",
@@ -78,6 +81,8 @@ class Path:
         self.broken: list[int] = []
         """Where a call lacks its result, a result its call, an id stands twice or nothing is said: a view heals it."""
         self.fold: Fold | None = None
+        self._asked = False
+        """A prompt waits for its reply: whatever comes before that reply belongs to the same turn."""
         self._open: set[str] = set()
         self._called: set[str] = set()
 
@@ -123,13 +128,13 @@ class Path:
             self.cuts["message"].append(index)
             if role != "assistant" or starts_step:
                 self.cuts["step"].append(index)
-        prompts = message.is_prompt
-        if prompts:
-            again = before is not None and before.is_prompt
-            if not results and not again:
-                self.cuts["turn"].append(index)
+        opens_turn = message.is_prompt and not results and not self._asked
+        if opens_turn:
+            self.cuts["turn"].append(index)
+        if message.is_prompt:
             self.prompts.append(index)
-        if starts_step or index == self.lead or (prompts and not results and not again):
+        self._asked = role != "assistant" and (self._asked or message.is_prompt)
+        if starts_step or index == self.lead or opens_turn:
             self.tail = index
         self._pair(index, calls, results)
         if _is_blank(message):
@@ -184,6 +189,11 @@ class Path:
         """The messages that belong together with one message."""
         start = self.legal("step", index)
         return range(start, min(self.legal_after("step", index + 1), len(self.messages)))
+
+    def kept(self, index: int, others: Container[int]) -> Message:
+        """A message before a cut as the view shows it among `others`: results only beside the calls they answer."""
+        message = self.shown[index]
+        return message if self.legal("step", index) in others else words_only(message)
 
 
 def path_of(messages: Iterable[Message], tokens: Iterable[int]) -> Path:

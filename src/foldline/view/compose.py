@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from foldline.measure.counter import human
 from foldline.message import Message, user
 from foldline.plan.gate import Need, Verdict
-from foldline.plan.span import Fold, Path, handle, words_only
+from foldline.plan.span import Fold, Path, handle
 from foldline.view.breakpoints import place
 from foldline.wire.codec import Rendered, render
 from foldline.wire.repair import repair
@@ -73,9 +73,9 @@ def head(path: Path) -> tuple[Message, ...]:
     lead = tuple(path.messages[: path.lead])
     if fold is None:
         return lead
-    pinned = tuple(words_only(path.messages[index]) for index in fold.pinned)
+    kept = {*fold.pinned, *fold.carried}
+    pinned, carried = (tuple(path.kept(index, kept) for index in each) for each in (fold.pinned, fold.carried))
     digest = (fold.digest,) if fold.digest else ()
-    carried = tuple(_carried(path, index) for index in fold.carried)
     if digest and digest[0].role == "system":
         return lead + digest + _started(path, fold, pinned + carried)
     return lead + _started(path, fold, pinned + digest + carried)
@@ -87,12 +87,6 @@ def _started(path: Path, fold: Fold, middle: tuple[Message, ...]) -> tuple[Messa
     if first is None or first.role == "user" or fold.cut <= path.lead:
         return middle
     return (marker(path.lead, fold.cut - 1), *middle)
-
-
-def _carried(path: Path, index: int) -> Message:
-    message = path.messages[index]
-    newest_words = message.is_prompt and index not in path.waiting.values()
-    return words_only(message) if newest_words else path.shown[index]
 
 
 def messages_of(path: Path, provider: str = "anthropic") -> tuple[Message, ...]:
