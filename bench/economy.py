@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import mean
 
 from bench.counting import SOURCES, half, read
-
 from foldline.measure.counter import Count
 from foldline.measure.size import Framing, message_tokens
 from foldline.message import Message
