@@ -178,7 +178,7 @@ def _with(thing: Any, **fields: Any) -> Any:
     for change in ("_replace", "model_copy"):
         if callable(getattr(thing, change, None)):
             return thing._replace(**fields) if change == "_replace" else thing.model_copy(update=fields)
-    kind = type(thing)
+    kind: Any = type(thing)
     made = kind.__new__(kind)
     slots = (name for each in kind.__mro__ for name in getattr(each, "__slots__", ()) if hasattr(thing, name))
     held = {**{name: getattr(thing, name) for name in slots}, **getattr(thing, "__dict__", {})}
