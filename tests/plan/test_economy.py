@@ -374,7 +374,9 @@ def test_an_offer_is_read_off_a_path() -> None:
     at = floor(path, Policy(keep_tokens=4_000), 100_000)
     offer = economy.offer(path, at, digest=500, fixed=3_000, at=7.0)
     assert (offer.size, offer.folded, offer.head, offer.gain) == (23_000, 7_500, 3_000, 15_500)
-    path.apply(Fold(cut=at, digest=user("so far", kind="digest"), digest_tokens=400, carried=(14,), carried_tokens=1_000))
+    path.apply(
+        Fold(cut=at, digest=user("so far", kind="digest"), digest_tokens=400, carried=(14,), carried_tokens=1_000)
+    )
     for message in (user("c"), assistant("d")):
         path.append(message, 2_000)
     later = economy.offer(path, 18, digest=500, fixed=3_000)
