@@ -8,9 +8,11 @@ from pathlib import Path
 
 
 def benches() -> list[str]:
-    """The modules that are benches: those with a `main`."""
-    files = sorted(Path(__file__).parent.glob("[!_]*.py"))
-    return [file.stem for file in files if "\ndef main(argv" in file.read_text()]
+    """The modules and packages that are benches: those with a `main`."""
+    here = Path(__file__).parent
+    files = {file.stem: file for file in here.glob("[!_]*.py")}
+    files |= {file.parent.name: file for file in here.glob("*/__init__.py")}
+    return sorted(name for name, file in files.items() if "\ndef main(argv" in file.read_text())
 
 
 def run(argv: list[str]) -> int:

@@ -1,0 +1,219 @@
+"""foldline beside its peers, in one run on one machine: speed, sound views, stable prefixes.
+
+`python -m bench peers` needs the `bench` extra; a peer that is not installed is listed as such. Every peer is set up as
+its documentation tells a user, its summarizer replaced by a stub, and given the same counter of four characters to a
+token. What is measured: the cost of a turn by the length of the history; the first view of 10,000 messages never seen
+before; bad views among 200 random talks cut once; bad views and prefix reuse over all requests of 20 sessions at 20,000
+tokens; and valid views where the turn in flight alone is over the budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from typing import Any
+
+from bench.peers import cells, talks
+
+LENGTHS = (100, 1_000, 10_000, 100_000)
+BAD, OVERLONG = 200, 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A peer: what it is called, where its driver is, and whether its record survives a fold."""
+
+    name: str
+    module: str
+    maker: str
+    package: str = ""
+    kept: str = "yes"
+    options: dict[str, Any] = field(default_factory=dict)
+    speed_only: bool = False
+    """It counts in another unit, so that budgets in the common one say nothing about it."""
+
+
+ENTRIES = (
+    Entry(name="foldline balanced", module="ours", maker="Ours"),
+    *(
+        Entry(name=f"foldline {preset}", module="ours", maker="Ours", options={"preset": preset})
+        for preset in ("thrifty", "indus", "ikigai", "awaken")
+    ),
+    Entry(name="foldline, estimator", module="ours", maker="Ours", options={"counter": "model"}, speed_only=True),
+    Entry(
+        name="foldline, exact",
+        module="ours",
+        maker="Ours",
+        options={"counter": "model", "model": "gpt-5"},
+        speed_only=True,
+    ),
+    Entry(
+        name="harness SlidingWindow",
+        module="harness",
+        maker="Harness",
+        package="pydantic-ai-harness",
+        kept="no",
+        options={"tiered": False},
+    ),
+    Entry(
+        name="harness Tiered",
+        module="harness",
+        maker="Harness",
+        package="pydantic-ai-harness",
+        kept="no",
+        options={"tiered": True},
+    ),
+    Entry(name="deepagents", module="deep", maker="Deep", package="deepagents"),
+    Entry(
+        name="langchain middleware",
+        module="langchain_middleware",
+        maker="Middleware",
+        package="langchain",
+        kept="no",
+    ),
+    Entry(name="trim_messages", module="trim", maker="Trim", package="langchain-core", kept="caller"),
+    Entry(name="llama-index Memory", module="llama", maker="Llama", package="llama-index-core"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much is measured."""
+
+    lengths: tuple[int, ...] = LENGTHS
+    repeats: int = 3
+    bad: int = BAD
+    sessions: int = talks.SESSIONS
+    overlong: int = OVERLONG
+    seconds: float = 120.0
+
+
+QUICK = Scale(lengths=LENGTHS[:2], repeats=1, bad=20, sessions=1, overlong=10, seconds=20.0)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure everybody and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench peers", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one line of JSON for each peer")
+    parser.add_argument("--only", action="append", default=[], help="only peers whose name has this in it")
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything, to see that it runs")
+    parser.add_argument("--seconds", type=float, help="the longest that one figure may take")
+    options = parser.parse_args(argv)
+    scale = QUICK if options.quick else Scale()
+    if options.seconds:
+        scale = Scale(**{name: getattr(scale, name) for name in Scale.__slots__} | {"seconds": options.seconds})
+    _quiet()
+    chosen = [it for it in ENTRIES if not options.only or any(word in it.name for word in options.only)]
+    rows = []
+    for entry in chosen:
+        row = measure(entry, scale)
+        rows.append(row)
+        if options.json:
+            print(json.dumps(row), flush=True)
+    if not options.json:
+        print("\n".join(table(rows, scale)))
+    return 0
+
+
+def _quiet() -> None:
+    """Warnings and logs of peers are theirs."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+
+
+def measure(entry: Entry, scale: Scale) -> dict[str, Any]:
+    """Every figure of one peer; a text where there is none."""
+    row: dict[str, Any] = {"name": entry.name, "version": _version(entry.package), "kept": entry.kept}
+    try:
+        maker = getattr(import_module(f"bench.peers.{entry.module}"), entry.maker)
+    except ImportError as error:
+        return {**row, "missing": f"not installed ({error.name})"}
+    make: cells.Make = partial(maker, **entry.options)
+    gc.collect()
+    gc.freeze()
+    for length in scale.lengths:
+        row[f"turn {length}"] = _cell(
+            entry, f"turn at {length:,}", scale, partial(cells.turn_cost, make, length, scale.seconds / 4)
+        )
+    row["first"] = _cell(entry, "first view", scale, partial(cells.first_view, make, scale.repeats))
+    if not entry.speed_only:
+        cases = (talks.random_talk(seed) for seed in range(scale.bad))
+        row["bad"] = _cell(entry, "random talks", scale, lambda: cells.bad_of(make, cases))
+        row["drive"] = _cell(entry, "drive", scale, lambda: cells.drive(make, islice(talks.sessions(), scale.sessions)))
+        longs = (talks.overlong(seed) for seed in range(scale.overlong))
+        row["overlong"] = _cell(entry, "over-long turns", scale, lambda: cells.bad_of(make, longs))
+    gc.unfreeze()
+    return {key: _plain(value) for key, value in row.items()}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package or "foldline")
+    except PackageNotFoundError:
+        return ""
+
+
+def _cell(entry: Entry, what: str, scale: Scale, work: Callable[[], Any]) -> Any:
+    print(f"{entry.name}: {what}", end=" ", file=sys.stderr, flush=True)
+    try:
+        with cells.limit(scale.seconds):
+            found = work()
+    except cells.TookTooLong:
+        found = f"over {scale.seconds:.0f} s"
+    except Exception as error:  # noqa: BLE001 (the finding)
+        found = f"error: {type(error).__name__}"
+        print(f"({error})"[:200], end=" ", file=sys.stderr)
+    print(_plain(found), file=sys.stderr, flush=True)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, cells.Tally):
+        return {"bad": value.bad, "of": value.of, "reuse": round(value.reuse, 4), "why": dict(value.why.most_common())}
+    return round(value, 1) if isinstance(value, float) else value
+
+
+def table(rows: Sequence[dict[str, Any]], scale: Scale) -> Iterator[str]:
+    """The figures for people: a row for each peer, and under it why views were bad."""
+    turns = [f"{length:,}" for length in scale.lengths]
+    head = ["peer", "version", "record", *turns, "first ms", "bad", "drive", "reuse", "over-long valid"]
+    lines = [head, *(_line(row, scale) for row in rows)]
+    widths = [max(len(line[column]) for line in lines if column < len(line)) for column in range(len(head))]
+    yield f"turn cost in microseconds at {', '.join(turns)} messages"
+    for line in lines:
+        yield "  ".join(
+            text.ljust(width) if column < 3 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=False))
+        ).rstrip()
+    for row in rows:
+        for cell in ("bad", "drive", "overlong"):
+            found = row.get(cell)
+            if isinstance(found, dict) and found["why"]:
+                said = ", ".join(f"{count} {why}" for why, count in found["why"].items())
+                yield f"{row['name']}, {cell}: {said}"
+
+
+def _line(row: dict[str, Any], scale: Scale) -> list[str]:
+    start = [row["name"], row["version"], row["kept"]]
+    if "missing" in row:
+        return [*start, row["missing"]]
+    speed = [_figure(row[f"turn {length}"]) for length in scale.lengths] + [_figure(row["first"])]
+    bad, drive, long = (row.get(name, "–") for name in ("bad", "drive", "overlong"))
+    counts = [f"{it['bad']:,} of {it['of']:,}" if isinstance(it, dict) else str(it) for it in (bad, drive)]
+    reuse = f"{drive['reuse']:.3f}" if isinstance(drive, dict) else "–"
+    valid = f"{long['of'] - long['bad']} of {long['of']}" if isinstance(long, dict) else str(long)
+    return [*start, *speed, *counts, reuse, valid]
+
+
+def _figure(value: Any) -> str:
+    return (f"{value:,.0f}" if value >= 100 else f"{value:.1f}") if isinstance(value, (int, float)) else str(value)
