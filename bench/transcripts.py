@@ -50,10 +50,10 @@ def sound(rng: Random) -> list[Message]:
     """A transcript that every provider accepts."""
     made: list[Message] = [system(text(rng)) for _ in range(int(rng.random() * 1.5))]
     count = 0
-    for _ in range(1 + int(rng.random() * 3)):
+    for _ in range(1 + int(rng.random() * 2.7)):
         media: tuple[Part, ...] = (Media(kind="image", mime="image/png", data=PNG),) if rng.random() < 0.1 else ()
         made.append(Message(role="user", parts=(Text(text=text(rng)), *media)))
-        for _ in range(int(rng.random() * 3)):
+        for _ in range(int(rng.random() * 2.7)):
             calls = [ToolCall(id=f"call_{count + n}", name=_name(rng)) for n in range(1 + int(rng.random() ** 3 * 4))]
             count += len(calls)
             said: list[Part] = [Text(text=text(rng))] if rng.random() < 0.4 else []

@@ -212,14 +212,10 @@ def _thinking_places(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
 
 def _sizes(found: Plain, elements: int, limits: Limits) -> Iterator[Fault]:
     """Counts and sizes; the total is a lower bound, so that nothing is refused by mistake."""
-    media: list[Block] = []
-    total = 0
-    for turn in found.turns:
-        for block in turn.blocks:
-            for each in (block, *block.inner):
-                total += len(each.text) + each.size
-                if each.kind == "media":
-                    media.append(each)
+    blocks = [block for turn in found.turns for block in turn.blocks]
+    blocks += [inner for block in blocks if block.inner for inner in block.inner]
+    media = [block for block in blocks if block.kind == "media"]
+    total = sum(len(block.text) + block.size for block in blocks)
     if limits.media is not None and len(media) > limits.media:
         yield Fault("media-count", media[limits.media].at, f"{len(media)} media, {limits.media} are allowed")
     for each in media:
