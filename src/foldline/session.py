@@ -144,7 +144,7 @@ class Session:
         if fold.cut <= lead or self.policy.leave == "nothing":
             return None
         if self.policy.leave == "marker":
-            return marker(lead, fold.cut - 1)
+            return marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried))
         digest = count_digest(self.path.messages[lead : fold.cut], first=lead, header=self.policy.digest_header)
         return replace(digest, role=self.policy.digest_role)
 

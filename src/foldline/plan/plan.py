@@ -127,14 +127,17 @@ class _Draft:
 
     def squeeze_to(self, ceiling: int) -> None:
         """Prune the largest kept results, then anything that can be made smaller, until the view fits."""
-        order = largest_first(self.path, self.cut, self.policy)
-        rest = [index for index in range(self.cut, len(self.path)) if index not in set(order)]
-        for index in (*order, *rest):
-            if self.after <= ceiling:
+        order = dict.fromkeys(largest_first(self.path, self.cut, self.policy))
+        order |= dict.fromkeys(range(self.cut, len(self.path)))
+        excess = self.after - ceiling
+        for index in order:
+            if excess <= 0:
                 return
             smaller = squeeze(self.path, index, self.policy, self.size)
-            if smaller is not None:
+            now = self.stubs[index][1] if index in self.stubs else self.path.tokens(index)
+            if smaller is not None and smaller[1] < now:
                 self.stubs[index] = smaller
+                excess -= now - smaller[1]
 
     @property
     def tail(self) -> int:

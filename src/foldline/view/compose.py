@@ -58,11 +58,12 @@ class View:
         return "\n".join([*lines, f"{total}, {self.source}. {self.need.name}{reason}"])
 
 
-def marker(first: int, last: int) -> Message:
-    """The one line that stands for messages that left without a digest."""
-    count = last - first + 1
+def marker(first: int, last: int, *, kept: int = 0) -> Message:
+    """The one line that stands for messages that left without a digest; `kept` of the range stayed all the same."""
+    count = last - first + 1 - kept
+    of = f"of {handle(first, last)}" if kept else handle(first, last)
     return user(
-        f"[{count} earlier message{'s' * (count > 1)} not shown here: {handle(first, last)}, ask recall for them]",
+        f"[{count} earlier message{'s' * (count != 1)} not shown here: {of}, ask recall for them]",
         kind="note",
     )
 
@@ -86,7 +87,7 @@ def _started(path: Path, fold: Fold, middle: tuple[Message, ...]) -> tuple[Messa
     first = middle[0] if middle else path.shown[fold.cut] if fold.cut < len(path) else None
     if first is None or first.role == "user" or fold.cut <= path.lead:
         return middle
-    return (marker(path.lead, fold.cut - 1), *middle)
+    return (marker(path.lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), *middle)
 
 
 def messages_of(path: Path, provider: str = "anthropic") -> tuple[Message, ...]:
