@@ -127,7 +127,7 @@ def _is_misfit(message: Message) -> bool:
     )
 
 
-@pytest.mark.parametrize("build", ["one id", "late results", "orphans", "systems", "silent", "one reply", "no ids"])
+@pytest.mark.parametrize("build", ["one id", "late", "mixed", "orphans", "systems", "silent", "one reply", "no ids"])
 @each_provider
 def test_time_is_linear(provider: str, build: str) -> None:
     """Shapes that a careless search would go through again and again."""
@@ -144,7 +144,13 @@ def _timed(messages: list[Message], provider: str) -> tuple[Repaired, float]:
 
 _LONG: dict[str, Callable[[int], list[Message]]] = {
     "one id": lambda n: [user("x"), *[assistant("", call("same")), tool("same", "r")] * n],
-    "late results": lambda n: [
+    "mixed": lambda n: [
+        user("x"),
+        assistant("", *(call(f"c{place}") for place in range(n))),
+        user("wait"),
+        Message(role="user", parts=(Text(text="so"), *(ToolResult(call_id=f"c{place}") for place in range(n)))),
+    ],
+    "late": lambda n: [
         user("x"),
         *(assistant("", call(f"c{place}")) for place in range(n)),
         *(tool(f"c{place}", "r") for place in reversed(range(n))),

@@ -8,6 +8,7 @@ that has no place of its own (orphan results, texts between a call and its resul
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from operator import is_not
 from typing import NamedTuple
 
@@ -186,28 +187,25 @@ def _has_rest(entry: Entry, work: Work) -> bool:
 
 def _fetch(made: list[Out], far: list[Answer], work: Work) -> None:
     """Results from elsewhere: whole messages where those hold nothing else, otherwise the results alone."""
-    wanted, whole = set(far), set[Entry]()
-    for answer in far:
-        entry = answer.entry
-        if entry in whole:
-            continue
-        work.note("result-moved", entry.index, f"the result of {answer.result.call_id} was moved to its call")
-        kept = [each for each in entry.answers if each.slot is not None]
-        if entry.side != "user" or _has_rest(entry, work) or not all(each in wanted for each in kept):
-            made.append(Out(entry.index, _piece(entry, agreed(answer, work)), "user"))
-            continue
-        whole.add(entry)
-        if entry.done:
+    for entry, group in groupby(far, key=lambda answer: answer.entry):
+        answers = list(group)
+        for answer in answers:
+            name = answer.result.call_id or answer.result.name
+            work.note("result-moved", entry.index, f"the result of {name} was moved to its call")
+        kept = sum(answer.slot is not None for answer in entry.answers)
+        if entry.side != "user" or len(answers) < kept or _has_rest(entry, work):
+            made.append(Out(entry.index, _piece(entry, [agreed(answer, work) for answer in answers]), "user"))
+        elif entry.done:
             made.append(Out(entry.index, _whole(entry, work), "user"))
         else:
             _emit(made, entry, _whole(entry, work), "user", work)
 
 
-def _piece(entry: Entry, result: ToolResult) -> Message:
-    """One result of a message that stays behind; it keeps what the message lends it, unless that was no user's."""
+def _piece(entry: Entry, results: list[ToolResult]) -> Message:
+    """Results of a message that stays behind; they keep what the message lends them, unless that was no user's."""
     if entry.message.role in ("tool", "user"):
-        return entry.message.with_parts(result)
-    return Message(role="tool", parts=(result,))
+        return entry.message.with_parts(*results)
+    return Message(role="tool", parts=tuple(results))
 
 
 def _joined_results(made: list[Out], work: Work) -> list[Out]:
