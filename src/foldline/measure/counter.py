@@ -29,8 +29,7 @@ DEFAULT_FAMILY = "cl100k_base"
 """For a model nobody knows: like the newer vocabularies on English and code, and higher on every other script."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(NamedTuple):
     """How many tokens, whether that is certain, and who says so.
 
     >>> print(Count(77_000, True, "splintr o200k_base") + Count(400, False, "chars/4"))
@@ -41,7 +40,7 @@ class Count:
     exact: bool
     source: str
 
-    def __add__(self, other: Count) -> Count:
+    def __add__(self, other: Count) -> Count:  # type: ignore[override]  # counts add up, they are not strung together
         """The sum is exact only if both are; its source names every source once."""
         if self.source == other.source:
             source = self.source

@@ -10,8 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.message import Media, Message, Text, ToolCall, ToolResult
 from foldline.policy import Atom
 
 
@@ -46,7 +47,9 @@ class Path:
     __slots__ = (
         "_asked",
         "_called",
+        "_led",
         "_open",
+        "_replied",
         "broken",
         "cuts",
         "fold",
@@ -83,6 +86,10 @@ class Path:
         self.fold: Fold | None = None
         self._asked = False
         """A prompt waits for its reply: whatever comes before that reply belongs to the same turn."""
+        self._replied = False
+        """The message before was the model's."""
+        self._led = False
+        """The message before belongs to the next."""
         self._open: set[str] = set()
         self._called: set[str] = set()
 
@@ -106,41 +113,39 @@ class Path:
     def append(self, message: Message, tokens: int, shown: Message | None = None) -> None:
         """Add a message of `tokens` at the end, shown as it is or as a stub."""
         index = len(self.messages)
-        before = self.messages[-1] if index else None
         self.messages.append(message)
         self.shown.append(shown or message)
         self.prefix.append(self.prefix[-1] + tokens)
         if message.role == "system" and self.lead == index:
             self.lead += 1
-            return
-        self._index(index, message, before)
+        else:
+            self._index(index, message.role, _look(message))
 
-    def _index(self, index: int, message: Message, before: Message | None) -> None:
-        role = message.role
-        calls = message.calls if role == "assistant" else ()
-        results = message.results if role != "assistant" else ()
-        replies = before is not None and before.role == "assistant"
-        starts_step = role == "assistant" and not replies
-        if self._open and not results and (role != "assistant" or starts_step):
+    def _index(self, index: int, role: str, look: _Look) -> None:
+        speaks, results = role == "assistant", look.results
+        starts_step = speaks and not self._replied
+        if self._open and not results and (not speaks or starts_step):
             self.broken.append(index)
             self._open.clear()  # what was not answered before something else is said never will be
-        if not results and role != "tool" and not self._open and not (replies and _leads(before)):
+        if not results and role != "tool" and not self._open and not self._led:
             self.cuts["message"].append(index)
-            if role != "assistant" or starts_step:
+            if not speaks or starts_step:
                 self.cuts["step"].append(index)
-        opens_turn = message.is_prompt and not results and not self._asked
+        opens_turn = look.prompts and not results and not self._asked
         if opens_turn:
             self.cuts["turn"].append(index)
-        if message.is_prompt:
+        if look.prompts:
             self.prompts.append(index)
-        self._asked = role != "assistant" and (self._asked or message.is_prompt)
         if starts_step or index == self.lead or opens_turn:
             self.tail = index
-        self._pair(index, calls, results)
-        if _is_blank(message):
+        self._asked = not speaks and (self._asked or look.prompts)
+        self._replied, self._led = speaks, look.leads
+        if look.calls or results:
+            self._pair(index, look.calls, results)
+        if look.blank:
             self.broken.append(index)
 
-    def _pair(self, index: int, calls: tuple[ToolCall, ...], results: tuple[ToolResult, ...]) -> None:
+    def _pair(self, index: int, calls: list[ToolCall], results: list[ToolResult]) -> None:
         for call in calls:
             if not call.id or call.id in self._called:
                 self.broken.append(index)
@@ -204,19 +209,38 @@ def path_of(messages: Iterable[Message], tokens: Iterable[int]) -> Path:
     return path
 
 
-def _leads(message: Message | None) -> bool:
-    """True for reasoning, or a provider's own item, that belongs to the message after it."""
-    return (
-        message is not None
-        and message.role == "assistant"
-        and bool(message.parts)
-        and all(isinstance(part, Thinking | Opaque) for part in message.parts)
-    )
+class _Look(NamedTuple):
+    """What the index needs to know of one message, from one look at its parts."""
+
+    calls: list[ToolCall]
+    results: list[ToolResult]
+    prompts: bool
+    """As `Message.is_prompt`."""
+    leads: bool
+    """It is nothing but reasoning, or a provider's own item, that belongs to the message after it."""
+    blank: bool
+    """It, or a text in it, says nothing."""
 
 
-def _is_blank(message: Message) -> bool:
-    """True when a message, or a text in it, says nothing."""
-    return not message.parts or any(isinstance(part, Text) and not part.text.strip() for part in message.parts)
+def _look(message: Message) -> _Look:
+    """Calls count only where the model makes them, and results only where it does not."""
+    role, parts = message.role, message.parts
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    thoughts, blank = 0, not parts
+    for part in parts:
+        if isinstance(part, Text):
+            blank = blank or not part.text or part.text.isspace()
+        elif isinstance(part, ToolResult):
+            results.append(part)
+        elif isinstance(part, ToolCall):
+            calls.append(part)
+        elif not isinstance(part, Media):
+            thoughts += 1
+    if role == "assistant":
+        return _Look(calls, [], False, thoughts == len(parts) > 0, blank)
+    prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
+    return _Look([], results, prompts, False, blank)
 
 
 def words_only(message: Message) -> Message:
