@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.codec import Codec, Loss
+from foldline.wire.codec import Codec, Loss, dialect
 from foldline.wire.grammar import Rules
 
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
@@ -65,6 +65,10 @@ class Work:
     def exact(self, message: Message) -> bool:
         """True for a message that will go back as it came."""
         return message.wire is not None and message.wire.exact and self.own(message.wire)
+
+    def kin(self, message: Message) -> bool:
+        """True for a message of this provider's elements, whatever file it was read from."""
+        return message.wire is not None and dialect(message.wire.format) == self.target.dialect
 
     def seen(self, part: Part) -> bool:
         """True for a part that will be sent: only the provider that wrote it reads thinking and opaque parts."""

@@ -244,10 +244,13 @@ def _rename(slot: Slot, new: str) -> None:
 
 
 def _give_ids(slots: list[Slot], waiting: _Waiting, work: Work) -> None:
-    """An id for calls of this provider's own form that lack one, unless they are of the old form that has none."""
+    """An id for calls that lack one, where neither the codec makes it nor the provider's old form does without."""
+    if work.rules.pairing != "id":
+        return
     for slot in slots:
-        wire = slot.call.wire
-        if work.rules.pairing != "id" or wire is None or not work.own(wire) or "function_call" in wire.value:
+        legacy = work.own(slot.call.wire) and slot.call.wire and "function_call" in slot.call.wire.value
+        tied = not work.kin(slot.entry.message) and not (slot.answer and work.kin(slot.answer.entry.message))
+        if legacy or tied:
             continue
         waiting.last.setdefault("call", slot)
         new = _free("call", slot.entry.index, waiting)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from foldline.message import Message, Text, ToolCall
+from foldline.message import Message, Part, Text, ToolCall, ToolResult
 from foldline.wire.codec import codec, is_exact, leading_system
 from foldline.wire.grammar import rules_of
 from foldline.wire.mend import Mend, Work, is_silent, side_of
@@ -124,7 +124,18 @@ def _system(index: int, message: Message, work: Work) -> list[Out]:
         work.note("system-moved", index, "a system message at the start of the list belongs to the system prompt")
         message = replace(message, wire=None)
     parts = [part for part in message.parts if not (isinstance(part, Text) and work.refuses(part.text))]
-    if len(parts) == len(message.parts):
+    if len(parts) < len(message.parts):
+        work.note("blank", index, "a blank text of the system prompt was left out")
+    if any(isinstance(part, ToolCall | ToolResult) for part in parts):
+        work.note("role", index, "calls and results in the system prompt: told in words")
+        parts = [_told(part) for part in parts]
+    elif len(parts) == len(message.parts):
         return [Out(index, message, "")]
-    work.note("blank", index, "a blank text of the system prompt was left out")
     return [Out(index, message.with_parts(*parts), "")] if parts else []
+
+
+def _told(part: Part) -> Part:
+    """A call or a result as plain text."""
+    if isinstance(part, ToolCall):
+        return Text(text=f"[call of {part.name or 'a tool'} {part.id}: {part.arguments}]")
+    return Text(text=f"[result of {part.call_id or part.name}]\n{part.text}") if isinstance(part, ToolResult) else part
