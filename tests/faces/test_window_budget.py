@@ -306,6 +306,14 @@ class TestSlice:
             assert plan.cut not in (3, 4, 5)
         assert plan_slice(messages, policy(estimate_tokens(messages[4:]))).cut == 6
 
+    @pytest.mark.promise("S0.28")
+    @pytest.mark.parametrize("content", [5, {"odd": "x" * 90}, object()])
+    def test_a_result_that_cannot_be_read_is_still_a_result(self, content: Any) -> None:
+        odd = SimpleNamespace(role="toolResult", toolCallId="1", content=content)
+        messages = [*talk(3), call("1"), odd, *talk(2)]
+        for keep in range(1, estimate_tokens(messages)):
+            assert plan_slice(messages, policy(keep)).cut != 4
+
     @pytest.mark.promise("S0.29")
     @pytest.mark.parametrize("role", [role for role in ROLES if role != "toolResult"] + ["observer"])
     def test_any_other_role_may_open_the_tail(self, role: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.message import Message, assistant, user
+from foldline.message import Message, Meta, assistant, user
 from foldline.window_budget import (
     CONDENSER_BRIEF,
     AssistantMessage,
@@ -405,6 +406,12 @@ class TestCondenser:
         assert rebuilt[0].timestamp == 9_000
         assert run(condenser_of(), rebuilt) is rebuilt
 
+    def test_a_digest_among_neutral_messages_is_one_of_them(self) -> None:
+        said = [replace(user(f"word{n} " + "x" * 360), meta=Meta(at=float(n))) for n in range(20)]
+        rebuilt = run(condenser_of(), said)
+        assert (rebuilt[0].kind, rebuilt[0].meta.at) == ("digest", 19.0)
+        assert rebuilt[1:] == said[-len(rebuilt[1:]) :]
+
 
 class TestHostCommand:
     @pytest.mark.promise("S0.52", "S0.53", "S0.54")
@@ -431,6 +438,10 @@ class TestHostCommand:
     def test_twice_is_once(self) -> None:
         once = asyncio.run(condense_transcript(talk(9), force=True))
         assert asyncio.run(condense_transcript(once, force=True)) is once
+
+    def test_digests_alone_are_not_digested_again(self) -> None:
+        messages = [CompactionSummaryMessage(summary="It began."), UserMessage(content=f"{SESSION}\nx"), *talk(1)]
+        assert asyncio.run(condense_transcript(messages, force=True)) is messages
 
     @pytest.mark.promise("S0.55", "S0.56")
     def test_the_automatic_fold_takes_what_lies_beyond_the_tail(self) -> None:

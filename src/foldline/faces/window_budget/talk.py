@@ -15,7 +15,7 @@ from foldline.faces.given import MESSAGE, OBJECT, Given, form_of, written
 from foldline.faces.window_budget.messages import UserMessage
 from foldline.measure.counter import CHARS_36, Count
 from foldline.measure.size import framing_for, message_tokens
-from foldline.message import Message, Opaque, ToolResult, user
+from foldline.message import Message, Meta, Opaque, ToolResult, user
 from foldline.plan.span import Path, path_of
 from foldline.policy import Policy
 from foldline.wire.fields import pick, plain, text_of
@@ -56,10 +56,10 @@ class Talk:
 
     def digest(self, text: str, scope: str = "session") -> Any:
         """A digest as a user's message in the form of the list. It bears the time of the newest message there was."""
+        newest = max((each.meta.at for each in self.messages if each.meta.at is not None), default=None)
         if self.form == MESSAGE:
-            return user(text, kind=_KINDS[scope])
+            return replace(user(text, kind=_KINDS[scope]), meta=Meta(at=newest))
         if self.form == OBJECT or not self.items:
-            newest = max((each.meta.at for each in self.messages if each.meta.at is not None), default=None)
             return UserMessage(content=text, timestamp=None if newest is None else newest * 1000)
         return written([user(text)], self.form)[0]
 
