@@ -1,0 +1,97 @@
+"""Cache marks: at most four on the wire, where the provider's look-back finds them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.view.breakpoints import count, place
+from foldline.wire.codec import Rendered
+
+LOOK_BACK = 20
+
+
+def request(turns: int, calls: int = 1, system: Any = "Be careful.") -> Rendered:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for turn in range(turns):
+        ids = [f"t{turn}_{number}" for number in range(calls)]
+        uses = [{"type": "tool_use", "id": name, "name": "run", "input": {}} for name in ids]
+        results = [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in ids]
+        messages += [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
+    return Rendered(provider="anthropic", body={"system": system, "messages": messages})
+
+
+def marks(rendered: Rendered) -> list[int]:
+    """The block positions of all marks in the messages."""
+    found, position = [], 0
+    for message in rendered.body["messages"]:
+        content = message["content"]
+        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            if "cache_control" in block:
+                found.append(position)
+            position += 1
+    return found
+
+
+@given(turns=st.integers(0, 12), calls=st.integers(1, 30), most=st.integers(0, 4))
+def test_never_more_marks_than_allowed(turns: int, calls: int, most: int) -> None:
+    """CA09: a message with many parallel results gets one mark, not one for each."""
+    placed = place(request(turns, calls), most)
+    assert count(placed.body) <= most
+
+
+@given(turns=st.integers(1, 8), calls=st.integers(1, 60))
+def test_the_mark_of_the_previous_request_is_always_found(turns: int, calls: int) -> None:
+    """CA11: however many blocks a turn adds, a mark of this request stands where the last one of the previous stood."""
+    before, now = marks(place(request(turns, calls))), marks(place(request(turns + 1, calls)))
+    written = before[-1]
+    assert any(0 <= mark - written < LOOK_BACK for mark in now)
+
+
+def test_the_end_of_system_is_marked_for_the_request_after_a_fold() -> None:
+    assert place(request(2)).body["system"][-1]["cache_control"]
+    blocks = [{"type": "text", "text": "first"}, {"type": "text", "text": "second"}]
+    placed = place(request(2, system=blocks)).body["system"]
+    assert ["cache_control" in block for block in placed] == [False, True]
+
+
+@given(own=st.integers(0, 5), most=st.integers(0, 4))
+def test_the_callers_marks_count_and_ours_give_way(own: int, most: int) -> None:
+    """CA10: four marks of the caller leave no room for ours."""
+    rendered = request(6)
+    for message in rendered.body["messages"][1 : own + 1]:
+        message["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    placed = place(rendered, most)
+    assert count(placed.body) <= max(own, most)
+
+
+def test_the_request_itself_is_not_changed() -> None:
+    rendered = request(3)
+    before = copy.deepcopy(rendered.body)
+    placed = place(rendered)
+    assert rendered.body == before
+    bare = json.loads(json.dumps(placed.body), object_hook=_without)
+    assert bare["messages"][1:] == before["messages"][1:]
+
+
+def _without(item: dict[str, Any]) -> dict[str, Any]:
+    item.pop("cache_control", None)
+    return item
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
+def test_other_providers_have_no_marks(provider: str) -> None:
+    rendered = Rendered(provider=provider, body={"messages": [{"role": "user", "content": "go"}]})
+    assert place(rendered) is rendered
+
+
+def test_thinking_and_empty_messages_bear_no_mark() -> None:
+    thinking = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    body = {"messages": [{"role": "user", "content": ""}, {"role": "assistant", "content": thinking}]}
+    assert count(place(Rendered(provider="anthropic", body=body)).body) == 0
+    assert place(Rendered(provider="anthropic", body={"messages": []})).body == {"messages": []}
