@@ -27,7 +27,7 @@ from foldline.plan.plan import Plan, plan
 from foldline.plan.prune import on_arrival
 from foldline.plan.span import Fold, Path
 from foldline.policy import Policy, Rule
-from foldline.view.compose import View, marker, messages_of
+from foldline.view.compose import Composed, View, marker, messages_of
 from foldline.wire.reader import parse
 
 
@@ -45,6 +45,7 @@ class Session:
         self.window = self.policy.window_tokens or self.model.window
         self.usable = self._usable()
         self.path = Path()
+        self._composed = Composed(self.path)
         self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
         self.folds = 0
         self.latched: tuple[Rule, ...] = ()
@@ -72,8 +73,11 @@ class Session:
     def add(self, *things: Any) -> None:
         """Add messages at the end: `Message` values, wire dicts, lists of them, or an SDK's reply."""
         for thing in things:
-            for message in (thing,) if isinstance(thing, Message) else parse(thing).messages:
-                self._append(message)
+            if isinstance(thing, Message):
+                self._append(thing)
+            else:
+                for message in parse(thing).messages:
+                    self._append(message)
 
     def _append(self, message: Message) -> None:
         tokens = self.size(message)
@@ -102,7 +106,7 @@ class Session:
             self._fold(made.fold)
             load = self.load()
             verdict = gate(load, self.policy)
-        self.latched = tuple(rule for rule in verdict.fired if rule.latched)
+        self.latched = tuple([rule for rule in verdict.fired if rule.latched])
         return self._compose(load, verdict)
 
     def plan(self) -> Plan:
@@ -162,7 +166,7 @@ class Session:
 
     def _compose(self, load: Load, verdict: Verdict) -> View:
         return View(
-            messages=messages_of(self.path, self.model.provider),
+            messages=self._composed.messages(self.model.provider),
             blocks=self._blocks(),
             tokens=load.request,
             exact=self.counter.exact and not self.gauge.anchored,

@@ -6,9 +6,9 @@ SOFT is a wish: the request can be sent as it is. HARD cannot proceed: it is abo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from math import isinf
+from typing import NamedTuple
 
 from foldline.policy import Policy, Rule
 
@@ -21,8 +21,7 @@ class Need(IntEnum):
     HARD = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Load(NamedTuple):
     """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding.
 
     `usable` is what there is to fill; `fixed` is the share of the request that lies beside the path and never leaves:
@@ -32,7 +31,7 @@ class Load:
 
     request: int
     history: int
-    count: int
+    count: int  # type: ignore[assignment]  # of messages; nobody counts the fields of a load
     usable: int
     fixed: int = 0
     upper: int = 0
@@ -46,11 +45,14 @@ class Load:
 
     def of(self, rule: Rule) -> float:
         """The figure a rule is about."""
-        return {"request": self.request, "history": self.history, "count": self.count, "cost": self.rent}[rule.basis]
+        figure: float = getattr(self, _FIGURES[rule.basis])
+        return figure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+_FIGURES = {"request": "request", "history": "history", "count": "count", "cost": "rent"}
+
+
+class Verdict(NamedTuple):
     """The gate's answer. `fired` are all rules that hold now, latched ones included until they are cleared."""
 
     need: Need
@@ -80,12 +82,15 @@ def limit(rule: Rule, usable: int) -> float:
 
 def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     """Judge a load: HARD above the usable window, SOFT when a rule asks for an action, NONE otherwise."""
-    held = frozenset(latched)
-    fired = tuple(rule for rule in policy.rules if rule in held or _holds(rule, load))
-    wanted = max((rule for rule in fired if rule.action != "warn"), key=lambda rule: _WEIGHT[rule.action], default=None)
-    if max(load.request, load.upper) > load.usable:
+    held = tuple(latched)
+    fired = tuple([rule for rule in policy.rules if rule in held or _holds(rule, load)])
+    wanted = max(fired, key=lambda rule: _WEIGHT[rule.action], default=None)
+    if wanted is not None and wanted.action == "warn":
+        wanted = None
+    needed = max(load.request, load.upper)
+    if needed > load.usable:
         action = wanted.action if wanted and wanted.action != "pause" else "fold"
-        reason = f"the request of {max(load.request, load.upper):,} does not fit into {load.usable:,}"
+        reason = f"the request of {needed:,} does not fit into {load.usable:,}"
         return Verdict(need=Need.HARD, action=action, reason=reason, fired=fired)
     if wanted is None:
         return Verdict(need=Need.NONE, fired=fired)

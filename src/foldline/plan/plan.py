@@ -6,8 +6,8 @@ reserved, and the fold's true size is measured when it is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
 from foldline.message import Message
@@ -21,8 +21,7 @@ MARKER_TOKENS = 60
 """Reserved for the one line that stands for what left without a digest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """What to do. `fold` has everything but its digest; None when nothing is to be done."""
 
     verdict: Verdict

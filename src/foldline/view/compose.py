@@ -75,7 +75,8 @@ def head(path: Path) -> tuple[Message, ...]:
     if fold is None:
         return lead
     kept = {*fold.pinned, *fold.carried}
-    pinned, carried = (tuple(path.kept(index, kept) for index in each) for each in (fold.pinned, fold.carried))
+    pinned = tuple([path.kept(index, kept) for index in fold.pinned])
+    carried = tuple([path.kept(index, kept) for index in fold.carried])
     digest = (fold.digest,) if fold.digest else ()
     if digest and digest[0].role == "system":
         return lead + digest + _started(path, fold, pinned + carried)
@@ -92,7 +93,29 @@ def _started(path: Path, fold: Fold, middle: tuple[Message, ...]) -> tuple[Messa
 
 def messages_of(path: Path, provider: str = "anthropic") -> tuple[Message, ...]:
     """The messages of the view. Where the kept part is broken it is healed; otherwise nothing is even looked at."""
-    messages = (*head(path), *path.shown[path.cut :])
+    return _healed(path, head(path) + tuple(path.shown[path.cut :]), provider)
+
+
+class Composed:
+    """The messages of a path's view, carried from view to view: until the next fold only the new ones are added."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fold: Fold | None = None
+        self._list: list[Message] = []
+        self._seen = 0
+
+    def messages(self, provider: str = "anthropic") -> tuple[Message, ...]:
+        """What `messages_of` gives."""
+        path = self.path
+        if path.fold is not self._fold:
+            self._fold, self._list, self._seen = path.fold, list(head(path)), path.cut
+        self._list += path.shown[self._seen :]
+        self._seen = len(path.shown)
+        return _healed(path, tuple(self._list), provider)
+
+
+def _healed(path: Path, messages: tuple[Message, ...], provider: str) -> tuple[Message, ...]:
     carried = path.fold.carried if path.fold else ()
     if path.broken and (path.broken[-1] >= path.cut or any(index in path.broken for index in carried)):
         return repair(messages, provider).messages
