@@ -209,6 +209,7 @@ def test_pa06_any_window_over_a_tool_transcript(provider: str, start: int, end: 
     mended(messages[start : len(messages) - end], provider)
 
 
+@pytest.mark.promise("S3.13")
 @each_provider
 def test_pa09_one_of_two_results_is_missing(provider: str) -> None:
     repaired = mended([user("go"), assistant("", call("1"), call("2")), tool("1", "one"), user("x")], provider)
