@@ -262,13 +262,17 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.promise("S0.45", "F2")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_whatever_a_model_does_there_is_a_digest_and_the_cause_is_told(fault: str) -> None:
+def test_whatever_a_model_does_there_is_a_digest_and_the_cause_is_told(
+    fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
     complete, cause = FAULTS[fault]
     found = made_by(talk(5), SummarizeDeps(complete=complete, model=MODEL, prior_digest="The parser is done."))
     assert found.message.content == f"{SESSION}\nThe parser is done.\n5 earlier messages were condensed."
     assert (found.covered_count, found.cause) == (5, cause)
     messages = talk(20)
     assert run(condenser_of(complete), messages)[1:] == plan_slice(messages, POLICY).kept
+    [line] = caplog.messages
+    assert line == f"digest made without the model: {cause.partition(':')[0]}"
 
 
 @pytest.mark.parametrize(
@@ -355,12 +359,13 @@ class TestCondenser:
         assert not any("fold 1" in text_of(message) for message in twice)
 
     @pytest.mark.promise("F15", "S0.48")
-    def test_a_digest_that_gains_nothing_is_not_used_and_not_paid_for(self) -> None:
+    def test_a_digest_that_gains_nothing_is_not_used_and_not_paid_for(self, caplog: pytest.LogCaptureFixture) -> None:
         grown = Recorder(AssistantMessage(content="x" * 99_000))
         messages = talk(20)
         rebuilt = run(condenser_of(grown), messages)
         assert text_of(rebuilt[0]).startswith(f"{SESSION}\n")
         assert estimate_tokens(rebuilt) < estimate_tokens(messages)
+        assert caplog.messages == ["digest made without the model: the digest is larger than what it stands for"]
         small = [UserMessage(content="hi"), *talk(1, 9_000)]
         unasked = Recorder()
         assert run(condenser_of(unasked), small) is small

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -10,6 +11,8 @@ from foldline.faces.window_budget.contract import CondenserDeps, SummarizeDeps
 from foldline.faces.window_budget.summarize import Written, write, write_locally
 from foldline.faces.window_budget.talk import REQUEST, Carried, Talk, is_said, tokens
 from foldline.message import user
+
+_LOG = logging.getLogger("foldline.window_budget")
 
 
 def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Coroutine[Any, Any, Any]]:
@@ -66,7 +69,10 @@ async def _fold(talk: Talk, cut: int, deps: CondenserDeps, *, force: bool = Fals
         return talk.items
     made = await write(carried, needs)
     if _size(made, request) >= gain:
-        made = local
+        made = local._replace(cause="the digest is larger than what it stands for")
+    if made.cause and deps.model is not None:
+        # The kind of failure only: what an error says may hold an address with a key in it.
+        _LOG.warning("digest made without the model: %s", made.cause.partition(":")[0])
     digest = talk.digest(made.text + request)
     return [*talk.items[:lead], digest, *talk.items[cut:]]
 
