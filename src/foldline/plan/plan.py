@@ -19,6 +19,8 @@ from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60
 """Reserved for the one line that stands for what left without a digest."""
+DIGEST_SHARE = 0.125
+"""The most of a window that is kept free for a digest: in a small one its cap gives way, not the conversation."""
 
 
 class Plan(NamedTuple):
@@ -52,7 +54,7 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
     draft.land(floor_at=cutting.floor(path, policy, load.usable), goal=goal, basis=rule.basis if rule else "request")
-    ceiling = min(load.ceiling, _trigger(rule, load))
+    ceiling = min(load.ceiling, *(_trigger(rule, load) for rule in verdict.fired))
     if draft.after > ceiling and not policy.keep_hard:
         draft.yield_floors(ceiling)
     if draft.after > load.ceiling:
@@ -94,11 +96,12 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
     return int(policy.target_ratio * load.usable)
 
 
-def _trigger(rule: Rule | None, load: Load) -> int:
-    """Above this a fold would fire again at once."""
-    if rule is None or rule.basis != "request":
+def _trigger(rule: Rule, load: Load) -> int:
+    """Above this size a rule asks for another fold at once."""
+    if rule.action not in {"fold", "clip"} or rule.basis != "request":
         return load.usable
-    return int(limit(rule, load.usable))
+    bound = limit(rule, load.usable)
+    return int(bound) if rule.strict else ceil(bound) - 1
 
 
 class _Draft:
@@ -108,7 +111,8 @@ class _Draft:
         self.path, self.load, self.policy, self.size = path, load, policy, size
         self.cut = path.cut
         self.stubs: dict[int, tuple[Message, int]] = {}
-        self.digest = {"digest": policy.digest_tokens, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
+        room = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * load.usable)))
+        self.digest = {"digest": room, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
 
     def land(self, *, floor_at: int, goal: int, basis: str) -> None:
         """Cut as little as reaches the goal, then prune what need not stay whole."""
