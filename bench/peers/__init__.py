@@ -95,7 +95,8 @@ class Scale:
     bad: int = BAD
     sessions: int = talks.SESSIONS
     overlong: int = OVERLONG
-    seconds: float = 120.0
+    seconds: float = 300.0
+    """The longest that one figure may take."""
 
 
 QUICK = Scale(lengths=LENGTHS[:2], repeats=1, bad=20, sessions=1, overlong=10, seconds=20.0)
@@ -143,7 +144,7 @@ def measure(entry: Entry, scale: Scale) -> dict[str, Any]:
     gc.freeze()
     for length in scale.lengths:
         row[f"turn {length}"] = _cell(
-            entry, f"turn at {length:,}", scale, partial(cells.turn_cost, make, length, scale.seconds / 4)
+            entry, f"turn at {length:,}", scale, partial(cells.turn_cost, make, length, scale.seconds / 10)
         )
     row["first"] = _cell(entry, "first view", scale, partial(cells.first_view, make, scale.repeats))
     if not entry.speed_only:
@@ -195,6 +196,8 @@ def table(rows: Sequence[dict[str, Any]], scale: Scale) -> Iterator[str]:
             text.ljust(width) if column < 3 else text.rjust(width)
             for column, (text, width) in enumerate(zip(line, widths, strict=False))
         ).rstrip()
+    added, most = cells.reuse_bound(islice(talks.sessions(), scale.sessions))
+    yield f"in the drive a request adds {added:,.0f} tokens: views that show each of them once reuse {most:.3f} at most"
     for row in rows:
         for cell in ("bad", "drive", "overlong"):
             found = row.get(cell)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from statistics import median
 from typing import Any, Protocol
 
@@ -172,6 +173,20 @@ def drive(make: Make, sessions: Iterator[list[Talk]]) -> Tally:
                 tally.sent += size(before)
             before = view
     return tally
+
+
+def reuse_bound(sessions: Iterator[list[Talk]]) -> tuple[float, float]:
+    """Tokens that a request adds on average, and what nobody's reuse can exceed.
+
+    What was added and no longer fits has left, and left a view's prefix when it did; no view is larger than its budget.
+    """
+    added = sent = left = requests = 0
+    for session in sessions:
+        sizes = list(accumulate(size(piece) for piece in session))
+        added, requests = added + sizes[-1], requests + len(sizes)
+        sent += sum(min(total, DRIVE_BUDGET) for total in sizes[:-1])
+        left += max(0, sizes[-1] - DRIVE_BUDGET)
+    return added / max(1, requests), 1 - left / max(1, sent)
 
 
 def _short(error: Exception) -> str:
