@@ -27,7 +27,7 @@ from foldline.plan.plan import Plan, plan
 from foldline.plan.prune import on_arrival
 from foldline.plan.span import Fold, Path
 from foldline.policy import Policy, Rule
-from foldline.view.compose import Composed, View, marker, messages_of
+from foldline.view.compose import Composed, View, head, marker
 from foldline.wire.reader import parse
 
 
@@ -138,7 +138,8 @@ class Session:
         digest = self._stand_in(fold)
         path.apply(replace(fold, digest=digest, digest_tokens=self.size(digest) if digest else 0))
         if self.measured:
-            self.gauge = self.gauge.folded((message, self.size(message)) for message in messages_of(path))
+            kept = [(path.shown[index], path.tokens(index)) for index in range(path.cut, len(path))]
+            self.gauge = self.gauge.folded([*((message, self.size(message)) for message in head(path)), *kept])
         self.folds += 1
         self.latched = ()
 

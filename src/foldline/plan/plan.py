@@ -54,7 +54,7 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
     draft.land(floor_at=cutting.floor(path, policy, load.usable), goal=goal, basis=rule.basis if rule else "request")
-    ceiling = min(load.ceiling, *(_trigger(rule, load) for rule in verdict.fired))
+    ceiling = min((load.ceiling, *(_trigger(rule, load) for rule in verdict.fired)))
     if draft.after > ceiling and not policy.keep_hard:
         draft.yield_floors(ceiling)
     if draft.after > load.ceiling:

@@ -53,14 +53,20 @@ def preview(text: str, policy: Policy) -> str:
 
 
 def prune_message(message: Message, name: str, policy: Policy, chosen: Iterable[ToolResult], *, why: str) -> Message:
-    """The message with the chosen results as stubs."""
+    """The message with the chosen results as stubs, where that leaves something out."""
     ids = {id(part) for part in chosen}
     return message.with_parts(
         *(
-            stub(part, name, policy, why=why) if isinstance(part, ToolResult) and id(part) in ids else part
+            _stubbed(part, name, policy, why=why) if isinstance(part, ToolResult) and id(part) in ids else part
             for part in message.parts
         )
     )
+
+
+def _stubbed(result: ToolResult, name: str, policy: Policy, *, why: str) -> ToolResult:
+    made = stub(result, name, policy, why=why)
+    plain = all(isinstance(part, Text) for part in result.parts)
+    return result if plain and len(made.text) >= len(result.text) else made
 
 
 def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
@@ -116,8 +122,8 @@ def largest_first(path: Path, start: int, policy: Policy) -> list[int]:
 
 
 def _smaller(path: Path, index: int, policy: Policy, size: Size, *, why: str) -> tuple[Message, int] | None:
-    """A stub for a message and its size, or None when that would gain nothing."""
-    message = path.shown[index]
+    """A stub for a message, made from the whole of it, and its size; None when that would gain nothing."""
+    message = path.messages[index]
     chosen = tuple(_prunable(message, policy))
     if not chosen:
         return None
@@ -135,7 +141,7 @@ def squeeze(path: Path, index: int, policy: Policy, size: Size) -> tuple[Message
         return None
     bare = policy.but(preview_chars=min(policy.preview_chars, 200), preview_lines=min(policy.preview_lines, 4))
     pruned = _smaller(path, index, bare, size, why="the window is full")
-    message = pruned[0] if pruned else path.shown[index]
+    message = pruned[0] if pruned else path.messages[index]
     if any(len(call.arguments) > ARGUMENT_CHARS for call in message.calls):
         message = message.with_parts(*(_short_call(part, handle(index)) for part in message.parts))
     tokens = size(message)
