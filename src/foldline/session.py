@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from foldline.digest.local import count_digest
@@ -135,11 +136,13 @@ class Session:
         path = self.path
         if self._purse is not None:
             self._purse.bought(fold)
-        digest = self._stand_in(fold)
-        path.apply(replace(fold, digest=digest, digest_tokens=self.size(digest) if digest else 0))
+        path.apply(replace(fold, digest=self._stand_in(fold)))
+        front = [(message, self.size(message)) for message in head(path)]
+        beside = path.prefix[path.lead] + fold.pinned_tokens + fold.carried_tokens
+        path.fold = replace(path.fold or fold, digest_tokens=sum(size for _, size in front) - beside)
         if self.measured:
-            kept = [(path.shown[index], path.tokens(index)) for index in range(path.cut, len(path))]
-            self.gauge = self.gauge.folded([*((message, self.size(message)) for message in head(path)), *kept])
+            kept = ((path.shown[index], path.tokens(index)) for index in range(path.cut, len(path)))
+            self.gauge = self.gauge.folded(chain(front, kept))
         self.folds += 1
         self.latched = ()
 

@@ -46,7 +46,7 @@ def _token_floor(path: Path, policy: Policy, keep: int) -> int:
     return found if found < len(path) else newest(path, policy)
 
 
-def choose(path: Path, policy: Policy, *, floor_at: int, room: int) -> int:
-    """The first legal cut behind which at most `room` tokens stand, but none beyond `floor_at`."""
-    wanted = bisect_left(path.prefix, path.prefix[-1] - room, lo=path.cut)
+def choose(path: Path, policy: Policy, *, floor_at: int, room: int, start: int = 0) -> int:
+    """The first legal cut from `start` on behind which at most `room` tokens stand, but none beyond `floor_at`."""
+    wanted = max(start, bisect_left(path.prefix, path.prefix[-1] - room, lo=path.cut))
     return min(path.legal_after(policy.atom, wanted), floor_at)

@@ -6,6 +6,7 @@ reserved, and the fold's true size is measured when it is made.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from math import ceil
 from typing import NamedTuple
 
@@ -53,7 +54,9 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     draft = _Draft(path, load, policy, size)
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
-    draft.land(floor_at=cutting.floor(path, policy, load.usable), goal=goal, basis=rule.basis if rule else "request")
+    floor_at = cutting.floor(path, policy, load.usable)
+    start = max((0, *(_start(rule, path, load) for rule in verdict.fired)))
+    draft.land(floor_at=floor_at, goal=goal, basis=rule.basis if rule else "request", start=start)
     ceiling = min((load.ceiling, *(_trigger(rule, load) for rule in verdict.fired)))
     if draft.after > ceiling and not policy.keep_hard:
         draft.yield_floors(ceiling)
@@ -91,17 +94,28 @@ def bill(path: Path, load: Load) -> dict[str, int]:
 
 def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
     """Where the fold should land. A clip lands at its own limit; a fold at the policy's target."""
-    if rule is not None and rule.action == "clip" and rule.basis in {"request", "history"}:
-        return int(limit(rule, load.usable))
-    return int(policy.target_ratio * load.usable)
+    if rule is None or rule.action != "clip" or rule.basis == "cost":
+        return int(policy.target_ratio * load.usable)
+    return load.usable if rule.basis == "count" else _bound(rule, load)
+
+
+def _bound(rule: Rule, load: Load) -> int:
+    """The largest figure at which a rule does not hold."""
+    bound = limit(rule, load.usable)
+    return int(bound) if rule.strict else ceil(bound) - 1
 
 
 def _trigger(rule: Rule, load: Load) -> int:
-    """Above this size a rule asks for another fold at once."""
-    if rule.action not in {"fold", "clip"} or rule.basis != "request":
-        return load.usable
-    bound = limit(rule, load.usable)
-    return int(bound) if rule.strict else ceil(bound) - 1
+    """Above this size a rule on the request asks for another fold at once."""
+    folds = rule.action in {"fold", "clip"} and rule.basis == "request"
+    return _bound(rule, load) if folds else load.usable
+
+
+def _start(rule: Rule, path: Path, load: Load) -> int:
+    """The first message behind which a rule on history or count asks for nothing more."""
+    if rule.action in {"fold", "clip"} and rule.basis == "history":
+        return bisect_left(path.prefix, path.prefix[-1] - _bound(rule, load))
+    return len(path) - _bound(rule, load) if rule.action in {"fold", "clip"} and rule.basis == "count" else 0
 
 
 class _Draft:
@@ -113,12 +127,14 @@ class _Draft:
         self.stubs: dict[int, tuple[Message, int]] = {}
         room = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * load.usable)))
         self.digest = {"digest": room, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
+        if (policy.leave == "nothing" and policy.atom != "turn") or policy.digest_role == "system":
+            self.digest += MARKER_TOKENS  # what is left may not begin with the user; then a line must
 
-    def land(self, *, floor_at: int, goal: int, basis: str) -> None:
-        """Cut as little as reaches the goal, then prune what need not stay whole."""
+    def land(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
+        """Cut as little as reaches the goal, but not before `start`, then prune what need not stay whole."""
         path = self.path
-        beside = 0 if basis == "history" else self._beside(floor_at)
-        self.cut = max(path.cut, cutting.choose(path, self.policy, floor_at=floor_at, room=max(0, goal - beside)))
+        room = max(0, goal - (0 if basis == "history" else self._beside(floor_at)))
+        self.cut = max(path.cut, cutting.choose(path, self.policy, floor_at=floor_at, room=room, start=start))
         self.stubs = at_fold(path, self.cut, max(self.cut, floor_at), self.policy, self.size)
 
     def yield_floors(self, ceiling: int) -> None:
