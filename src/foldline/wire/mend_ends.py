@@ -168,10 +168,11 @@ def _place_systems(out: list[Out], work: Work) -> list[Out]:
     held: list[Out] = []
     before: Out | None = None
     for each in [*out, None]:
-        if each is not None and each.side == "system" and not (before and _is_busy([before], work)):
+        if each is not None and each.side == "system":
             held.append(each)
             continue
-        if held and (each is None or (each.side == "assistant" and before is not None and before.side == "user")):
+        open_to = before is not None and (before.side == "user" or _is_busy([before], work))
+        if held and (each is None or (each.side == "assistant" and open_to)):
             for system in held:
                 if before is not None and before.at != work.stood.get(system.at, before.at):
                     work.note("system-moved", system.at, "a system message was moved to the end of a user's turn")

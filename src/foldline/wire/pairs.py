@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 
 from foldline.wire.grammar import Rules
@@ -39,30 +39,39 @@ def adjacent(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
 
 def _match(calls: list[Block], results: list[Block], known: set[str], rules: Rules) -> Iterator[Fault]:
     """Calls of one turn against the results of the next."""
-    ids = rules.pairing == "id" or all(block.id for block in (*calls, *results))
-
-    def key(block: Block) -> str:
-        return block.id if ids and block.id else f" {block.name}"
-
-    open_calls = Counter(key(call) for call in calls)
-    asked = set(open_calls)
-    names = {call.id: call.name for call in calls}
+    waiting: dict[str, deque[Block]] = {}
+    for call in calls:
+        waiting.setdefault(_key(call), deque()).append(call)
+    asked = set(waiting)
     for result in results:
-        name = key(result)
-        if open_calls[name] > 0:
-            open_calls[name] -= 1
-            if rules.pairing == "name" and ids and names[name] != result.name:
+        key = _answered(result, waiting, rules)
+        if key is not None:
+            name = waiting[key].popleft().name
+            if rules.pairing == "name" and name != result.name:
                 yield Fault("result-name", result.at, f"the result of{_named(result)} has another name than its call")
-        elif name in asked:
+        elif _key(result) in asked:
             yield Fault("result-duplicate", result.at, f"more than one result for{_named(result)}")
         elif result.id and result.id in known:
             yield Fault("result-late", result.at, f"the result of{_named(result)} does not directly follow its call")
         else:
             yield Fault("result-orphan", result.at, f"a result for{_named(result)}, which nobody called")
-    for call in calls:
-        if open_calls[key(call)] > 0:
-            open_calls[key(call)] -= 1
+    for left in waiting.values():
+        for call in left:
             yield Fault("call-unanswered", call.at, f"no result directly follows the call{_named(call)}")
+
+
+def _key(block: Block) -> str:
+    """What ties a call and its result: the id, or the name where there is none."""
+    return block.id or f" {block.name}"
+
+
+def _answered(result: Block, waiting: dict[str, deque[Block]], rules: Rules) -> str | None:
+    """The key of the call a result answers; where names tie, one side without an id is no obstacle."""
+    keys = (_key(result), f" {result.name}") if rules.pairing == "name" else (_key(result),)
+    found = next((key for key in keys if waiting.get(key)), None)
+    if found is None and rules.pairing == "name" and not result.id:
+        found = next((key for key, calls in waiting.items() if calls and calls[0].name == result.name), None)
+    return found
 
 
 def _named(block: Block) -> str:

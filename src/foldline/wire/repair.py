@@ -114,7 +114,7 @@ def _is_prompt(message: Message, messages: tuple[Message, ...], work: Work) -> b
     """True for a leading system message that belongs to the request's own field, even if it stood in the list."""
     if leading_system((message,), work.target):
         return True
-    spoken = bool(message.parts) and any(each.role != "system" for each in messages)
+    spoken = bool(message.parts) and any(each.role != "system" and not is_silent(each, work) for each in messages)
     return spoken and work.rules.inline_system == "after user"
 
 
