@@ -1,0 +1,14 @@
+"""How thorough property tests are: a few hundred examples with the suite, over ten thousand a night.
+
+    pytest tests/engine --hypothesis-profile=nightly
+
+A test that names its own number of examples keeps it.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+settings.register_profile("suite", max_examples=100, deadline=None)
+settings.register_profile("nightly", max_examples=10_500, deadline=None)
+settings.load_profile("suite")
