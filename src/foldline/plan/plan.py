@@ -127,8 +127,6 @@ class _Draft:
         self.stubs: dict[int, tuple[Message, int]] = {}
         room = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * load.usable)))
         self.digest = {"digest": room, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
-        if (policy.leave == "nothing" and policy.atom != "turn") or policy.digest_role == "system":
-            self.digest += MARKER_TOKENS  # what is left may not begin with the user; then a line must
 
     def land(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
         """Cut as little as reaches the goal, but not before `start`, then prune what need not stay whole."""
@@ -174,8 +172,16 @@ class _Draft:
         """Tokens of everything but the tail, for a cut."""
         pinned, carried = self.kept_before(cut)
         kept = self._tokens((*pinned, *carried), (*pinned, *carried))
-        digest = self.digest if cut > self.path.lead else 0
-        return self.load.fixed + self.path.prefix[self.path.lead] + digest + kept
+        return self.load.fixed + self.path.prefix[self.path.lead] + self._instead(cut, (*pinned, *carried, cut)) + kept
+
+    def _instead(self, cut: int, kept: tuple[int, ...]) -> int:
+        """Tokens of what stands for the folded part, and of a line in front where nothing else is the user's."""
+        path, policy = self.path, self.policy
+        if cut <= path.lead:
+            return 0
+        silent = policy.leave == "nothing" or (policy.leave == "digest" and policy.digest_role == "system")
+        starts = kept[0] >= len(path) or path.messages[kept[0]].role == "user"
+        return self.digest + (MARKER_TOKENS if silent and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
         """The size of messages before the cut as the view shows them among all that are `kept`."""
@@ -210,7 +216,7 @@ class _Draft:
             "system": self.path.prefix[self.path.lead],
             "fixed": self.load.fixed,
             "pins": self._tokens(pinned, pinned + carried),
-            "digest": self.digest if self.cut > self.path.lead else 0,
+            "digest": self._instead(self.cut, (*pinned, *carried, self.cut)),
             "history": self.tail + self._tokens(carried, pinned + carried),
         }
 
@@ -219,7 +225,7 @@ class _Draft:
         pinned, carried = self.kept_before(self.cut)
         return Fold(
             cut=self.cut,
-            digest_tokens=self.digest if self.cut > self.path.lead else 0,
+            digest_tokens=self._instead(self.cut, (*pinned, *carried, self.cut)),
             pinned=pinned,
             pinned_tokens=self._tokens(pinned, pinned + carried),
             carried=carried,
