@@ -13,10 +13,11 @@ import argparse
 import gc
 import json
 import logging
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -109,21 +110,34 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", default=[], help="only peers whose name has this in it")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, to see that it runs")
     parser.add_argument("--seconds", type=float, help="the longest that one figure may take")
+    parser.add_argument("--here", metavar="NAME", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     scale = QUICK if options.quick else Scale()
     if options.seconds:
-        scale = Scale(**{name: getattr(scale, name) for name in Scale.__slots__} | {"seconds": options.seconds})
-    _quiet()
+        scale = replace(scale, seconds=options.seconds)
+    if options.here:
+        _quiet()
+        print(json.dumps(measure(next(it for it in ENTRIES if it.name == options.here), scale)))
+        return 0
     chosen = [it for it in ENTRIES if not options.only or any(word in it.name for word in options.only)]
     rows = []
     for entry in chosen:
-        row = measure(entry, scale)
-        rows.append(row)
+        rows.append(_apart(entry, argv))
         if options.json:
-            print(json.dumps(row), flush=True)
+            print(json.dumps(rows[-1]), flush=True)
     if not options.json:
         print("\n".join(table(rows, scale)))
     return 0
+
+
+def _apart(entry: Entry, argv: Sequence[str]) -> dict[str, Any]:
+    """Measure a peer in a process of its own: nobody's leftovers are in its way, and if it dies the others are kept."""
+    command = [sys.executable, "-m", "bench", "peers", *argv, "--here", entry.name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        return {**_about(entry), "missing": f"ended with status {done.returncode}"}
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
 
 
 def _quiet() -> None:
@@ -134,7 +148,7 @@ def _quiet() -> None:
 
 def measure(entry: Entry, scale: Scale) -> dict[str, Any]:
     """Every figure of one peer; a text where there is none."""
-    row: dict[str, Any] = {"name": entry.name, "version": _version(entry.package), "kept": entry.kept}
+    row = _about(entry)
     try:
         maker = getattr(import_module(f"bench.peers.{entry.module}"), entry.maker)
     except ImportError as error:
@@ -155,6 +169,10 @@ def measure(entry: Entry, scale: Scale) -> dict[str, Any]:
         row["overlong"] = _cell(entry, "over-long turns", scale, lambda: cells.bad_of(make, longs))
     gc.unfreeze()
     return {key: _plain(value) for key, value in row.items()}
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    return {"name": entry.name, "version": _version(entry.package), "kept": entry.kept}
 
 
 def _version(package: str) -> str:
