@@ -198,7 +198,10 @@ class _Purse:
         return offer(session.path, floor_at, digest=session.policy.digest_tokens, fixed=session.tools, at=at)
 
     def share(self) -> float:
-        """How much of the price of folding has been earned."""
+        """How much of the price of folding has been earned; nothing yet when a fold was made for this very request."""
+        path = self.session.path
+        if path.fold is not None and path.fold.made_at == len(path):
+            return 0.0
         return self.rent.share(self.offer(), self.tariff)
 
     def bought(self, fold: Fold) -> None:

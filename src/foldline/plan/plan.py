@@ -232,6 +232,7 @@ class _Draft:
             carried_tokens=self._tokens(carried, pinned + carried),
             stubs=self.stubs,
             reason=reason,
+            made_at=len(self.path),
             before=before,
             after=self.after,
         )

@@ -33,6 +33,8 @@ class Fold:
     carried_tokens: int = 0
     stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
     reason: str = ""
+    made_at: int = 0
+    """How many messages there were."""
     before: int = 0
     after: int = 0
 
