@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from foldline.errors import WireError
@@ -84,6 +84,7 @@ def test_all_seven_roles_are_messages_that_every_provider_gets_to_see(role: str)
 
 @pytest.mark.promise("S0.12")
 @given(st.permutations(list(SEVEN)), OBJECTS, NAMES)
+@example(order=list(SEVEN), extra={"traj": []}, odd="A")
 def test_no_role_is_dropped_silently(order: list[str], extra: dict[str, Any], odd: str) -> None:
     values = [SEVEN[role] for role in order]
     values.append({**extra, "role": f"x-{odd}"})

@@ -77,9 +77,9 @@ def _fits(items: Sequence[Any], form: str) -> bool:
 
 
 def _holds_list(item: Any) -> bool:
-    """True for what is a conversation of its own inside a list of conversations."""
+    """True for what is a conversation of its own inside a list of conversations; what has a role is a message."""
     if isinstance(item, Mapping):
-        return any(isinstance(item.get(key), list) for key in (*LIST_KEYS, *WRAPPERS))
+        return "role" not in item and any(isinstance(item.get(key), list) for key in (*LIST_KEYS, *WRAPPERS))
     return isinstance(item, list)
 
 
