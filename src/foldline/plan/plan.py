@@ -140,6 +140,8 @@ class _Draft:
         last = cutting.newest(self.path, self.policy)
         room = max(0, ceiling - self._beside(last))
         self.cut = max(self.cut, cutting.choose(self.path, self.policy, floor_at=last, room=room))
+        while self.cut < last and self.after > ceiling:  # what stays beside the tail is not the same for every cut
+            self.cut = min(self.path.legal_after(self.policy.atom, self.cut + 1), last)
         self.stubs = {index: stub for index, stub in self.stubs.items() if index >= self.cut}
 
     def squeeze_to(self, ceiling: int) -> None:
@@ -160,7 +162,7 @@ class _Draft:
     def tail(self) -> int:
         """Tokens of what stays word for word, stubs counted as stubs."""
         path = self.path
-        saved = sum(path.tokens(index) - tokens for index, (_, tokens) in self.stubs.items())
+        saved = sum(path.tokens(index) - tokens for index, (_, tokens) in self.stubs.items() if index >= self.cut)
         return path.prefix[-1] - path.prefix[self.cut] - saved
 
     @property
