@@ -13,10 +13,11 @@ import foldline
 
 SOURCE = Path(foldline.__file__).parent
 
-BASE = {"message", "policy", "errors"}
+BASE = {"message", "policy", "errors", "fold"}
 MAY_IMPORT = {
     "message": set[str](),
     "errors": set[str](),
+    "fold": {"message"},
     "policy": {"errors"},
     "measure": BASE,
     "plan": BASE | {"measure"},

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from foldline.digest.local import count_digest
+from foldline.fold import Digest, Fold
 from foldline.measure.anchor import Gauge, Learned
 from foldline.measure.counter import MARGIN
 from foldline.measure.models import model as model_of
@@ -26,7 +27,7 @@ from foldline.plan.economy import Offer, Rent, offer, tariff_of
 from foldline.plan.gate import Load, Verdict, gate
 from foldline.plan.plan import Plan, plan
 from foldline.plan.prune import on_arrival
-from foldline.plan.span import Fold, Path
+from foldline.plan.span import Path
 from foldline.policy import Policy, Rule
 from foldline.view.compose import Composed, View, head, marker
 from foldline.wire.reader import parse
@@ -146,15 +147,15 @@ class Session:
         self.folds += 1
         self.latched = ()
 
-    def _stand_in(self, fold: Fold) -> Message | None:
+    def _stand_in(self, fold: Fold) -> Digest | None:
         """What stands for the folded part."""
         lead = self.path.lead
         if fold.cut <= lead or self.policy.leave == "nothing":
             return None
         if self.policy.leave == "marker":
-            return marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried))
+            return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
         digest = count_digest(self.path.messages[lead : fold.cut], first=lead, header=self.policy.digest_header)
-        return replace(digest, role=self.policy.digest_role)
+        return Digest(message=replace(digest, role=self.policy.digest_role))
 
     def _blocks(self) -> dict[str, int]:
         """Tokens by block, in the order of the view."""

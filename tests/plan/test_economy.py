@@ -18,6 +18,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
+from foldline.fold import Digest, Fold
 from foldline.measure.models import model
 from foldline.message import assistant, user
 from foldline.plan import economy
@@ -25,7 +26,7 @@ from foldline.plan.cut import floor
 from foldline.plan.economy import STAKE, Offer, Rent, Tariff, break_even, fold_price, saving_per_request, tariff_of
 from foldline.plan.gate import Load, Need, gate
 from foldline.plan.hindsight import Decide, Request, Trace, never, optimum, replay_cost
-from foldline.plan.span import Fold, path_of
+from foldline.plan.span import path_of
 from foldline.policy import Policy
 
 TARIFF = Tariff()
@@ -375,7 +376,13 @@ def test_an_offer_is_read_off_a_path() -> None:
     offer = economy.offer(path, at, digest=500, fixed=3_000, at=7.0)
     assert (offer.size, offer.folded, offer.head, offer.gain) == (23_000, 7_500, 3_000, 15_500)
     path.apply(
-        Fold(cut=at, digest=user("so far", kind="digest"), digest_tokens=400, carried=(14,), carried_tokens=1_000)
+        Fold(
+            cut=at,
+            digest=Digest(message=user("so far", kind="digest")),
+            digest_tokens=400,
+            carried=(14,),
+            carried_tokens=1_000,
+        )
     )
     for message in (user("c"), assistant("d")):
         path.append(message, 2_000)

@@ -19,6 +19,7 @@ from typing import Any
 from foldline.digest.local import count_digest
 from foldline.errors import ConfigError
 from foldline.faces.given import Given, provider_of, written
+from foldline.fold import Digest
 from foldline.measure.counter import CHARS_4, Count, Counter, human
 from foldline.measure.size import framing_for, message_tokens
 from foldline.measure.tokenizers import counter_for
@@ -232,8 +233,8 @@ class SlidingWindow:
         """Put a summary in force, under its cap; the newest end stays."""
         self.summary = fit_text(text, self._summary_tokens, "tail", self._counter)
         if self._path.fold is not None:
-            digest = user(self.summary, kind="digest") if self.summary else None
-            size = self._size(digest) if digest else 0
+            digest = Digest(message=user(self.summary, kind="digest")) if self.summary else None
+            size = self._size(digest.message) if digest else 0
             self._path.fold = replace(self._path.fold, digest=digest, digest_tokens=size)
 
 

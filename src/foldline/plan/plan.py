@@ -11,11 +11,12 @@ from math import ceil
 from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
+from foldline.fold import Fold
 from foldline.message import Message
 from foldline.plan import cut as cutting
 from foldline.plan.gate import Load, Need, Verdict, gate, limit
 from foldline.plan.prune import Size, at_fold, largest_first, squeeze
-from foldline.plan.span import Fold, Path
+from foldline.plan.span import Path
 from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60

@@ -8,35 +8,12 @@ the same folds give the same path.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
+from foldline.fold import Fold
 from foldline.message import Media, Message, Text, ToolCall, ToolResult
 from foldline.policy import Atom
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
-    """The appended record that a prefix left the view.
-
-    `cut` is the first kept message. `pinned` and `carried` are messages before it that stay all the same: pins in front
-    of the digest, and the newest prompt and open calls behind it. `stubs` are kept messages that were pruned.
-    """
-
-    cut: int
-    digest: Message | None = None
-    digest_tokens: int = 0
-    pinned: tuple[int, ...] = ()
-    pinned_tokens: int = 0
-    carried: tuple[int, ...] = ()
-    carried_tokens: int = 0
-    stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
-    reason: str = ""
-    made_at: int = 0
-    """How many messages there were."""
-    before: int = 0
-    after: int = 0
 
 
 class Path:

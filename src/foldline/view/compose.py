@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foldline.fold import Fold
 from foldline.measure.counter import human
 from foldline.message import Message, user
 from foldline.plan.gate import Need, Verdict
-from foldline.plan.span import Fold, Path, handle
+from foldline.plan.span import Path, handle
 from foldline.view.breakpoints import place
 from foldline.wire.codec import Rendered, render
 from foldline.wire.repair import repair
@@ -77,7 +78,7 @@ def head(path: Path) -> tuple[Message, ...]:
     kept = {*fold.pinned, *fold.carried}
     pinned = tuple([path.kept(index, kept) for index in fold.pinned])
     carried = tuple([path.kept(index, kept) for index in fold.carried])
-    digest = (fold.digest,) if fold.digest else ()
+    digest = (fold.digest.message,) if fold.digest else ()
     if digest and digest[0].role == "system":
         return lead + digest + _started(path, fold, pinned + carried)
     return lead + _started(path, fold, pinned + digest + carried)

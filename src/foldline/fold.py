@@ -1,0 +1,70 @@
+"""The record of a fold: what left the view, what stands for it, and what that lost.
+
+Planning drafts it, the digest fills it in, the ledger keeps it and the view is composed from it, so it stands below all
+of them. A fold is never changed: another fold follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from foldline.message import Message, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What a digest kept of the facts it stands for: the report that every fold carries."""
+
+    facts: int
+    """Facts that were found in what it stands for."""
+    kept: int
+    """How many of them it shows."""
+    carried: int = 0
+    """How many of those the model had left out and were added below its text."""
+    missing: tuple[str, ...] = ()
+    """Facts that only recall can give back, the weightiest first."""
+    unsourced: tuple[str, ...] = ()
+    """What the digest claims and nothing it stands for supports."""
+
+    @property
+    def coverage(self) -> float:
+        """The share of the facts that is shown."""
+        return self.kept / self.facts if self.facts else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """The text that stands for what was folded, who wrote it, and how well."""
+
+    message: Message
+    by: str = "local"
+    """`local`, `marker`, or the name of the model that wrote it."""
+    cause: str = ""
+    """Why the local digest stands where a model's was wanted."""
+    loss: Loss | None = None
+    usage: Usage | None = None
+    """What the model that wrote it was paid for, all its requests together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """The appended record that a prefix left the view.
+
+    `cut` is the first kept message. `pinned` and `carried` are messages before it that stay all the same: pins in front
+    of the digest, and the newest prompt and open calls behind it. `stubs` are kept messages that were pruned.
+    """
+
+    cut: int
+    digest: Digest | None = None
+    digest_tokens: int = 0
+    pinned: tuple[int, ...] = ()
+    pinned_tokens: int = 0
+    carried: tuple[int, ...] = ()
+    carried_tokens: int = 0
+    stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
+    reason: str = ""
+    made_at: int = 0
+    """How many messages there were."""
+    before: int = 0
+    after: int = 0
