@@ -1,0 +1,335 @@
+"""Conversations that grow, policies small enough to fold them, and a driver that asks for a view at every request.
+
+A conversation is drawn as a list of events (a prompt, a step with parallel calls, a reply, an accident) with a size and
+a script each: few choices per message, so that long ones stay cheap and shrink to the event that matters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from foldline.errors import ViewTooLarge
+from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, assistant, system, user
+from foldline.plan.gate import Need, gate
+from foldline.policy import Atom, Leave, Policy, Rule, Snap, presets
+from foldline.session import Session
+from foldline.view.compose import View
+from foldline.wire.codec import PROVIDERS, codec, leading_system, render
+from strategies import PNG
+
+SIZES = (1, 30, 150, 600, 3_000, 15_000)
+"""Characters of a text, from a word to far more than the smallest window."""
+SCRIPTS = {
+    "prose": "The parser fails on an empty line, so look at the reader first. ",
+    "cjk": "解析器は空の行で失敗するので、まず読み取り部分を見てください。",
+    "code": "def read(line):\n    return line.strip() or None\n\n",
+    "json": '{"name": "a\\"b", "sizes": [1, 2, 3], "ok": true},\n',
+    "base64": PNG,
+    "emoji": "👩‍👩‍👧🎉e\u0301 ",
+    "marks": "<|endoftext|>[INST]<<SYS>> ",
+}
+TALK = ("ask", "ask", "step", "step", "step", "parallel", "thinking", "item", "answer", "failed", "shell")
+"""What happens in sound conversations."""
+RARE = ("picture", "shot", "read", "read", "arguments", "queue", "note", "mixed", "late system", "essay")
+ACCIDENTS = ("interrupted", "orphan", "blank", "silent", "twice", "pending")
+"""What happens in broken ones."""
+
+
+def text(script: str, size: int, salt: str = "") -> str:
+    """A text of about `size` characters that begins with its salt, so that no two are alike."""
+    line = SCRIPTS[script]
+    return (salt + " " + line * (size // len(line) + 1))[: max(size, len(salt))]
+
+
+class Talk:
+    """A conversation in the making."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.calls = 0
+
+    def salt(self) -> str:
+        """A word that stands nowhere else."""
+        return f"m{len(self.messages)}"
+
+    def play(self, kind: str, size: int, script: str) -> None:
+        """Let one event happen."""
+        short = kind in {"ask", "queue", "picture", "note", "shell", "late system"}
+        words = text(script, min(size, 600) if short else size, self.salt())
+        match kind:
+            case "ask" | "queue" | "picture" | "essay":
+                shown = (Media(kind="image", mime="image/png", data=PNG),) * (kind == "picture")
+                self.messages.append(Message(role="user", parts=(Text(text=words), *shown)))
+                if kind == "queue":
+                    self.messages.append(user(text(script, 20, self.salt())))
+            case "answer":
+                self.messages.append(assistant(words))
+            case "shell" | "note":
+                self.messages.append(user(words, kind=kind))
+            case "late system":
+                self.messages.append(system(words))
+            case "orphan":
+                result = ToolResult(call_id="gone", name="run", parts=(Text(text=words),))
+                self.messages.append(Message(role="tool", parts=(result,)))
+            case "blank" | "silent":
+                role = "user" if kind == "blank" else "assistant"
+                self.messages.append(Message(role=role, parts=(Text(text=" \n"),) * (size > 1)))
+            case "twice" if self.messages:
+                self.messages.append(self.messages[-1])
+            case _:
+                self.step(kind, size, script)
+
+    def step(self, kind: str, size: int, script: str) -> None:
+        """A reply with calls, and what became of them."""
+        width = 3 if kind == "parallel" else 1
+        arguments = json.dumps({"cmd": "go", "file": text(script, size)}, ensure_ascii=False)
+        name, given = {
+            "arguments": ("write", arguments),
+            "read": ("read", json.dumps({"file_path": "src/app.py"})),
+        }.get(kind, ("run", json.dumps({"cmd": f"step {self.calls}"})))
+        calls = tuple(ToolCall(id=f"call_{self.calls + n}", name=name, arguments=given) for n in range(width))
+        self.calls += width
+        thought: Part = Thinking(text=text(script, min(size, 600), "hm"), signature=f"c2ln{self.calls:04}")
+        if kind == "item":
+            self.messages.append(Message(role="assistant", parts=(thought,)))
+        said: tuple[Part, ...] = (thought,) if kind == "thinking" else ()
+        self.messages.append(Message(role="assistant", parts=(*said, *calls)))
+        if kind == "interrupted":
+            return
+        results = [self.result(call, kind, size, script, n) for n, call in enumerate(calls)]
+        if kind == "parallel" and size % 4:
+            self.messages += [Message(role="tool", parts=(result,)) for result in results]
+        elif kind == "mixed":
+            words = Text(text=text(script, 30, self.salt() + " and now this:"))
+            self.messages.append(Message(role="user", parts=(*results, words)))
+        else:
+            self.messages.append(Message(role="tool", parts=tuple(results)))
+
+    def result(self, call: ToolCall, kind: str, size: int, script: str, place: int) -> ToolResult:
+        """What a call was answered with."""
+        if kind == "arguments":
+            return ToolResult(call_id=call.id, name=call.name, parts=(Text(text="done"),))
+        size = size if place == 0 else 60
+        salt = "" if kind == "read" else f"{self.salt()}.{place}"
+        parts: tuple[Part, ...] = (Text(text=text(script, size, salt)),)
+        if kind == "shot":
+            parts += (Media(kind="image", mime="image/png", data=PNG),)
+        return ToolResult(
+            call_id=call.id, name=call.name, parts=parts, is_error=kind == "failed", interim=kind == "pending"
+        )
+
+
+@st.composite
+def events(draw: DrawFn, kinds: Sequence[str], most: int, largest: int) -> list[tuple[str, int, str]]:
+    """What happens one after the other, with sizes and scripts."""
+    sizes = [size for size in SIZES if size <= draw(st.sampled_from((150, 600, largest)))]
+    event = st.tuples(st.sampled_from(kinds), st.sampled_from(sizes), st.sampled_from(tuple(SCRIPTS)))
+    return [draw(event) for _ in range(draw(st.integers(1, most)))]
+
+
+def played(happened: Iterable[tuple[str, int, str]], lead: str = "") -> list[Message]:
+    """The conversation in which these events happened; it begins with the user and ends where a request is due."""
+    talk = Talk()
+    if lead:
+        talk.messages.append(system(lead))
+    talk.play("ask", 30, "prose")
+    for event in happened:
+        talk.play(*event)
+    if talk.messages[-1].role not in {"user", "tool"}:
+        talk.play("ask", 30, "prose")
+    return talk.messages
+
+
+@st.composite
+def talks(
+    draw: DrawFn, *, kinds: Sequence[str] = TALK + RARE, most: int = 24, largest: int = SIZES[-1]
+) -> list[Message]:
+    """A sound conversation, neutral or as it came from a provider."""
+    lead = draw(st.sampled_from(("", "You are terse.", "You are terse.\n" * 20)))
+    made = played(draw(events(kinds, most, largest)), lead)
+    provider = draw(st.sampled_from(("", "", *PROVIDERS)))
+    return as_arrived(made, provider) if provider else made
+
+
+def accidents(*, most: int = 16) -> SearchStrategy[list[Message]]:
+    """A conversation in which things went wrong."""
+    return events(TALK + ACCIDENTS * 2, most, 3_000).map(played)
+
+
+def as_arrived(messages: Sequence[Message], provider: str) -> list[Message]:
+    """The same conversation as it would have come from a provider, each element with its exact wire form."""
+    target = codec(provider)
+    body = render(messages, provider).body
+    return [*leading_system(messages, target), *(target.parse(element, None) for element in body[target.list_key])]
+
+
+_SEEN = {"squidbot": 5_000, "indus": 40_000, "ikigai": 150_000, "awaken": 60_000}
+"""The window a preset's absolute numbers were made for, where that is not 100,000."""
+_ABSOLUTE = (
+    *("keep_tokens", "reserve_tokens", "min_gain_tokens", "digest_tokens", "prune_arrival_tokens"),
+    *("prune_fold_tokens", "preview_chars", "history_cap", "memory_cap", "digest_cap", "total_cap"),
+)
+
+
+def small(name: str, window: int, **knobs: Any) -> Policy:
+    """A preset in a small window: its shares as they are, its absolute numbers in proportion."""
+    policy = Policy.preset(name)
+    share = window / _SEEN.get(name, 100_000)
+    scaled = {knob: max(1, int(value * share)) for knob in _ABSOLUTE if (value := getattr(policy, knob)) and share < 1}
+    scaled["digest_tokens"] = max(60, scaled.get("digest_tokens", 60))
+    rules = tuple(_scaled(rule, share) for rule in policy.rules)
+    return policy.but(**{**scaled, "rules": rules, "window_tokens": window, "reply_tokens": 0, **knobs})
+
+
+def _scaled(rule: Rule, share: float) -> Rule:
+    return rule if rule.limit is None else replace(rule, limit=max(1, int(rule.limit * min(1, share))))
+
+
+MODELS = ("", "claude-sonnet-5", "gpt-5", "gemini-2.5-pro")
+
+
+@st.composite
+def policies(draw: DrawFn, *, names: Sequence[str] = presets(), smallest: int = 300) -> Policy:
+    """A preset in a window of a few hundred or thousand tokens."""
+    return small(draw(st.sampled_from(names)), draw(st.integers(smallest, 6_000)))
+
+
+@st.composite
+def odd_policies(draw: DrawFn) -> Policy:
+    """Knobs that nobody set together before."""
+    ratio, few = st.floats(0, 1), st.integers(0, 4)
+    window = draw(st.integers(300, 6_000))
+    tokens = st.integers(0, window // 2)
+    bounds = (
+        "request > 75%",
+        "request >= 90%",
+        "history > 50%",
+        f"history > {window // 3}",
+        "count > 8",
+        "cost >= 100%",
+    )
+    rules = draw(
+        st.lists(
+            st.builds("{} when {}".format, st.sampled_from(("fold", "clip", "warn", "pause")), st.sampled_from(bounds)),
+            max_size=3,
+        )
+    )
+    return Policy(
+        window_tokens=window,
+        reply_tokens=draw(st.integers(0, window // 4)),
+        counter=draw(st.sampled_from(("model", "chars/4", "chars/3.6", "words"))),
+        rules=tuple(map(Rule.parse, rules)),
+        atom=draw(st.sampled_from(get_args(Atom))),
+        snap=draw(st.sampled_from(get_args(Snap))),
+        keep_tokens=draw(tokens) if draw(st.booleans()) else 0,
+        keep_ratio=draw(ratio) if draw(st.booleans()) else 0.0,
+        keep_messages=draw(few),
+        keep_turns=draw(few),
+        keep_first_prompt=draw(st.booleans()),
+        keep_hard=draw(st.sampled_from((False, False, True))),
+        target_ratio=draw(st.sampled_from((0.0, 0.25, 0.5))),
+        min_gain_tokens=draw(st.sampled_from((0, 20, 200))),
+        leave=draw(st.sampled_from(get_args(Leave))),
+        digest_tokens=draw(st.sampled_from((60, 200, 2_000))),
+        digest_role=draw(st.sampled_from(("user", "system"))),
+        prune_arrival_tokens=draw(st.sampled_from((None, 1, 100))),
+        prune_fold_tokens=draw(st.sampled_from((None, 1, 100))),
+        prune_superseded=draw(st.booleans()),
+        prune_repeats=draw(st.booleans()),
+        prune_protect=draw(st.sampled_from(((), ("run",)))),
+        preview_chars=draw(st.sampled_from((1, 50, 1_600))),
+        preview_lines=draw(st.sampled_from((1, 24))),
+        breakpoints=draw(few),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """One request: what would have been sent, or why it was refused."""
+
+    given: int
+    """How many messages the session had been given."""
+    before: int
+    """The size of the request before anything was done about it."""
+    need: Need
+    """How urgent it was to do something."""
+    folds: int
+    """Folds made for this request."""
+    view: View | None
+    refused: ViewTooLarge | None
+
+
+def request_points(messages: Sequence[Message]) -> list[int]:
+    """After how many messages a client would send: everything is answered, and the model speaks next."""
+    return [
+        count
+        for count in range(1, len(messages) + 1)
+        if messages[count - 1].role in {"user", "tool"}
+        and (count == len(messages) or messages[count].role == "assistant")
+    ]
+
+
+def drive(session: Session, messages: Sequence[Message], *, pins: Iterable[int] = ()) -> Iterator[Sent]:
+    """Add message by message, and ask for a view whenever a client would."""
+    points = set(request_points(messages))
+    session.path.pins.update(pins)
+    for count, message in enumerate(messages, start=1):
+        session.add(message)
+        if count in points:
+            yield ask(session)
+
+
+def ask(session: Session) -> Sent:
+    """One request."""
+    folds, load = session.folds, session.load()
+    view: View | None = None
+    refused: ViewTooLarge | None = None
+    try:
+        view = session.view()
+    except ViewTooLarge as error:
+        refused = error
+    return Sent(
+        given=len(session.path),
+        before=load.request,
+        need=gate(load, session.policy).need,
+        folds=session.folds - folds,
+        view=view,
+        refused=refused,
+    )
+
+
+def blocks(body: dict[str, Any]) -> list[str]:
+    """A request as the run of blocks the provider caches, without cache marks: what must not change between folds."""
+    run = [
+        f"{key} {_bare(_listed(body[key]))}" for key in ("system", "instructions", "systemInstruction") if key in body
+    ]
+    for element in body.get("messages") or body.get("contents") or body.get("input") or []:
+        inner = element.get("content", element.get("parts"))
+        rest = {key: value for key, value in element.items() if key not in {"content", "parts"}}
+        run += [_bare([rest, block]) for block in _listed(inner)]
+    return run
+
+
+def _listed(value: Any) -> list[Any]:
+    """Content as blocks: a mark makes a list of a plain string, and means the same."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    return value if isinstance(value, list) else [value]
+
+
+def _bare(value: Any) -> str:
+    return json.dumps(_unmarked(value), ensure_ascii=False)
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unmarked(item) for key, item in value.items() if key != "cache_control"}
+    if isinstance(value, list):
+        return [_unmarked(item) for item in value]
+    return value
