@@ -149,9 +149,11 @@ class Session:
 
     def _stand_in(self, fold: Fold) -> Digest | None:
         """What stands for the folded part."""
-        lead = self.path.lead
+        lead, before = self.path.lead, self.path.fold
         if fold.cut <= lead or self.policy.leave == "nothing":
             return None
+        if before is not None and before.cut == fold.cut:
+            return before.digest
         if self.policy.leave == "marker":
             return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
         digest = count_digest(self.path.messages[lead : fold.cut], first=lead, header=self.policy.digest_header)
