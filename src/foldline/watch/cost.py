@@ -1,0 +1,228 @@
+"""What an agent has spent, and what happens when that reaches a limit: a warning, a pause, a question, a wrap-up.
+
+The stream's own figure wins where it gives one, since it knows what the provider charged. Between two such figures the
+usage of every reply is priced by the model table, so that a limit is noticed in the middle of a long turn.
+
+A project's limit holds over all its jobs, in whatever process they run: each job appends what it has spent to one file,
+and the project's spending is the sum of every job's last row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foldline.errors import ConfigError
+from foldline.message import Usage
+from foldline.watch.events import Event, dict_at, session_of, text_at
+from foldline.watch.files import append_line
+from foldline.wire.usage import anthropic_usage
+
+WARN_RATIO = 0.80
+COST_WARNING, COST_LIMIT, INPUT_REQUESTED = "COST_WARNING", "COST_LIMIT", "INPUT_REQUESTED"
+WRAP_UP = (
+    "The cost budget of this {scope} is used up (${spent:.2f} of ${limit:.2f}). Start nothing new. "
+    "Finish or undo the step you are in so that nothing is left half done, then say in a few lines what is done, "
+    "what is not, and what you would do next. Then stop."
+)
+_MILLION = 1_000_000
+_LARGEST_USD = 1e9
+_SESSIONS = 1_000
+"""How many sessions' last figures are remembered: far more than one job resumes."""
+
+
+class Spending:
+    """The money that a stream's calls cost, main agent and sub-agents together."""
+
+    def __init__(self) -> None:
+        self.usd = 0.0
+        self.source = "nothing spent yet"
+        self.unpriced: str = ""
+        """A model that was used and has no price: what it cost is not in the figure."""
+        self._since = 0.0
+        """Priced since the stream's last figure."""
+        self._reply, self._reply_usd = "", 0.0
+        self._last: dict[str, float] = {}
+        self._prices: dict[str, Any] = {}
+
+    def feed(self, event: Event) -> None:
+        """Take one event."""
+        kind = event.get("type")
+        if kind == "assistant":
+            self._price(dict_at(event, "message"))
+        elif kind == "result":
+            self._told(session_of(event), event.get("total_cost_usd"))
+        elif kind == "cost-state":
+            self._told(text_at(event, "sessionId"), event.get("totalCostUSD"))
+
+    def _price(self, message: dict[str, Any]) -> None:
+        """Add a reply. It arrives in pieces that repeat its usage, and the last piece knows most."""
+        usage = anthropic_usage(message.get("usage"))
+        if usage is None:
+            return
+        usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
+        before = self._reply_usd if reply and reply == self._reply else 0.0
+        self._reply, self._reply_usd = reply, max(usd, before)
+        self._add(self._reply_usd - before, "usage and the price table")
+        self._since += self._reply_usd - before
+
+    def _told(self, session: str, figure: Any) -> None:
+        """Take the stream's own figure for a session, in place of what was priced since the last one.
+
+        Some versions count on when a session is resumed, others begin anew in every process. What was priced since
+        says which it is: the step from the last figure, or the whole figure, whichever is nearer to it.
+        """
+        if type(figure) not in (int, float) or not 0 <= figure <= _LARGEST_USD:
+            return
+        last = self._last.pop(session, 0.0)
+        goes_on = figure >= last and abs(figure - last - self._since) <= abs(figure - self._since)
+        step = figure - last if goes_on else figure
+        self._last[session] = figure
+        if len(self._last) > _SESSIONS:
+            self._last.pop(next(iter(self._last)))
+        self._add(step - self._since, "the stream's own figure")
+        self._since, self._reply, self._reply_usd = 0.0, "", 0.0
+
+    def _add(self, usd: float, source: str) -> None:
+        self.usd = max(0.0, self.usd + usd)
+        self.source = source
+
+    def _cost(self, model: str, usage: Usage) -> float:
+        if model not in self._prices:
+            from foldline.measure.models import model as look_up  # noqa: PLC0415
+
+            if len(self._prices) > _SESSIONS:
+                self._prices.clear()
+            self._prices[model] = look_up(model).prices if model else None
+        prices = self._prices[model]
+        if prices is None:
+            if not model.startswith("<"):
+                self.unpriced = model or "a model without a name"
+            return 0.0
+        dear = min(usage.cache_write_1h, usage.cache_write)
+        return (
+            float(
+                usage.input * prices.input
+                + usage.cache_read * prices.read
+                + (usage.cache_write - dear) * prices.write
+                + dear * prices.write_1h
+                + usage.output * prices.output
+            )
+            / _MILLION
+        )
+
+
+class CostEvent(NamedTuple):
+    """Something that happened to a budget: its name as the design has it, and the figures."""
+
+    name: str
+    scope: str
+    spent: float
+    limit: float
+
+    @property
+    def text(self) -> str:
+        """One sentence for a person."""
+        figures = f"${self.spent:.2f} of ${self.limit:.2f}"
+        if self.name == COST_WARNING:
+            return f"the {self.scope} has spent {figures} ({self.spent / self.limit:.0%})"
+        if self.name == COST_LIMIT:
+            return f"the {self.scope} has used up its budget: {figures}"
+        return f"the {self.scope} has used up its budget ({figures}): continue?"
+
+
+@dataclass(slots=True, kw_only=True)
+class CostBudget:
+    """A limit on spending: what it says, it says once, and at the limit it waits for an answer."""
+
+    limit_usd: float
+    scope: str = "job"
+    warn_ratio: float = WARN_RATIO
+    spent: float = 0.0
+    warned: bool = False
+    stopped: bool = False
+    paused: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.limit_usd <= _LARGEST_USD or not 0 < self.warn_ratio <= 1:
+            raise ConfigError(f"a cost limit of {self.limit_usd!r} dollars cannot work", hint="give dollars above 0")
+
+    def check(self, spent: float) -> list[CostEvent]:
+        """Compare what is spent with the limit; the events that are due now."""
+        self.spent = spent
+        found: list[CostEvent] = []
+        if spent >= self.limit_usd * self.warn_ratio and not self.warned:
+            self.warned = True
+            found.append(self._event(COST_WARNING))
+        if spent >= self.limit_usd and not self.stopped:
+            self.stopped = self.paused = True
+            found += [self._event(COST_LIMIT), self._event(INPUT_REQUESTED)]
+        return found
+
+    def answer(self, *, go_on: bool, limit_usd: float | None = None) -> str:
+        """What the person said at the limit. A no gives the prompt that lets the agent wrap up; a yes lifts the limit.
+
+        With a new limit, warning and limit hold again for that one.
+        """
+        self.paused = False
+        if not go_on:
+            return WRAP_UP.format(scope=self.scope, spent=self.spent, limit=self.limit_usd)
+        if limit_usd is not None and limit_usd > self.spent:
+            self.limit_usd, self.stopped, self.warned = limit_usd, False, self.spent >= limit_usd * self.warn_ratio
+        return ""
+
+    def _event(self, name: str) -> CostEvent:
+        return CostEvent(name, self.scope, self.spent, self.limit_usd)
+
+
+class ProjectCosts:
+    """What all jobs of a project have spent, in a file of rows that only grows."""
+
+    def __init__(self, path: Path, job: str) -> None:
+        self.path, self.job = path, job
+        self._rows: dict[str, float] = {}
+        self._read = 0
+        self._earlier = self._sum().get(job, 0.0)
+        """What an earlier process of the same job had spent: this one goes on from there."""
+        self._written = 0.0
+
+    def record(self, usd: float) -> float:
+        """Note what this job has spent; what the project has."""
+        if usd != self._written:
+            self._written = usd
+            append_line(self.path, json.dumps({"job": self.job, "usd": round(self._earlier + usd, 6)}))
+        return sum(self._sum().values())
+
+    def _sum(self) -> dict[str, float]:
+        """The last row of every job, read on from where the last look ended."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(0, os.SEEK_END)
+                if file.tell() < self._read:
+                    self._rows, self._read = {}, 0
+                file.seek(self._read)
+                text = file.read()
+        except FileNotFoundError:
+            return self._rows
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.splitlines():
+            job, usd = _row(line)
+            if job is not None:
+                self._rows[job] = usd
+        return self._rows
+
+
+def _row(line: bytes) -> tuple[str | None, float]:
+    """A job and what it has spent; no job for a row that somebody else wrote."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None, 0.0
+    job, usd = text_at(row, "job"), row.get("usd") if isinstance(row, dict) else None
+    if not job or not isinstance(usd, (int, float)) or not 0 <= usd <= _LARGEST_USD:
+        return None, 0.0
+    return job, float(usd)

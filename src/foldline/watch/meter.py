@@ -1,0 +1,232 @@
+"""How full an agent's window is, by its own events: the figure of the last call, the model's window, two latched flags.
+
+The provider's usage on an assistant event is what the window held at that call. A result event adds up all calls of its
+turn (two calls of 150k are 300k there), so it counts only in a stream that has no assistant events. A sub-agent fills a
+window of its own and counts for nothing here.
+
+A flag says that a line was crossed and nobody has dealt with it. It never falls by itself: the caller clears it, or the
+agent compacts, or the session is another one, and then there is nothing left to deal with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from foldline.errors import ConfigError
+from foldline.message import Usage
+from foldline.watch.events import Event, dict_at, is_aside, is_boundary, session_of, text_at
+from foldline.wire.usage import anthropic_usage, codex_usage
+
+WARN_RATIO, COMPACT_RATIO = 0.70, 0.78
+DEFAULT_WINDOW = 200_000
+"""Of last resort: where neither the caller, the stream nor the model table knows."""
+
+_NOTHING = Usage()
+_LARGEST = 2**53
+
+
+class Compaction(NamedTuple):
+    """One compaction as the agent reports it; a figure it does not give is None."""
+
+    trigger: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """How much fits, and who says so."""
+
+    tokens: int
+    source: str
+
+
+class Meter:
+    """One agent's occupancy, fed with its events one by one."""
+
+    def __init__(
+        self,
+        *,
+        window: int | None = None,
+        warn_ratio: float = WARN_RATIO,
+        compact_ratio: float = COMPACT_RATIO,
+    ) -> None:
+        if window is not None and (type(window) is not int or window <= 0):
+            raise ConfigError(f"a window of {window!r} tokens holds nothing", hint="give a whole number above 0")
+        if not 0 < warn_ratio <= compact_ratio:
+            raise ConfigError(
+                f"warning at {warn_ratio:.0%} and compaction at {compact_ratio:.0%} cannot be",
+                hint="the warning comes first, and both are above 0",
+            )
+        self.warn_ratio, self.compact_ratio = warn_ratio, compact_ratio
+        self.session = ""
+        self.model = ""
+        self.usage = _NOTHING
+        """What the last call of the main agent reported; nothing before the first and right after a compaction."""
+        self.after: int | None = None
+        """What the agent says is left after a compaction, until the next call measures it."""
+        self.compactions = 0
+        self.last_compaction: Compaction | None = None
+        self.should_warn = False
+        self.should_compact = False
+        self._given = Window(tokens=window, source="as given") if window else None
+        self._told: Window | None = None
+        self._looked_up: tuple[str, Window] | None = None
+        self._by_reply = False
+
+    @property
+    def used(self) -> int:
+        """Tokens in the window at the last call."""
+        return self.usage.prompt if self.after is None else self.after
+
+    @property
+    def share(self) -> float:
+        """Occupancy as a share of the window; above 1.0 when the window is smaller than what was sent."""
+        return self.used / self.window.tokens
+
+    @property
+    def window(self) -> Window:
+        """The window: as given, as the stream says, as the model table says, or the default."""
+        if self._given or self._told:
+            return self._given or self._told or _default()
+        if not self.model:
+            return _default()
+        if self._looked_up is None or self._looked_up[0] != self.model:
+            self._looked_up = (self.model, _of_table(self.model))
+        return self._looked_up[1]
+
+    def give_window(self, tokens: int) -> None:
+        """Take the caller's word for the window from now on."""
+        self._given = Window(tokens=tokens, source="as given")
+
+    def feed(self, event: Event) -> Compaction | None:
+        """Take one event; the compaction that it reports, if it does."""
+        kind = event.get("type")
+        if kind == "assistant":
+            self._enter(session_of(event))
+            if not is_aside(event):
+                self._reply(dict_at(event, "message") or event)
+        elif kind == "result":
+            self._enter(session_of(event))
+            self._result(event)
+        elif kind in ("system", "compacted"):
+            return self._system(event)
+        elif kind in ("event_msg", "turn_context", "session_meta"):
+            self._codex(event, dict_at(event, "payload"))
+        elif kind == "user":
+            self._enter(session_of(event))
+        return None
+
+    def clear_warning(self) -> None:
+        """The caller has dealt with the warning."""
+        self.should_warn = False
+
+    def clear_compact(self) -> None:
+        """The caller has dealt with the compaction."""
+        self.should_compact = False
+
+    def _enter(self, session: str) -> None:
+        """Another session: what was measured and flagged belongs to the one before."""
+        if session and session != self.session:
+            if self.session:
+                self.usage, self.after, self._told, self._by_reply = _NOTHING, None, None, False
+                self.should_warn = self.should_compact = False
+            self.session = session
+
+    def _reply(self, message: dict[str, Any]) -> None:
+        usage = anthropic_usage(message.get("usage"))
+        if usage is None or not usage.prompt:
+            return
+        self._use_model(text_at(message, "model"))
+        self._by_reply = True
+        self._measure(usage)
+
+    def _result(self, event: Event) -> None:
+        models = dict_at(event, "modelUsage")
+        told = _window_told(models, self.model)
+        if told is not None:
+            self._told = told
+        if not self._by_reply:
+            usage = anthropic_usage(event.get("usage")) or anthropic_usage(event)
+            if usage is not None and usage.prompt:
+                self._measure(usage)
+                return
+        self._judge()
+
+    def _system(self, event: Event) -> Compaction | None:
+        self._enter(session_of(event))
+        if event.get("subtype") == "init":
+            self._use_model(text_at(event, "model"))
+        if not is_boundary(event) or is_aside(event):
+            return None
+        facts = next(
+            (dict_at(event, key) for key in ("compact_metadata", "compactMetadata") if dict_at(event, key)), {}
+        )
+        after = _count(facts, "post_tokens", "postTokens")
+        self.last_compaction = Compaction(
+            text_at(facts, "trigger") or "unknown", _count(facts, "pre_tokens", "preTokens"), after
+        )
+        self.compactions += 1
+        self.usage, self.after = _NOTHING, after or 0
+        self.should_warn = self.should_compact = False
+        return self.last_compaction
+
+    def _codex(self, event: Event, payload: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "session_meta":
+            self._enter(text_at(payload, "id"))
+        elif kind == "turn_context":
+            self._use_model(text_at(payload, "model"))
+        elif payload.get("type") == "token_count":
+            window = _count(dict_at(payload, "info"), "model_context_window")
+            if window:
+                self._told = Window(tokens=window, source="the session's model_context_window")
+            usage = codex_usage(payload)
+            if usage is not None and usage.prompt:
+                self._measure(usage)
+
+    def _use_model(self, name: str) -> None:
+        """A reply names the model without the mark for a larger window that the session was started with."""
+        if name and name != self.model and not (self.model.startswith(name) and self.model.endswith("]")):
+            self.model = name
+
+    def _measure(self, usage: Usage) -> None:
+        self.usage, self.after = usage, None
+        self._judge()
+
+    def _judge(self) -> None:
+        share = self.share
+        if share >= self.compact_ratio:
+            self.should_warn = self.should_compact = True
+        elif share >= self.warn_ratio:
+            self.should_warn = True
+
+
+def _window_told(models: dict[str, Any], model: str) -> Window | None:
+    """The window that a result event names for the model in use, or for the only one there is."""
+    named = {name: window for name, facts in models.items() if (window := _count(facts, "contextWindow"))}
+    mine = [name for name in named if name == model or (model and name.startswith(model))] or (
+        list(named) if len(named) == 1 else []
+    )
+    return Window(tokens=named[mine[0]], source=f"the stream says so of {mine[0]}") if mine else None
+
+
+def _of_table(name: str) -> Window:
+    from foldline.measure.models import model  # noqa: PLC0415  # the table takes longer to read than most commands run
+
+    found = model(name)
+    return Window(tokens=found.window, source=found.source)
+
+
+def _default() -> Window:
+    return Window(tokens=DEFAULT_WINDOW, source="default: the model is not known yet")
+
+
+def _count(facts: Any, *keys: str) -> int | None:
+    """A token count above 0 under one of these keys."""
+    for key in keys if isinstance(facts, dict) else ():
+        found = facts.get(key)
+        if type(found) is int and 0 < found <= _LARGEST:
+            return found
+    return None

@@ -1,0 +1,194 @@
+"""What must survive a compaction, gathered from the stream: what people said, decided, tried in vain and changed.
+
+The model holds what was gathered and not yet written. Its page is an index of one line for each entry, 200 lines at the
+very most and the newest first to stay; the whole text of every entry is in the section's detail file. Entries come from
+strangers, so each is squeezed into one harmless line before it stands on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from foldline.watch.events import (
+    Event,
+    calls_of,
+    dict_at,
+    extract_text,
+    files_changed,
+    is_boundary,
+    results_of,
+    said_by_human,
+    text_at,
+)
+
+FOLDER, INDEX = ".context", "scratch.md"
+PAGE_LINES = 200
+LINE_CHARS = 120
+"""How much of an entry stands on the page."""
+_HEAD_LINES = 2
+_SECTION_HEAD_LINES = 2
+_WAITING = 200
+"""How many questions wait for their answer at a time: an unanswered one is not remembered for ever."""
+
+
+class Section(NamedTuple):
+    """One part of the page: its heading, its detail file, and the model's list that feeds it."""
+
+    title: str
+    file: str
+    field: str
+    unique: bool = False
+    """Whether an entry stands once, however often it comes."""
+    always: bool = True
+    """Whether it stands on the page when it is empty."""
+
+
+SECTIONS = (
+    Section("Human Input", "human-input.md", "human_inputs"),
+    Section("State Changes", "state-changes.md", "state_changes"),
+    Section("Dead Ends", "dead-ends.md", "dead_ends"),
+    Section("Artifacts", "artifacts.md", "artifacts", unique=True),
+    Section("Decisions", "decisions.md", "decisions", always=False),
+)
+
+
+class Shown(NamedTuple):
+    """A section as the page shows it: how many entries there are, and the newest of them as lines."""
+
+    total: int
+    newest: Sequence[str]
+
+
+@dataclass(slots=True)
+class ScratchModel:
+    """Extracted content of a job, fed with the agent's events one by one."""
+
+    job: str = ""
+    phase: str = ""
+    human_inputs: list[str] = field(default_factory=list)
+    state_changes: list[dict[str, str]] = field(default_factory=list)
+    dead_ends: list[str] = field(default_factory=list)
+    artifacts: list[str] = field(default_factory=list)
+    decisions: list[str] = field(default_factory=list)
+    forgotten: int = field(default=0, init=False, repr=False)
+    """How often the model let go of what was written."""
+    weight: int = field(default=0, init=False, repr=False)
+    """Characters gathered since then."""
+    _digest_due: bool = field(default=False, init=False, repr=False)
+    _asked: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _changed: set[str] = field(default_factory=set, init=False, repr=False)
+
+    def extract(self, event: Event) -> None:
+        """Take what an event holds: human words, changed files, answers to the agent's questions."""
+        if not isinstance(event, dict):
+            return
+        kind = event.get("type")
+        if kind == "user":
+            self._decided(event)
+            said = said_by_human(event)
+            if said and self._digest_due:
+                self._digest_due = False
+            elif said:
+                self.human_inputs.append(said)
+                self.weight += len(said)
+        elif kind in ("assistant", "tool_use", "response_item"):
+            self._digest_due = False
+            for path in files_changed(event):
+                if path not in self._changed:
+                    self._changed.add(path)
+                    self.artifacts.append(path)
+                    self.weight += len(path)
+            for call in calls_of(event):
+                self._ask(call)
+        elif is_boundary(event):
+            self._digest_due = True
+
+    def record_state_change(self, previous: str, new: str) -> None:
+        """Note a change of the job's state, which the stream does not show."""
+        self.state_changes.append({"from": str(previous), "to": str(new)})
+
+    def add_dead_end(self, description: str) -> None:
+        """Note an approach that failed."""
+        self.dead_ends.append(str(description))
+        self.weight += len(self.dead_ends[-1])
+
+    def add_decision(self, description: str) -> None:
+        """Note what was decided."""
+        self.decisions.append(str(description))
+        self.weight += len(self.decisions[-1])
+
+    def entries(self, section: Section) -> list[str]:
+        """The texts of a section."""
+        if section.field == "state_changes":
+            return [f"{change['from']} → {change['to']}" for change in self.state_changes]
+        found: list[str] = getattr(self, section.field)
+        return found
+
+    def forget(self) -> None:
+        """Let go of what is written, so that a stream without end needs no memory without end."""
+        for section in SECTIONS:
+            getattr(self, section.field).clear()
+        self._changed.clear()
+        self.forgotten += 1
+        self.weight = 0
+
+    def render(self) -> str:
+        """The page of what this model holds."""
+        held = {section.file: self.entries(section) for section in SECTIONS}
+        shown = {
+            name: Shown(len(texts), [one_line(text) for text in texts[-PAGE_LINES:]]) for name, texts in held.items()
+        }
+        return page(self.job, self.phase, shown)
+
+    def _ask(self, call: dict[str, Any]) -> None:
+        """Remember what the agent asks the person to choose or to approve."""
+        given = dict_at(call, "input")
+        if call.get("name") == "ExitPlanMode":
+            question = "plan: " + text_at(given, "plan")
+        elif call.get("name") == "AskUserQuestion":
+            asked = given.get("questions")
+            question = " / ".join(text_at(one, "question") for one in asked) if isinstance(asked, list) else ""
+        else:
+            return
+        self._asked[text_at(call, "id")] = question
+        if len(self._asked) > _WAITING:
+            self._asked.pop(next(iter(self._asked)))
+
+    def _decided(self, event: Event) -> None:
+        for result in results_of(event) if self._asked else ():
+            question = self._asked.pop(text_at(result, "tool_use_id"), None)
+            if question is not None and result.get("is_error") is not True:
+                self.add_decision(f"{question}\n{extract_text(result.get('content'))}".strip())
+
+
+def page(job: str, phase: str, shown: dict[str, Shown]) -> str:
+    """The index: every section with an equal share of the lines, its newest entries and the name of its detail file."""
+    sections = [section for section in SECTIONS if section.always or shown[section.file].total]
+    share = (PAGE_LINES - _HEAD_LINES) // len(sections) - _SECTION_HEAD_LINES
+    lines = [f"# Job: {one_line(job)}".rstrip(), f"Phase: {one_line(phase)}".rstrip()]
+    for section in sections:
+        count, newest = shown[section.file]
+        kept = newest[-share:]
+        lines.append(f"## {section.title}")
+        lines.append(_pointer(section, count, len(kept)))
+        lines += [f"- #{number}: {text}" for number, text in enumerate(kept, start=count - len(kept) + 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _pointer(section: Section, count: int, kept: int) -> str:
+    if not count:
+        return "none so far"
+    which = f"{count:,} entries" if kept == count else f"{count:,} entries, the newest {kept} here"
+    return f"{which} → {FOLDER}/{section.file}"
+
+
+def one_line(text: str) -> str:
+    r"""A text as one line of the page, without anything that a terminal or a markdown reader would obey.
+
+    >>> one_line("fix the\n\n# parser")
+    'fix the # parser'
+    """
+    flat = " ".join("".join(char if char.isprintable() else " " for char in text.strip()[: LINE_CHARS * 4]).split())
+    return flat if len(flat) <= LINE_CHARS else flat[: LINE_CHARS - 1] + "…"
