@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.policy import Action, Basis, Policy, Rule, load, presets, table
+from foldline.policy import Action, Basis, Policy, Rule, environment_knobs, file_knobs, load, presets, table
 
 
 def rules() -> st.SearchStrategy[Rule]:
@@ -127,11 +127,12 @@ def test_what_cannot_work_is_refused_when_made(knobs: dict[str, Any], says: str)
 def test_later_sources_win_and_are_named(tmp_path: Path) -> None:
     file = tmp_path / "foldline.toml"
     file.write_text('[policy]\npreset = "thrifty"\nkeep_tokens = 5_000\npreview_lines = 9\n')
-    policy, sources = load(
-        file=file,
-        environment={"FOLDLINE_KEEP_TOKENS": "6000", "FOLDLINE_RULES": "fold when request > 50%; warn when count > 3"},
-        knobs={"preview_lines": 3},
-    )
+    environment = {
+        "FOLDLINE_KEEP_TOKENS": "6000",
+        "FOLDLINE_RULES": "fold when request > 50%; warn when count > 3",
+    }
+    layers = [(str(file), file_knobs(file)), ("environment", environment_knobs(environment))]
+    policy, sources = load([*layers, ("arguments", {"preview_lines": 3})])
     assert (policy.keep_tokens, policy.preview_lines) == (6000, 3)
     assert [rule.basis for rule in policy.rules] == ["request", "count"]
     assert policy.keep_ratio == Policy.preset("thrifty").keep_ratio
@@ -144,7 +145,9 @@ def test_later_sources_win_and_are_named(tmp_path: Path) -> None:
 
 
 def test_an_argument_may_name_the_preset() -> None:
-    policy, _ = load(environment={"FOLDLINE_PRESET": "verbatim"}, knobs={"preset": "ikigai"})
+    policy, _ = load(
+        [("environment", environment_knobs({"FOLDLINE_PRESET": "verbatim"})), ("flags", {"preset": "ikigai"})]
+    )
     assert policy == Policy.preset("ikigai")
 
 
@@ -153,6 +156,6 @@ def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "foldline.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"foldline\.toml"):
-        load(file=file)
+        load([(str(file), file_knobs(file))])
     with pytest.raises(ConfigError, match="nowhere"):
-        load(file=tmp_path / "nowhere.toml")
+        file_knobs(tmp_path / "nowhere.toml")

@@ -211,31 +211,33 @@ def presets() -> tuple[str, ...]:
     return tuple(_presets())
 
 
-def load(
-    *,
-    preset: str = "balanced",
-    file: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    knobs: Mapping[str, Any] | None = None,
-) -> tuple[Policy, dict[str, str]]:
-    """A policy from all its sources, later ones winning, and for each knob the source its value came from.
+def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "balanced") -> tuple[Policy, dict[str, str]]:
+    """A policy from named layers of knobs, later ones winning, and for each knob the layer its value came from.
 
-    A file may name its own preset (`preset = "thrifty"`); a preset named in `knobs` or the environment wins over it.
+    A layer may name a preset (`preset = "thrifty"`): the last one named is what all layers change.
     """
-    layers: list[tuple[str, dict[str, Any]]] = []
-    if file is not None:
-        layers.append((str(file), _toml(file)))
-    layers.append(("environment", environment_knobs(environment or {})))
-    layers.append(("arguments", dict(knobs or {})))
-    for _, layer in layers:
+    named = [(source, dict(layer)) for source, layer in layers]
+    for _, layer in named:
         preset = layer.pop("preset", None) or preset
     policy = Policy.preset(preset)
     sources = dict.fromkeys(_presets()[preset], f"preset {preset}")
     values: dict[str, Any] = {}
-    for source, layer in layers:
+    for source, layer in named:
         values |= read_knobs(layer, source)
         sources |= dict.fromkeys(layer, source)
     return replace(policy, **values), sources
+
+
+def file_knobs(path: Path) -> dict[str, Any]:
+    """The knobs that a TOML file sets: those of its table `policy`, or all it holds where it has none."""
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read the policy file {path}: {error}") from None
+    values = found.get("policy", found)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: [policy] must be a table of knobs")
+    return values
 
 
 def environment_knobs(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -249,20 +251,21 @@ def read_knobs(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     types = _types()
     unknown = [name for name in values if name not in types]
     if unknown:
-        raise ConfigError(f"{source}: no knob is called {unknown[0]!r}", hint=_nearest(unknown[0], types))
+        raise ConfigError(f"{source}: no knob is called {unknown[0]!r}", hint=nearest(unknown[0], types))
     return {name: _read(name, value, types[name], source) for name, value in values.items()}
 
 
 def table(policy: Policy, sources: Mapping[str, str]) -> str:
     """The policy as a table: knob, value, and where the value comes from."""
     rows = [
-        (knob.name, _show(getattr(policy, knob.name)), sources.get(knob.name, "default")) for knob in fields(policy)
+        (knob.name, shown(getattr(policy, knob.name)), sources.get(knob.name, "default")) for knob in fields(policy)
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}".rstrip() for name, value, source in rows)
 
 
-def _show(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A knob's value for people."""
     if isinstance(value, tuple):
         return "; ".join(str(item) for item in value) or "-"
     return (
@@ -280,18 +283,8 @@ def _presets() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files("foldline").joinpath("policies.toml").read_text("utf-8"))
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read the policy file {path}: {error}") from None
-    values = found.get("policy", found)
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path}: [policy] must be a table of knobs")
-    return values
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What somebody may have meant who wrote a name that does not exist."""
     from difflib import get_close_matches  # noqa: PLC0415  # only when something went wrong
 
     near = get_close_matches(name, list(names), n=1)

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-EXAMPLE = ROOT / "examples" / "broken-session.json"
-PLAIN = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-
-
-def foldline(*arguments: str, **options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "foldline.cli", *arguments],
-        capture_output=True,
-        text=True,
-        env={**PLAIN, **options},
-        timeout=120,
-        check=False,
-    )
+from support.command import BAD, EXAMPLE, foldline, one_sentence
+from support.shapes import documented, wrong
 
 
 def test_it_shows_what_fills_a_transcript_and_what_is_broken() -> None:
@@ -38,6 +23,7 @@ def test_it_shows_what_fills_a_transcript_and_what_is_broken() -> None:
 def test_json_has_the_same_figures() -> None:
     done = foldline("inspect", str(EXAMPLE), "--json")
     report = json.loads(done.stdout)
+    assert not wrong(report, documented("inspect"))
     assert report["format"] == "anthropic"
     assert report["messages"] == 10
     assert sum(report["blocks"].values()) == report["tokens"]
@@ -59,30 +45,11 @@ def test_a_policy_that_does_not_fit_says_so(tmp_path: Path) -> None:
     assert "cannot be sent" in done.stdout
 
 
-BAD = {
-    "empty": b"",
-    "blank": b"  \n\n",
-    "binary": bytes(range(256)) * 40,
-    "truncated": b'{"messages": [{"role": "user", "content": "hel',
-    "no json": b"Dear foldline,\nplease fold this.\n",
-    "number": b"5",
-    "wrong types": b'{"model": 7, "messages": [{"role": "user", "content": 5}]}',
-    "role is a list": b'[{"role": ["user"], "content": "x"}]',
-    "nested": b"[" * 100_000 + b"]" * 100_000,
-    "broken line": b'{"type":"user","message":{"role":"user","content":"a"}}\n{"type":\n{"type":"user"}\n',
-    "unknown format": b'{"what": "is this"}',
-}
-
-
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_plain_sentence(name: str, tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_bytes(BAD[name])
-    done = foldline("inspect", str(file))
-    assert done.returncode == 2, done.stdout
-    assert "Traceback" not in done.stderr
-    assert "bad.json" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert "bad.json" in one_sentence(foldline("inspect", str(file)))
 
 
 def test_the_place_of_a_fault_is_named(tmp_path: Path) -> None:
@@ -123,20 +90,3 @@ def test_a_terminal_is_not_given_orders(tmp_path: Path) -> None:
     done = foldline("inspect", str(file))
     assert "\x1b" not in done.stdout
     assert "[red]hello[/red]" in done.stdout
-
-
-def test_a_closed_pipe_is_no_error() -> None:
-    shell = f"{sys.executable} -m foldline.cli inspect {EXAMPLE} | true"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=PLAIN, check=False)
-    assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
-
-
-def test_help_has_an_example() -> None:
-    for arguments in (["--help"], ["inspect", "--help"]):
-        done = foldline(*arguments)
-        assert done.returncode == 0
-        assert "foldline inspect session.jsonl" in done.stdout
-    assert foldline("inspect").returncode == 2
-    assert foldline("fly").returncode == 2
-    assert foldline("--version").stdout.startswith("foldline")

@@ -1,51 +1,126 @@
-"""The command `foldline`: its sub-commands, and what an error looks like on a terminal.
+"""The command `foldline`: its sub-commands, what an error looks like on a terminal, and what the exit codes mean.
 
-Exit codes: 0 done, 1 done but something was found (see the command), 2 wrong use or input, 130 stopped by Ctrl-C.
+Sub-commands are imported when they are run: a list of them is all that `--help` needs, and it should come at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from typing import NamedTuple
 
 import click
 
 from foldline import __version__
-from foldline.cli.inspect import inspect
-from foldline.cli.promises import promises
-from foldline.errors import FoldlineError
+from foldline.errors import FoldlineError, ViewTooLarge
+
+EXIT_CODES = {
+    0: "done",
+    1: "done, and something was found that needs you (the command says what)",
+    2: "wrong use, or a file or setting that cannot be read or cannot work",
+    3: "the conversation cannot be made to fit the window",
+    4: "a file could not be written, or a service could not be reached",
+    130: "stopped by Ctrl-C; nothing is left half done",
+}
+"""What the exit status of every command means."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Row(NamedTuple):
+    """A sub-command: where it lives, and its line in the list."""
+
+    section: str
+    module: str
+    line: str
+
+
+COMMANDS = {
+    "inspect": Row("Look at a transcript", "inspect", "What fills it, what is broken, where it would be folded"),
+    "config": Row("Set up", "config", "The settings in force, and where each comes from"),
+    "completion": Row("Set up", "completion", "Completion for your shell"),
+    "promises": Row("In a checkout of foldline", "promises", "Which tests prove which promise"),
+}
+"""Every sub-command in the order of the list; its module holds a command of the same name."""
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name and imports one when it is asked for it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """All names, in the order of the list."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of a name."""
+        row = COMMANDS.get(cmd_name)
+        if row is None:
+            return None
+        found: click.Command = getattr(import_module(f"foldline.cli.{row.module}"), cmd_name.replace("-", "_"))
+        return _marked(found)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list by section, from the table alone."""
+        width = max(map(len, COMMANDS))
+        for section in dict.fromkeys(row.section for row in COMMANDS.values()):
+            with formatter.section(section):
+                rows = [(name.ljust(width), row.line) for name, row in COMMANDS.items() if row.section == section]
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The exit codes."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code).rjust(3), meaning) for code, meaning in EXIT_CODES.items()])
+
+
+def _marked(command: click.Command) -> click.Command:
+    """The command with click's mark for lines that stay apart: a raw docstring spells it with two characters."""
+    command.help = (command.help or "").replace("\\b", "\b")
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _marked(inner)
+    return command
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="foldline")
 def cli() -> None:
     r"""Keep a long LLM conversation inside the model's context window.
 
     \b
     Try:  foldline inspect session.jsonl
+
+    Settings come from foldline.toml in the project, from your own ~/.config/foldline/config.toml, from the
+    environment (FOLDLINE_...) and from flags, later ones winning: foldline config shows them.
     """
 
 
-cli.add_command(inspect)
-cli.add_command(promises)
+_marked(cli)
 
 
 def main() -> None:
-    """Run the command; every expected failure is one plain sentence on standard error."""
+    """Run the command; every expected failure is one plain sentence on standard error and an exit code."""
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
-        cli(standalone_mode=False)
+        status = cli.main(prog_name="foldline", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        return done.exit_code
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
+        return 2
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
+        return 130
+    except (BrokenPipeError, SystemExit):  # click and rich end so when whoever reads has gone; no command does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return 0
     except FoldlineError as error:
         click.echo(f"foldline: {error}", err=True)
-        sys.exit(2)
+        return 3 if isinstance(error, ViewTooLarge) else 2
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(f"foldline: {what}", err=True)
+        return 4
+    return status if isinstance(status, int) else 0

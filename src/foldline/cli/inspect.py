@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter as Tally
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from foldline.cli import options
+from foldline.cli.out import console, print_json, safe, table
+from foldline.cli.settings import Settings
 from foldline.errors import ViewTooLarge
 from foldline.measure.counter import human
 from foldline.measure.size import part_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.plan.span import handle
-from foldline.policy import Policy, presets
 from foldline.session import Session
-from foldline.wire import FORMATS, PROVIDERS, Transcript, read_all
+from foldline.wire import PROVIDERS, Transcript, read_all
 from foldline.wire.codec import dialect
 from foldline.wire.repair import repair
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 LARGEST = 5
 """How many of the largest messages are listed."""
@@ -33,11 +31,10 @@ PLACES = 4
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--format", "form", type=click.Choice(FORMATS), help="The file's format, where it is not clear.")
-@click.option("--model", default="", help="Count and fit for this model instead of the one in the file.")
-@click.option("--policy", default="balanced", type=click.Choice(presets()), help="The policy to judge by.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each conversation, one a line.")
-def inspect(file: str, form: str | None, model: str, policy: str, as_json: bool) -> None:
+@options.form
+@options.chosen
+@options.output("One JSON object for each conversation, one a line.")
+def inspect(file: str, form: str | None, chosen: Settings, as_json: bool) -> None:
     r"""Show what fills a transcript, what is broken in it, and where it would be folded.
 
     \b
@@ -45,17 +42,17 @@ def inspect(file: str, form: str | None, model: str, policy: str, as_json: bool)
               foldline inspect request.json --model gpt-5.1 --json
     """
     for transcript in read_all(file, form):
-        report = examine(transcript, model=model, policy=policy)
+        report = examine(transcript, chosen)
         if as_json:
-            click.echo(json.dumps({"file": file, **report}, ensure_ascii=True))
+            print_json({"file": file, **report})
         else:
             _print(file, report)
 
 
-def examine(transcript: Transcript, *, model: str, policy: str) -> dict[str, Any]:
+def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
     """Everything `inspect` says, as data."""
-    name = model or transcript.model
-    session = Session(model=name, policy=Policy.preset(policy), tools=transcript.tools)
+    name = chosen.model(transcript.model)
+    session = Session(model=name, policy=chosen.policy, tools=transcript.tools)
     session.add(*transcript.messages)
     sizes = [session.size(message) for message in transcript.messages]
     spoken = dialect(transcript.format)
@@ -71,26 +68,25 @@ def examine(transcript: Transcript, *, model: str, policy: str) -> dict[str, Any
         "counter": session.counter.name,
         "window": session.window,
         "usable": session.usable,
-        "blocks": _blocks(transcript.messages, session),
+        "blocks": _blocks(transcript.messages, sizes, session),
         "results_by_tool": _by_tool(transcript.messages, session),
         "largest": _largest(transcript.messages, sizes),
         "broken": [{"message": note.index + 1, "code": note.code, "text": note.words} for note in mended.notes],
         "notes": [{"line": note.line, "text": note.text} for note in transcript.notes],
-        "policy": policy,
+        "policy": chosen.name,
         "fold": _fold(session),
     }
 
 
-def _blocks(messages: Iterable[Message], session: Session) -> dict[str, int]:
+def _blocks(messages: Iterable[Message], sizes: Iterable[int], session: Session) -> dict[str, int]:
     """Tokens by what they are."""
-    sizes: Tally[str] = Tally({"tools": session.tools})
-    for message in messages:
-        for part in message.parts:
-            sizes[_kind(message, part)] += part_tokens(part, session.counter, session.framing)
-        sizes["framing"] += session.size(message) - sum(
-            part_tokens(part, session.counter, session.framing) for part in message.parts
-        )
-    return {name: size for name, size in sizes.most_common() if size}
+    blocks: Tally[str] = Tally({"tools": session.tools})
+    for message, size in zip(messages, sizes, strict=True):
+        parts = [part_tokens(part, session.counter, session.framing) for part in message.parts]
+        for part, tokens in zip(message.parts, parts, strict=True):
+            blocks[_kind(message, part)] += tokens
+        blocks["framing"] += size - sum(parts)
+    return {name: size for name, size in blocks.most_common() if size}
 
 
 def _kind(message: Message, part: Part) -> str:
@@ -151,9 +147,7 @@ def _fold(session: Session) -> dict[str, Any]:
 
 
 def _print(file: str, report: dict[str, Any]) -> None:
-    from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
-
-    out = Console(highlight=False, markup=False)
+    out = console()
     exact, total = report["exact"], max(1, report["tokens"])
     shown = human(report["tokens"], exact)
     out.print(
@@ -161,14 +155,14 @@ def _print(file: str, report: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     out.print(f"window {report['window']:,} ({report['model_source']}), {report['usable']:,} usable\n", soft_wrap=True)
-    table = _table("what", "tokens", "share")
+    blocks = table("what", "tokens", "share")
     for name, size in report["blocks"].items():
-        table.add_row(name, f"{size:,}", f"{size / total:.1%}", "█" * round(30 * size / total))
-    out.print(table)
+        blocks.add_row(name, f"{size:,}", f"{size / total:.1%}", "█" * round(30 * size / total))
+    out.print(blocks)
     if report["results_by_tool"]:
-        tools = _table("tool", "results", "tokens")
+        tools = table("tool", "results", "tokens")
         for name, row in list(report["results_by_tool"].items())[:LARGEST]:
-            tools.add_row(_safe(name), f"{row['results']:,}", f"{row['tokens']:,}")
+            tools.add_row(safe(name), f"{row['results']:,}", f"{row['tokens']:,}")
         out.print("")
         out.print(tools)
     out.print("\nlargest messages")
@@ -179,22 +173,10 @@ def _print(file: str, report: dict[str, Any]) -> None:
     for words, numbers in _grouped(report["broken"]).items():
         more = f" and {len(numbers) - PLACES} more" if len(numbers) > PLACES else ""
         places = ", ".join(f"#{number}" for number in numbers[:PLACES])
-        out.print(f"  {places}{more}: {_safe(words)}", soft_wrap=True)
+        out.print(f"  {places}{more}: {safe(words)}", soft_wrap=True)
     for row in report["notes"]:
-        out.print(f"  line {row['line']}: {_safe(row['text'])}", soft_wrap=True)
+        out.print(f"  line {row['line']}: {safe(row['text'])}", soft_wrap=True)
     out.print(f"\n{_verdict(report)}", soft_wrap=True)
-
-
-def _table(name: str, *numbers: str) -> Table:
-    """A plain table: names on the left, figures on the right, room for a bar."""
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column(name)
-    for title in numbers:
-        table.add_column(title, justify="right")
-    table.add_column("")
-    return table
 
 
 def _grouped(broken: list[dict[str, Any]]) -> dict[str, list[int]]:
@@ -203,10 +185,6 @@ def _grouped(broken: list[dict[str, Any]]) -> dict[str, list[int]]:
     for row in broken:
         groups.setdefault(row["text"], []).append(row["message"])
     return groups
-
-
-def _safe(text: str) -> str:
-    return "".join(char if char.isprintable() else "�" for char in text)
 
 
 def _verdict(report: dict[str, Any]) -> str:

@@ -1,0 +1,90 @@
+"""`foldline config`: the settings in force, and where each comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from foldline.cli import options
+from foldline.cli.out import console, print_json
+from foldline.cli.settings import KEYS, PROJECT_FILE, Settings, user_file
+from foldline.policy import Rule, shown
+
+
+@click.command()
+@options.chosen
+@click.option("--all", "everything", is_flag=True, help="Defaults too.")
+@options.output("One JSON object with every value and its source.")
+def config(chosen: Settings, everything: bool, as_json: bool) -> None:
+    r"""Show the settings and the policy in force, and where each value comes from.
+
+    \b
+    Example:  foldline config
+              foldline config --policy thrifty --window 100000 --all
+    """
+    if as_json:
+        print_json(report(chosen))
+    else:
+        _print(chosen, everything)
+
+
+def report(found: Settings) -> dict[str, Any]:
+    """Everything in force as data."""
+    knobs = {knob.name: getattr(found.policy, knob.name) for knob in fields(found.policy)}
+    return {
+        "files": [str(path) for path in found.files],
+        "settings": {name: _row(value, name, found) for name, value in found.values.items()},
+        "preset": found.name,
+        "policy": {name: _row(_plain(value), name, found) for name, value in knobs.items()},
+    }
+
+
+def _row(value: Any, name: str, found: Settings) -> dict[str, Any]:
+    return {"value": value, "source": found.sources.get(name, "default")}
+
+
+def _plain(value: Any) -> Any:
+    """A knob's value as JSON; a rule is its sentence."""
+    return [str(item) if isinstance(item, Rule) else item for item in value] if isinstance(value, tuple) else value
+
+
+def _print(found: Settings, everything: bool) -> None:
+    out = console()
+    read = ", ".join(map(_short, found.files)) or f"none (a {PROJECT_FILE} here, or {_short(_own())})"
+    out.print(f"files read: {read}", soft_wrap=True)
+    for name, value in found.values.items():
+        said = f"{value} ({_short_source(found.sources[name])})" if value else f"not set. {KEYS[name]}."
+        out.print(f"{name}: {said}", soft_wrap=True)
+    out.print(f"policy {found.name}", soft_wrap=True)
+    rows = [
+        (knob.name, shown(getattr(found.policy, knob.name)), _short_source(found.sources.get(knob.name, "default")))
+        for knob in fields(found.policy)
+        if everything or knob.name in found.sources
+    ]
+    width = max((len(name) for name, _, _ in rows), default=0)
+    for name, value, source in rows:
+        out.print(f"  {name:<{width}}  {value}  [{source}]", soft_wrap=True)
+    if not everything:
+        out.print(f"  {len(fields(found.policy)) - len(rows)} other knobs have their default: --all shows them")
+
+
+def _own() -> Path:
+    return user_file(os.environ) or Path("~/.config/foldline/config.toml")
+
+
+def _short_source(source: str) -> str:
+    return _short(Path(source)) if Path(source).is_absolute() else source
+
+
+def _short(path: Path, environment: Mapping[str, str] | None = None) -> str:
+    """A path as a person would write it: from here, or from home."""
+    home = (environment or os.environ).get("HOME") or ""
+    for start, mark in ((Path.cwd(), ""), (Path(home), "~/")):
+        if start.is_absolute() and start != Path("/") and path.is_relative_to(start):
+            return mark + str(path.relative_to(start))
+    return str(path)

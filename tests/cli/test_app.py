@@ -1,0 +1,141 @@
+"""What all commands have in common: help with an example, `--json`, exit codes, completion, a quick start."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from foldline.cli.app import COMMANDS, EXIT_CODES, cli
+from support.command import ENTRY, EXAMPLE, clean, foldline, one_sentence
+
+PRINTS_NO_REPORT = {"completion"}
+"""Commands whose output is not a report of anything."""
+
+
+def command(name: str) -> click.Command:
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    text = command(name).get_help(click.Context(command(name), info_name=f"foldline {name}"))
+    assert re.search(rf"Example: +foldline {name}", text), text
+    assert "\\b" not in text
+
+
+@pytest.mark.parametrize("name", set(COMMANDS) - PRINTS_NO_REPORT)
+def test_every_command_speaks_json(name: str) -> None:
+    found = command(name)
+    every = found.commands.values() if isinstance(found, click.Group) else [found]
+    for one in every:
+        assert "--json" in [option for param in one.params for option in param.opts], one.name
+
+
+def test_help_lists_the_commands_and_the_exit_codes() -> None:
+    done = foldline("--help")
+    assert done.returncode == 0
+    assert all(
+        re.search(rf"^  {name} +{re.escape(row.line[:20])}", done.stdout, re.MULTILINE)
+        for name, row in COMMANDS.items()
+    )
+    assert all(re.search(rf"^ +{code}  ", done.stdout, re.MULTILINE) for code in EXIT_CODES)
+
+
+def test_help_loads_no_command() -> None:
+    """It should answer at once, so nothing but click is imported for it."""
+    code = (
+        "import sys; sys.argv = ['foldline', '--help']\nimport foldline.cli.app as app\napp._run()\nprint(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=clean())
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {name for name in loaded if name.startswith("foldline.")} == {
+        *("foldline.cli", "foldline.cli.app", "foldline.errors")
+    }
+    assert "rich" not in loaded
+
+
+def test_wrong_use_is_code_two() -> None:
+    for arguments in (
+        ["fly"],
+        ["inspect"],
+        ["inspect", "a", "b"],
+        ["inspect", "--nothing", "x"],
+        ["completion", "csh"],
+    ):
+        done = foldline(*arguments)
+        assert done.returncode == 2, arguments
+        assert "Traceback" not in done.stderr
+    assert "foldline fly" not in foldline("fly").stdout
+    assert foldline("--version").stdout.startswith("foldline")
+
+
+def test_no_command_at_all_shows_help() -> None:
+    done = foldline()
+    assert "inspect" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = foldline("completion", shell)
+    assert done.returncode == 0, done.stderr
+    assert "_FOLDLINE_COMPLETE" in done.stdout
+
+
+def test_completion_knows_commands_presets_and_files() -> None:
+    def ask(words: str) -> str:
+        count = str(len(words.split(" ")) - 1)
+        return foldline(_FOLDLINE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count).stdout
+
+    assert "plain,inspect" in ask("foldline ins")
+    assert "plain,thrifty" in ask("foldline inspect --policy thr")
+    assert "file," in ask("foldline inspect --policy my-own")
+
+
+@pytest.mark.parametrize("arguments", [["inspect", str(EXAMPLE)], ["config", "--all"], ["--help"]])
+def test_a_closed_pipe_is_no_error(arguments: list[str]) -> None:
+    with subprocess.Popen([*ENTRY, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean()) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+def test_ctrl_c_is_one_word(tmp_path: Path) -> None:
+    pipe = tmp_path / "slow.json"
+    os.mkfifo(pipe)
+    with (
+        subprocess.Popen([*ENTRY, "inspect", str(pipe)], stderr=subprocess.PIPE, env=clean()) as running,
+        pipe.open("wb"),  # opens when the command does
+    ):
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        assert running.stderr.read().split() == [b"stopped"]
+    assert running.returncode == 130
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "secret.json"
+    file.write_text("[]")
+    file.chmod(0)
+    assert "secret.json" in one_sentence(foldline("inspect", str(file)))
+
+
+def test_colour_only_on_request() -> None:
+    done = foldline("inspect", str(EXAMPLE), FORCE_COLOR="1", NO_COLOR="", TERM="xterm-256color")
+    assert "\x1b[1m" in done.stdout
+    plain = foldline("inspect", str(EXAMPLE), "--no-color", FORCE_COLOR="1", NO_COLOR="", TERM="xterm-256color")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain.stdout)
