@@ -2,14 +2,18 @@
 
 A transcript is full of orders that were meant for somebody else, and of text that looks like this prompt. So the model
 is told to keep a record and not to take part, everything that was said stands inside a fence, and whatever in it looks
-like the fence or like a speaker's mark is made harmless first. Media are named and never sent.
+like the fence, a speaker's mark or a model's own control tokens is made harmless. Secrets are taken out before that,
+from the text as it was said. Media are named and never sent.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
+from foldline.digest.redact import redact
+from foldline.digest.scope import SESSION, Scope, scope_of
 from foldline.errors import ConfigError
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.fields import plain
@@ -47,30 +51,60 @@ _ABOUT = (
 _TEMPLATE = "Write the digest with exactly these sections:\n\n" + "\n\n".join(
     f"{heading}\n{about}" for heading, about in zip(HEADINGS, _ABOUT, strict=True)
 )
-_FRAMES = {
-    "session": "Checkpoint of the active session: the scrollback below leaves the window, and work goes on from the "
-    "digest you write of it.",
-    "branch": "Archive of an abandoned branch: the path in the scrollback below was not taken further; record what it "
-    "tried and found, for those who went another way.",
-}
 _CARRIED = "The digest so far. Bring it up to date: keep what still holds, drop what was overtaken."
 
-_TAG = re.compile(r"<(?=\s*/?\s*(?:scrollback|carried-digest)\b)", re.IGNORECASE)
+TAGS = ("scrollback", "carried-digest", "existing-summary", "new-conversation", "conversation-summary")
+"""What fences a transcript, whichever form is used: nothing inside may look like one of these."""
+_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_CONTROL = re.compile(r"<(?=\||[/]?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
 _MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n]*)(?=»)")
 _SPEAKERS = {"shell": "shell$", "note": "note", "digest": "digest", "branch_digest": "digest"}
 _ROLES = {"user": "you", "assistant": "agent", "tool": "tool"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How a digester is asked: what it is told it is, and the turn around a transcript."""
+
+    system: str
+    template: str
+    """`{messages}` becomes the transcript, `{carried}` and `{previous_summary}` the digest before, `{limit}` a length.
+
+    `{carried}` brings its own fence and is nothing where there is no digest before; `{previous_summary}` is bare.
+    """
+
+    def write(self, transcript: str, *, prior: str = "", words: int = 0, wishes: str = "") -> str:
+        """The one user turn. What is filled in is never looked at for further marks."""
+        said = fenced(redact(prior))
+        limit = f"\n\nAt most {words:,} words." if words else ""
+        filled = {
+            "messages": transcript,
+            "previous_summary": said,
+            "carried": f"\n\n{_CARRIED}\n<carried-digest>\n{said}\n</carried-digest>" if said else "",
+            "limit": limit + (f"\n\nThe user asks of this digest: {fenced(redact(wishes))}" if wishes else ""),
+        }
+        return _HOLE.sub(lambda hole: filled[hole[1]], self.template)
+
+
+_HOLE = re.compile(r"\{(messages|previous_summary|carried|limit)\}")
+
+
+def sections(scope: Scope = SESSION) -> Form:
+    """The documented sections: framing line, digest before, scrollback, template."""
+    template = f"{scope.frame}{{carried}}\n\n<scrollback>\n{{messages}}\n</scrollback>\n\n{_TEMPLATE}{{limit}}"
+    return Form(system=CONDENSER_BRIEF, template=template)
+
+
+def cumulative(system: str, template: str) -> Form:
+    """A running summary: the same template at first and later, with the summary before in it."""
+    if "{messages}" not in template:
+        raise ConfigError("the template shows no conversation", hint="put {messages} into it")
+    return Form(system=system, template=template)
+
+
 def build_summary_prompt(messages: Iterable[Message], scope: str = "session", prior_digest: str | None = None) -> str:
     """The one user turn: why, the digest so far if there is one, what was said, and the sections to fill."""
-    if scope not in _FRAMES:
-        raise ConfigError(f"no scope is called {scope!r}", hint=f"use one of {', '.join(_FRAMES)}")
-    pieces = [_FRAMES[scope]]
-    if prior_digest:
-        pieces.append(f"{_CARRIED}\n<carried-digest>\n{_unfenced(prior_digest)}\n</carried-digest>")
-    pieces.append(f"<scrollback>\n{flatten_transcript(messages)}\n</scrollback>")
-    pieces.append(_TEMPLATE)
-    return "\n\n".join(pieces)
+    return sections(scope_of(scope)).write(flatten_transcript(messages), prior=prior_digest or "")
 
 
 def flatten_transcript(messages: Iterable[Message]) -> str:
@@ -83,10 +117,11 @@ def flatten_transcript(messages: Iterable[Message]) -> str:
     » tool: a
     \» you: b
     """
-    return "\n".join(line for message in messages for line in _lines(message))
+    return "\n".join(line for message in messages for line in lines_of(message))
 
 
-def _lines(message: Message) -> Iterator[str]:
+def lines_of(message: Message, *, thinking: bool = True) -> Iterator[str]:
+    """What one message says, each piece behind the mark of who said it. Reasoning can be left out."""
     speaker = _SPEAKERS.get(message.kind) or _ROLES.get(message.role) or _word(message.role)
     if message.meta.hidden:
         yield f"» {speaker}: [kept from the model]"
@@ -96,7 +131,7 @@ def _lines(message: Message) -> Iterator[str]:
         return
     for part in message.parts:
         if isinstance(part, Thinking):
-            if part.text:
+            if part.text and thinking:
                 yield f"» agent.plan: {_safe(part.text)}"
         elif isinstance(part, ToolCall):
             yield f"» agent.call {_word(part.name)}: {_safe(part.arguments)}"
@@ -131,9 +166,10 @@ def _word(name: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text of the transcript that can neither close its fence nor speak with another voice."""
-    return _MARK.sub(r"\1\2\\", _unfenced(text))
+    """Text of the transcript that can neither close its fence nor speak with another voice, and holds no secret."""
+    return _MARK.sub(r"\1\2\\", fenced(redact(text)))
 
 
-def _unfenced(text: str) -> str:
-    return _TAG.sub(r"<\\", text)
+def fenced(text: str) -> str:
+    """Text that can stand inside a fence."""
+    return _CONTROL.sub(lambda found: f"{found[0]}\\", _TAG.sub(r"<\\", text))
