@@ -5,7 +5,13 @@
     │   ├── WireError           not the JSON it should be: names file, line and field
     │   └── FormatUnknown       readable, but not clear which format it is
     ├── ConfigError             a setting that cannot work, found when it is made
-    └── ViewTooLarge            the protected minimum does not fit: carries the bill by block
+    ├── ViewTooLarge            the protected minimum does not fit: carries the bill by block
+    └── LedgerError             the record cannot be read or written; what was acknowledged is still there
+        ├── Conflict            somebody else was first: read again and decide anew
+        ├── LedgerBusy          somebody else holds it for too long
+        ├── LedgerUnavailable   it cannot be reached or written: no such place, read-only, disk full, connection lost
+        ├── LedgerCorrupt       what is there is damaged, or is no ledger at all
+        └── LedgerTooNew        written by a newer foldline
 
 Each has a `hint` (what to change) and says whether trying again may help (`retryable`).
 """
@@ -68,3 +74,33 @@ class ViewTooLarge(FoldlineError):
         items = ", ".join(f"{block} {size:,}" for block, size in bill.items() if size)
         what = f"{tokens:,} > {limit:,}{' ' + unit if unit else ''}"
         super().__init__(f"{what} ({items})" if items else what, hint=hint or "lower keep_tokens or raise the window")
+
+
+class LedgerError(FoldlineError):
+    """The record cannot be read or written. What was acknowledged before is still there."""
+
+
+class Conflict(LedgerError):
+    """Somebody else was first: what the change was decided on is no longer so. Nothing was written."""
+
+    retryable = True
+
+
+class LedgerBusy(LedgerError):
+    """Somebody else holds the record for longer than it was waited for. Nothing was written."""
+
+    retryable = True
+
+
+class LedgerUnavailable(LedgerError):
+    """The record cannot be reached or written now: no such place, read-only, disk full, connection lost."""
+
+    retryable = True
+
+
+class LedgerCorrupt(LedgerError):
+    """What is stored is damaged, or was never a ledger."""
+
+
+class LedgerTooNew(LedgerError):
+    """The record was written by a newer foldline, whose tables this one does not know."""

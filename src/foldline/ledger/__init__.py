@@ -1,0 +1,89 @@
+"""The permanent record: everything ever said, for ever, in one file or on a server.
+
+from foldline import ledger
+
+store = ledger.open("agent.db")     # or "postgresql://…", or ":memory:"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike, fspath
+from pathlib import Path
+
+from foldline.errors import LedgerUnavailable
+from foldline.ledger import schema, threads
+from foldline.ledger.chain import Owner
+from foldline.ledger.keys import ROOT
+from foldline.ledger.pool import Again, Database, Lost, Pool
+from foldline.ledger.records import MAIN, Branch, Head
+from foldline.ledger.store import Index, Store
+
+__all__ = ["MAIN", "ROOT", "Branch", "Head", "Index", "Store", "open", "share"]
+
+
+def open(  # noqa: A001  # called as ledger.open
+    url: str | PathLike[str],
+    *,
+    owner: str = "",
+    clock: Callable[[], float] | None = None,
+    index: Index | None = None,
+    wait_s: float = 10.0,
+) -> Store:
+    """One owner's ledger at a path, on a PostgreSQL server, or in memory; made there if it is new."""
+    threads.named("an owner", owner)
+    pool = Pool(_database(fspath(url), wait_s))
+    try:
+        _upgrade(pool)
+        return Store(pool, _owner(pool, owner), clock=clock, index=index)
+    except Lost as lost:
+        pool.close()
+        raise LedgerUnavailable(str(lost), hint="is the server there, and the address right?") from lost
+    except BaseException:
+        pool.close()
+        raise
+
+
+def share(store: Store, owner: str) -> Store:
+    """The same ledger for another owner."""
+    threads.named("an owner", owner)
+    pool = store.core.pool
+    return Store(pool, _owner(pool, owner), clock=store.core.clock, index=store.index)
+
+
+def _database(url: str, wait_s: float) -> Database:
+    if url.startswith(("postgresql://", "postgres://")):
+        from foldline.ledger.postgres import Postgres  # noqa: PLC0415  # an extra
+
+        return Postgres(url, wait_s=wait_s)
+    from foldline.ledger.sqlite import MEMORY, Sqlite  # noqa: PLC0415  # only where it is used
+
+    return Sqlite(url if url == MEMORY else str(Path(url).expanduser()), wait_s=wait_s)
+
+
+def _upgrade(pool: Pool) -> None:
+    """Bring the tables up to date, one migration a transaction; a newer ledger is left alone."""
+    database = pool.database
+    while True:
+        with pool.writing() as connection:
+            database.prepare(connection)
+            connection.run(schema.RECORD)
+            if not schema.pending(connection):
+                return
+            schema.migrate(connection, database.name, database.words, database.clock(connection))
+
+
+def _owner(pool: Pool, name: str) -> Owner:
+    """The number of an owner, who is new unless somebody was faster."""
+    sql = "SELECT id FROM owners WHERE name = ?"
+    with pool.reading() as connection:
+        rows = connection.run(sql, (name,))
+    if not rows:
+        try:
+            with pool.writing() as connection:
+                rows = connection.run(sql, (name,))
+                if not rows:
+                    rows = connection.run("INSERT INTO owners (name) VALUES (?) RETURNING id", (name,))
+        except Again:
+            return _owner(pool, name)
+    return Owner(rows[0][0], name)

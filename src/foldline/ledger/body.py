@@ -1,0 +1,268 @@
+"""Messages and folds as bytes, and back.
+
+A message is written once: the wire form in full, and of its parts only what the wire form does not say. A part that
+repeats a string or holds a piece of the wire form is written as the number of that piece, counted in the order of the
+document. What was read from text is kept as that text, and its value is parsed from it again. So the original bytes
+come back, and a message costs little more than it did on the wire. Large bodies are deflated.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from foldline.errors import InputError
+from foldline.fold import Digest, Fold, Loss
+from foldline.message import (
+    NO_META,
+    Media,
+    Message,
+    Meta,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    Wire,
+)
+
+DEFLATE_FROM = 512
+"""Bodies of fewer bytes are stored as they are: deflating them gains next to nothing."""
+LEVEL = 1
+"""Higher levels take two to four times as long for a tenth less."""
+SHARED_FROM = 24
+"""Shorter strings are repeated rather than referred to."""
+
+_PARTS: dict[str, type[Any]] = {
+    "text": Text,
+    "thinking": Thinking,
+    "call": ToolCall,
+    "result": ToolResult,
+    "media": Media,
+    "opaque": Opaque,
+}
+_NAMES = {kind: name for name, kind in _PARTS.items()}
+_FIELDS = {kind: [field for field in fields(kind) if field.name != "wire"] for kind in _PARTS.values()}
+_META = [field for field in fields(Meta) if field.name != "usage"]
+_DEFLATED = b"x"
+"""How a deflated body begins, and JSON never does."""
+
+
+def pack(body: bytes) -> bytes:
+    """A body as it is stored."""
+    return zlib.compress(body, LEVEL) if len(body) >= DEFLATE_FROM else body
+
+
+def unpack(stored: bytes) -> bytes:
+    """A body as it was before it was stored."""
+    return zlib.decompress(stored) if stored[:1] == _DEFLATED else stored
+
+
+def dump(value: Any) -> bytes:
+    """JSON of one form, with nothing in it that a database might mind."""
+    try:
+        return json.dumps(value, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be stored: {error}", hint="messages must be made of JSON values") from None
+
+
+def message_body(message: Message) -> bytes:
+    """Everything of a message but its meta."""
+    return dump(message_value(message))
+
+
+def read_message(body: bytes, meta: bytes | None = None) -> Message:
+    """The message that was stored."""
+    return message_of(json.loads(body), meta_of(meta))
+
+
+def message_value(message: Message) -> Any:
+    """A message as a JSON value."""
+    value: dict[str, Any] = {"role": message.role}
+    if message.kind:
+        value["kind"] = message.kind
+    pieces = _Pieces(message.wire)
+    value["parts"] = [_part_value(part, pieces) for part in message.parts]
+    if message.wire is not None:
+        value["wire"] = _wire_value(message.wire)
+    return value
+
+
+def message_of(value: Any, meta: Meta = NO_META) -> Message:
+    """The message of a JSON value."""
+    wire = _wire_of(value["wire"]) if "wire" in value else None
+    pieces: list[Any] | None = None
+
+    def piece(number: int) -> Any:
+        nonlocal pieces
+        if pieces is None:
+            pieces = list(_walk(wire.value)) if wire is not None else []
+        return pieces[number]
+
+    parts = tuple([_part_of(part, piece) for part in value["parts"]])
+    return Message(role=value["role"], parts=parts, kind=value.get("kind", ""), meta=meta, wire=wire)
+
+
+def _walk(value: Any) -> Iterator[Any]:
+    """The pieces of a wire form that a part may share, in the order of the document."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            yield item
+            stack.extend(reversed(item.values()))
+        elif isinstance(item, (list, tuple)):
+            yield item
+            stack.extend(reversed(item))
+        elif isinstance(item, str) and len(item) >= SHARED_FROM:
+            yield item
+
+
+class _Pieces:
+    """Where the pieces of a wire form stand."""
+
+    def __init__(self, wire: Wire | None) -> None:
+        self.strings: dict[str, int] = {}
+        self.values: dict[int, int] = {}
+        for number, item in enumerate(_walk(wire.value) if wire is not None else ()):
+            if isinstance(item, str):
+                self.strings.setdefault(item, number)
+            else:
+                self.values.setdefault(id(item), number)
+
+
+def _part_value(part: Part, pieces: _Pieces) -> list[Any]:
+    """A part: its kind, the fields that differ from nothing, its wire form."""
+    said: dict[str, Any] = {}
+    for field in _FIELDS[type(part)]:
+        value = getattr(part, field.name)
+        if field.name == "parts":
+            said["parts"] = [_part_value(inner, pieces) for inner in value]
+        elif field.name == "value":
+            said["value"] = pieces.values.get(id(value), [value])
+        elif isinstance(value, str):
+            if value or field.name in {"text", "id", "name"}:
+                said[field.name] = pieces.strings.get(value, value) if len(value) >= SHARED_FROM else value
+        elif value:
+            said[field.name] = value
+    made: list[Any] = [_NAMES[type(part)], said]
+    if part.wire is not None:
+        wire = part.wire
+        made.append([wire.format, wire.exact, pieces.values.get(id(wire.value), [wire.value]), wire.raw])
+    return made
+
+
+def _part_of(value: list[Any], piece: Any) -> Part:
+    kind, said, *rest = value
+    given = dict(said)
+    for name, item in said.items():
+        if name == "parts":
+            given[name] = tuple([_part_of(inner, piece) for inner in item])
+        elif name == "value":
+            given[name] = item[0] if isinstance(item, list) else piece(item)
+        elif isinstance(item, int) and not isinstance(item, bool):
+            given[name] = piece(item)
+    if rest:
+        format_, exact, inner, raw = rest[0]
+        given["wire"] = Wire(format_, inner[0] if isinstance(inner, list) else piece(inner), raw, exact)
+    part: Part = _PARTS[kind](**given)
+    return part
+
+
+def _wire_value(wire: Wire) -> list[Any]:
+    """The wire form: its text where its value follows from it, else both."""
+    if wire.raw is None:
+        return [wire.format, wire.exact, "value", wire.value]
+    for how in ("text", "lines"):
+        if _parsed(how, wire.raw) == wire.value:
+            return [wire.format, wire.exact, how, wire.raw]
+    return [wire.format, wire.exact, "both", [wire.value, wire.raw]]
+
+
+def _wire_of(value: list[Any]) -> Wire:
+    format_, exact, how, kept = value
+    if how == "value":
+        return Wire(format_, kept, None, exact)
+    if how == "both":
+        return Wire(format_, kept[0], kept[1], exact)
+    return Wire(format_, _parsed(how, kept), kept, exact)
+
+
+def _parsed(how: str, raw: str) -> Any:
+    try:
+        return json.loads(raw) if how == "text" else [json.loads(line) for line in raw.split("\n")]
+    except (ValueError, RecursionError):
+        return _NOTHING
+
+
+_NOTHING = object()
+
+
+def meta_body(meta: Meta) -> bytes | None:
+    """The facts that came with a message, or nothing when none came."""
+    value = {field.name: getattr(meta, field.name) for field in _META if getattr(meta, field.name) != field.default}
+    if meta.usage is not None:
+        value["usage"] = list(meta.usage)
+    return dump(value) if value else None
+
+
+def meta_of(body: bytes | None, *, over: bytes = b"{}") -> Meta:
+    """The facts of a stored body, those of a second one winning."""
+    if body is None and over == b"{}":
+        return NO_META
+    value = json.loads(body or b"{}") | json.loads(over)
+    usage = value.pop("usage", None)
+    return Meta(**value, usage=None if usage is None else Usage(*usage))
+
+
+def fold_value(fold: Fold) -> dict[str, Any]:
+    """A fold as a JSON value."""
+    value = {field.name: getattr(fold, field.name) for field in fields(Fold) if field.name not in {"digest", "stubs"}}
+    value["stubs"] = [[at, _with_meta(stub), size] for at, (stub, size) in fold.stubs.items()]
+    digest = fold.digest
+    if digest is not None:
+        value["digest"] = {
+            "message": _with_meta(digest.message),
+            "by": digest.by,
+            "cause": digest.cause,
+            "loss": digest.loss and {field.name: getattr(digest.loss, field.name) for field in fields(Loss)},
+            "usage": digest.usage and list(digest.usage),
+        }
+    return value
+
+
+def fold_of(value: dict[str, Any]) -> Fold:
+    """The fold of a JSON value."""
+    given = dict(value)
+    for name in ("pinned", "carried"):
+        given[name] = tuple(given[name])
+    given["stubs"] = {at: (_and_meta(stub), size) for at, stub, size in given["stubs"]}
+    if "digest" in given:
+        digest = dict(given["digest"])
+        loss, usage = digest["loss"], digest["usage"]
+        digest["message"] = _and_meta(digest["message"])
+        digest["loss"] = loss and _loss_of(loss)
+        digest["usage"] = usage and Usage(*usage)
+        given["digest"] = Digest(**digest)
+    return Fold(**given)
+
+
+def _loss_of(value: dict[str, Any]) -> Loss:
+    given = dict(value)
+    for name in ("missing", "unsourced"):
+        given[name] = tuple(given[name])
+    return Loss(**given)
+
+
+def _with_meta(message: Message) -> list[Any]:
+    meta = meta_body(message.meta)
+    return [message_value(message), meta and json.loads(meta)]
+
+
+def _and_meta(value: list[Any]) -> Message:
+    return message_of(value[0], meta_of(value[1] and dump(value[1])))

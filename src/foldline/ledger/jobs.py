@@ -1,0 +1,187 @@
+"""Work that must run once, whoever starts it: a log of claims for every branch and job name.
+
+The newest row is the whole state: who holds the job and until when, or when it may be tried again, and how often it
+failed in a row. A claim, a heartbeat and an end are each the next row, whose number is unique in the database, so two
+processes cannot both hold a job. A claim has a number of its own, the fence: what a holder commits is refused once
+somebody else has taken over. A holder that died is followed by the next one when its lease has run out, and that
+counts as a failure. No heartbeat carries a lease past the deadline.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from foldline.errors import Conflict
+from foldline.ledger.body import dump
+from foldline.ledger.log import Core
+from foldline.ledger.pool import Connection
+from foldline.ledger.records import Branch
+
+FOLD = "fold"
+HELD = ("claim", "beat")
+
+
+class Claim(NamedTuple):
+    """The right to do a job, for as long as nobody has a later one."""
+
+    branch: Branch
+    name: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the newest row says."""
+
+    seq: int = 0
+    kind: str = ""
+    """`claim`, `beat`, `done`, `failed`, `cancelled`; nothing when it was never claimed."""
+    fence: int = 0
+    holder: str = ""
+    until_at: float = 0.0
+    """When the next one may claim it: the end of the lease, or of the rest after a failure."""
+    deadline_at: float = 0.0
+    """No heartbeat leads past this."""
+    failures: int = 0
+    """How often in a row it failed."""
+    at: float = 0.0
+    body: Any = None
+    """The result, or the cause of the failure."""
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody has it (look at `until_at` for how long)."""
+        return self.kind in HELD
+
+
+_SQL = (
+    "SELECT seq, kind, fence, holder, until_at, deadline_at, failures, at, body FROM jobs "
+    "WHERE owner = ? AND branch = ? AND name = ? ORDER BY seq DESC LIMIT 1"
+)
+
+
+class Jobs:
+    """The jobs of one owner."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    def get(self, branch: Branch, name: str = FOLD) -> Job:
+        """The state of a job."""
+        return self.core.read(lambda connection: self._newest(connection, branch, name))
+
+    def claim(
+        self, branch: Branch, name: str = FOLD, *, lease_s: float, deadline_s: float, holder: str = ""
+    ) -> Claim | None:
+        """Take a job; none while somebody else holds it or it rests after a failure."""
+
+        def work(connection: Connection) -> Claim | None:
+            self.core.locked(connection, branch)
+            last, now = self._newest(connection, branch, name), self.core.now(connection)
+            if last.until_at > now:
+                return None
+            deadline = now + deadline_s
+            row = Job(
+                seq=last.seq,
+                kind="claim",
+                fence=last.fence + 1,
+                holder=holder,
+                until_at=min(now + lease_s, deadline),
+                deadline_at=deadline,
+                failures=last.failures + (last.kind in HELD),
+            )
+            self._write(connection, branch, name, row)
+            return Claim(branch, name, row.fence)
+
+        return self.core.write(work)
+
+    def beat(self, claim: Claim, *, lease_s: float) -> None:
+        """Keep a job for longer, at most until its deadline. `Conflict` when it is somebody else's by now."""
+
+        def work(connection: Connection) -> None:
+            last = self.held(connection, claim)
+            until = min(self.core.now(connection) + lease_s, last.deadline_at)
+            self._write(connection, claim.branch, claim.name, replace(last, kind="beat", until_at=until))
+
+        self.core.write(work)
+
+    def fail(self, claim: Claim, cause: str, *, rest_s: float = 0.0) -> None:
+        """Give a job back without a result; it may be claimed again after a rest."""
+
+        def work(connection: Connection) -> None:
+            last = self.held(connection, claim)
+            until, failures = self.core.now(connection) + rest_s, last.failures + 1
+            row = replace(last, kind="failed", until_at=until, failures=failures, body=cause)
+            self._write(connection, claim.branch, claim.name, row)
+
+        self.core.write(work)
+
+    def finish(self, claim: Claim, result: Any = None) -> None:
+        """End a job that leaves nothing in the log of its branch. Twice is once."""
+
+        def work(connection: Connection) -> None:
+            self.core.locked(connection, claim.branch)
+            last = self._newest(connection, claim.branch, claim.name)
+            if (last.fence, last.kind) != (claim.fence, "done"):
+                self.done(connection, claim, result)
+
+        self.core.write(work)
+
+    def cancel(self, branch: Branch, name: str = FOLD) -> bool:
+        """Take a job from whoever holds it; what they still bring is refused."""
+
+        def work(connection: Connection) -> bool:
+            self.core.locked(connection, branch)
+            last = self._newest(connection, branch, name)
+            if last.kind not in HELD:
+                return False
+            row = replace(last, kind="cancelled", until_at=self.core.now(connection))
+            self._write(connection, branch, name, row)
+            return True
+
+        return self.core.write(work)
+
+    def held(self, connection: Connection, claim: Claim) -> Job:
+        """The newest row, if the claim still holds: the fencing check. The branch is held until the end."""
+        self.core.locked(connection, claim.branch)
+        last = self._newest(connection, claim.branch, claim.name)
+        if last.fence != claim.fence or last.kind not in HELD:
+            raise Conflict("the job is no longer held", hint="it took too long or was cancelled; its result is dropped")
+        return last
+
+    def done(self, connection: Connection, claim: Claim, result: Any = None) -> None:
+        """End a job in a transaction of the caller's: with it, or not at all."""
+        last = self.held(connection, claim)
+        row = replace(last, kind="done", until_at=self.core.now(connection), failures=0, body=result)
+        self._write(connection, claim.branch, claim.name, row)
+
+    def _newest(self, connection: Connection, branch: Branch, name: str) -> Job:
+        rows = connection.run(_SQL, (self.core.owner.id, branch.id, name))
+        if not rows:
+            return Job()
+        seq, kind, fence, holder, until, deadline, failures, at, body = rows[0]
+        return Job(
+            seq=seq,
+            kind=kind,
+            fence=fence,
+            holder=holder,
+            until_at=until,
+            deadline_at=deadline,
+            failures=failures,
+            at=at,
+            body=None if body is None else json.loads(body),
+        )
+
+    def _write(self, connection: Connection, branch: Branch, name: str, row: Job) -> None:
+        """Write what comes after the row that `row` was made of."""
+        sql = (
+            "INSERT INTO jobs "
+            "(owner, branch, name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        where = (self.core.owner.id, branch.id, name, row.seq + 1, row.kind, row.fence, row.holder)
+        said = None if row.body is None else dump(row.body)
+        now = self.core.now(connection)
+        connection.run(sql, (*where, row.until_at, row.deadline_at, row.failures, now, said))

@@ -1,0 +1,174 @@
+"""The log of a branch: entries that are numbered without a gap and hang on one another.
+
+The number is unique in the database, so of two processes that would write the same one, one is told that it came
+second. Every entry repeats where the branch stands, so the newest one tells it alone.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from foldline.errors import Conflict, LedgerBusy, LedgerUnavailable
+from foldline.ledger import threads
+from foldline.ledger.body import dump, pack, unpack
+from foldline.ledger.chain import Owner, Place
+from foldline.ledger.keys import ROOT, link
+from foldline.ledger.pool import Again, Connection, Lost, Pool, Values
+from foldline.ledger.records import Branch, Entry, Head
+
+T = TypeVar("T")
+
+ATTEMPTS = 8
+"""How often work is done anew that met somebody else's."""
+APPEND = "append"
+
+_HEAD = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
+_ENTRY = "SELECT branch, seq, kind, length, tip, at, op, body, key FROM entries WHERE owner = ? AND branch = ? "
+
+
+class Line(NamedTuple):
+    """What an entry will say."""
+
+    kind: str
+    to: Place
+    op: str
+    body: Any = None
+
+
+class Core:
+    """Transactions of one owner, done anew where they may be."""
+
+    def __init__(self, pool: Pool, owner: Owner, clock: Callable[[], float] | None) -> None:
+        self.pool, self.owner, self.clock = pool, owner, clock
+        self.for_update = pool.database.for_update
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read from."""
+        try:
+            with self.pool.reading() as connection:
+                yield connection
+        except Lost as lost:
+            raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Read; once more on a new connection when the old one was lost."""
+        try:
+            with self.pool.reading() as connection:
+                return work(connection)
+        except Lost:
+            with self.reading() as connection:
+                return work(connection)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Do work in a transaction. It must be such that doing it twice is the same as doing it once."""
+        lost = False
+        for _ in range(ATTEMPTS):
+            try:
+                with self.pool.writing() as connection:
+                    return work(connection)
+            except Again:
+                continue
+            except Lost as cause:
+                if lost:
+                    raise LedgerUnavailable(str(cause), hint="the connection was lost; try again") from cause
+                lost = True
+        raise LedgerBusy("others were always faster", hint="try again")
+
+    def now(self, connection: Connection) -> float:
+        """The time."""
+        return self.clock() if self.clock is not None else self.pool.database.clock(connection)
+
+    def locked(self, connection: Connection, branch: Branch) -> Head:
+        """Where a branch stands, held until the transaction ends."""
+        sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{self.for_update}"  # noqa: S608  # a word of the database's
+        if not connection.run(sql, (self.owner.id, branch.id)):
+            raise Conflict(f"session {branch.session!r} has no branch {branch.name!r} any more", hint="open it anew")
+        return head(connection, self.owner, branch)
+
+    def enter(self, connection: Connection, branch: Branch, before: Head, line: Line) -> Head:
+        """Add an entry behind `before`."""
+        seq, at, to = before.seq + 1, self.now(connection), line.to
+        mark = before.mark if line.kind == APPEND else seq
+        body = None if line.body is None else dump(line.body)
+        key = entry_key(self.owner, before.log, (seq, line.kind, to.length, to.key, at, line.op), body)
+        sql = (
+            "INSERT INTO entries (owner, branch, seq, kind, mark, strand, length, tip, key, at, op, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        where = (self.owner.id, branch.id, seq, line.kind, mark, to.strand, to.length, to.key)
+        connection.run(sql, (*where, key, at, line.op, None if body is None else pack(body)))
+        return Head(seq=seq, mark=mark, length=to.length, key=to.key, at=at, strand=to.strand, log=key)
+
+
+def head(connection: Connection, owner: Owner, branch: Branch) -> Head:
+    """Where a branch stands."""
+    rows = connection.run(_HEAD + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
+    if not rows:
+        return Head(log=root(owner, branch))
+    seq, mark, length, tip, at, strand, key = rows[0]
+    return Head(seq=seq, mark=mark, length=length, key=tip, at=at, strand=strand, log=key)
+
+
+def root(owner: Owner, branch: Branch) -> bytes:
+    """What the first entry of a branch hangs on."""
+    return link(owner.name, ROOT, dump([branch.session, branch.name]))
+
+
+def place(where: Head) -> Place:
+    """The newest message of a branch."""
+    return Place(where.strand, where.length, where.key)
+
+
+def entry_key(owner: Owner, before: bytes, row: Values, body: bytes | None) -> bytes:
+    """The key of an entry: of all it says and of all entries before it."""
+    seq, kind, length, tip, at, op = row
+    return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
+
+
+def entries(rows: Iterable[Values]) -> list[Entry]:
+    """Rows of the log as values."""
+    return [
+        Entry(
+            branch=row[0],
+            seq=row[1],
+            kind=row[2],
+            length=row[3],
+            tip=row[4],
+            at=row[5],
+            op=row[6],
+            body=None if row[7] is None else json.loads(unpack(row[7])),
+            key=row[8],
+        )
+        for row in rows
+    ]
+
+
+def marks(connection: Connection, owner: Owner, branch: Branch, upto: int | None = None) -> list[Entry]:
+    """All entries but appends, the origin's before the branch's own."""
+    found: list[Entry] = []
+    if branch.origin is not None:
+        source = threads.numbered(connection, owner, branch.origin)
+        found = marks(connection, owner, source, branch.origin_seq)
+    sql = _ENTRY + "AND kind <> 'append' "
+    values: Values = (owner.id, branch.id)
+    if upto is not None:
+        sql, values = sql + "AND seq <= ? ", (*values, upto)
+    return found + entries(connection.run(sql + "ORDER BY seq", values))
+
+
+def written(connection: Connection, owner: Owner, branch: Branch, op: str, after: int | None) -> Entry | None:
+    """The entry that an operation wrote before: among all marks, or among everything behind `after`."""
+    sql = _ENTRY + ("AND kind <> 'append' AND op = ?" if after is None else "AND op = ? AND seq > ?")
+    values = (owner.id, branch.id, op) if after is None else (owner.id, branch.id, op, after)
+    found = entries(connection.run(sql, values))
+    return found[-1] if found else None
+
+
+def new_op() -> str:
+    """A name for an operation that nobody else uses."""
+    return secrets.token_hex(8)

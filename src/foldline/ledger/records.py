@@ -1,0 +1,212 @@
+"""What the ledger gives back: values that name rows, and the state that follows from them.
+
+Every branch has a log: numbered entries, none of which is ever changed. An `append` entry says how far the branch
+reaches now. All others are marks: a fold, an unfold, a pin, a move to another place, or whatever a caller notes. The
+state of a branch is what its marks say, read in order, so two processes that read the same rows know the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from foldline.fold import Fold
+from foldline.ledger.body import fold_of, message_of
+from foldline.ledger.keys import ROOT
+from foldline.message import Message
+
+MAIN = "main"
+"""The branch a session starts with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One tip of one session."""
+
+    id: int
+    session: str
+    name: str = MAIN
+    origin: int | None = None
+    """The branch it was made from, and how far that one's log counts for it too."""
+    origin_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Where a branch stands."""
+
+    seq: int = 0
+    """The number of its newest entry."""
+    mark: int = 0
+    """The number of its newest entry that is no append: what a fold was decided on holds while this stays the same."""
+    length: int = 0
+    """How many messages its path has."""
+    key: bytes = ROOT
+    """The key of the newest message."""
+    at: float = 0.0
+    strand: int | None = None
+    log: bytes = ROOT
+    """The key of the newest entry: it hangs on all entries before."""
+
+
+class Span(NamedTuple):
+    """A stretch of a path that lies together: messages `start` to `stop` - 1 of the path, all on one strand."""
+
+    strand: int
+    start: int
+    stop: int
+
+
+class Stored(NamedTuple):
+    """A message and where it stands."""
+
+    position: int
+    key: bytes
+    at: float
+    message: Message
+
+
+class Row(NamedTuple):
+    """A message that was just written, as the text index sees it."""
+
+    id: int
+    owner: int
+    strand: int
+    position: int
+    message: Message
+
+
+class Event(NamedTuple):
+    """Something that happened on a branch."""
+
+    id: int
+    kind: str
+    at: float
+    body: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """What an append did."""
+
+    head: Head
+    written: int
+    """How many of the messages were new to the ledger."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The longest known history that a list of messages begins with."""
+
+    count: int
+    """How many of the messages are known."""
+    branch: Branch
+    """The branch that said it first."""
+    length: int
+    """How long the known path is (it may hold reasoning that the list leaves out)."""
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of a branch's log."""
+
+    branch: int
+    seq: int
+    kind: str
+    length: int
+    tip: bytes
+    at: float
+    op: str = ""
+    body: Any = None
+    key: bytes = ROOT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A fold that was committed."""
+
+    fold: Fold
+    seq: int
+    branch: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """What no fold may touch: a message by its position, or a text."""
+
+    name: str
+    position: int | None = None
+    message: Message | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the log of a branch says."""
+
+    head: Head = Head()
+    folds: tuple[Folded, ...] = ()
+    """The folds that hold, oldest first; the last one is in force."""
+    pins: tuple[Pin, ...] = ()
+    marks: tuple[Entry, ...] = field(default=(), repr=False)
+    """Every entry it follows from, oldest first, the origin's included."""
+
+    @property
+    def fold(self) -> Fold | None:
+        """The fold in force."""
+        return self.folds[-1].fold if self.folds else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session with its figures."""
+
+    name: str
+    made_at: float
+    last_at: float
+    branches: tuple[str, ...]
+    messages: int
+    """Messages on the path of its longest branch."""
+    folds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something `verify` found wrong, and where."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def derive(marks: Iterable[Entry], head: Head) -> State:
+    """The state that follows from the marks of a branch and of its origins, oldest first."""
+    marks = tuple(marks)
+    folds: list[Folded] = []
+    pins: dict[str, Pin] = {}
+    for entry in marks:
+        match entry.kind:
+            case "fold":
+                folds.append(Folded(fold=fold_of(entry.body["fold"]), seq=entry.seq, branch=entry.branch, at=entry.at))
+            case "unfold":
+                folds = [fold for fold in folds if (fold.branch, fold.seq) != tuple(entry.body["fold"])]
+            case "pin":
+                pins[entry.body["name"]] = _pin(entry.body)
+            case "unpin":
+                pins.pop(entry.body["name"], None)
+            case "move" | "branch":
+                shared = entry.body["shared"]
+                folds = [fold for fold in folds if fold.fold.cut <= shared]
+                pins = {name: pin for name, pin in pins.items() if pin.position is None or pin.position < shared}
+            case _:
+                pass
+    return State(head=head, folds=tuple(folds), pins=tuple(pins.values()), marks=marks)
+
+
+def _pin(body: dict[str, Any]) -> Pin:
+    message = body.get("message")
+    return Pin(name=body["name"], position=body.get("position"), message=message and message_of(message))

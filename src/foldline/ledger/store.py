@@ -1,0 +1,332 @@
+"""The ledger of one owner: everything ever said, and every fold, pin and branch, in rows that are only added.
+
+    store = open("agent.db")
+    main = store.session("ticket-42")
+    store.append(main, [user("Why does the build fail?")])
+    for stored in store.read(main):
+        print(stored.position, stored.message.text)
+
+All methods block for as long as the database takes; an event loop calls them in a thread (`asyncio.to_thread`). A
+method that writes does all of it in one transaction, or raises and has written nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Protocol
+
+from foldline.errors import Conflict, InputError
+from foldline.fold import Fold
+from foldline.ledger import chain, log, threads
+from foldline.ledger.body import dump, fold_value, message_value, pack, unpack
+from foldline.ledger.chain import Owner, Place, Writer
+from foldline.ledger.jobs import Claim, Jobs
+from foldline.ledger.keys import ROOT, trace
+from foldline.ledger.log import Line
+from foldline.ledger.pool import Connection, Pool, Values
+from foldline.ledger.records import (
+    MAIN,
+    Appended,
+    Branch,
+    Event,
+    Found,
+    Head,
+    Row,
+    SessionInfo,
+    Span,
+    State,
+    Stored,
+    derive,
+)
+from foldline.message import Message
+
+RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
+"""Entries that mean something to the ledger itself."""
+
+
+class Index(Protocol):
+    """A text index that is kept in the same transaction as the messages."""
+
+    def add(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Index messages that were just written."""
+        ...
+
+    def drop(self, connection: Connection, owner: int, ids: Sequence[int]) -> None:
+        """Forget messages that retention removes."""
+        ...
+
+
+class Store:
+    """One owner's part of a ledger."""
+
+    def __init__(
+        self, pool: Pool, owner: Owner, *, clock: Callable[[], float] | None = None, index: Index | None = None
+    ) -> None:
+        self.core = log.Core(pool, owner, clock)
+        self.index = index
+        self.jobs = Jobs(self.core)
+
+    @property
+    def owner(self) -> str:
+        """Whose rows this store reads and writes."""
+        return self.core.owner.name
+
+    def close(self) -> None:
+        """Close the ledger, for all owners that were opened with it."""
+        self.core.pool.close()
+
+    # Sessions and branches
+
+    def session(self, name: str, branch: str = MAIN) -> Branch:
+        """A branch of a session, which begins here if it is new."""
+        threads.named("a session", name)
+        found = self.core.read(lambda connection: threads.find(connection, self.core.owner, name, branch))
+        if found is not None:
+            return found
+        if branch != MAIN:
+            raise InputError(f"session {name!r} has no branch {branch!r}", hint="make it with fork")
+        return self.core.write(
+            lambda connection: threads.begin(connection, self.core.owner, name, self.core.now(connection))
+        )
+
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """Every session with its figures, the one used last first."""
+        return self.core.read(lambda connection: threads.infos(connection, self.core.owner))
+
+    def branches(self, session: str) -> tuple[Branch, ...]:
+        """The branches of a session, oldest first."""
+        return self.core.read(lambda connection: threads.all_of(connection, self.core.owner, session))
+
+    def fork(self, branch: Branch, name: str, *, at: int | None = None) -> Branch:
+        """Another branch of the session, which shares the first `at` messages (all of them unless said).
+
+        Folds and pins that lie within them hold on the new branch too.
+        """
+        threads.named("a branch", name)
+        owner = self.core.owner
+
+        def work(connection: Connection) -> Branch:
+            before, now = self.core.locked(connection, branch), self.core.now(connection)
+            length = _within(before, before.length if at is None else at)
+            if threads.find(connection, owner, branch.session, name) is not None:
+                raise InputError(f"session {branch.session!r} has a branch {name!r} already", hint="take another name")
+            to = chain.at(connection, owner, log.place(before), length)
+            plan = Branch(id=0, session=branch.session, name=name, origin=branch.id, origin_seq=before.seq)
+            made = threads.add(connection, owner, plan, now)
+            start = Head(log=log.root(owner, made))
+            body = {"shared": length, "origin": branch.name, "seq": before.seq}
+            self.core.enter(connection, made, start, Line("branch", to, log.new_op(), body))
+            return made
+
+        return self.core.write(work)
+
+    # Messages
+
+    def head(self, branch: Branch) -> Head:
+        """Where a branch stands."""
+        return self.core.read(lambda connection: log.head(connection, self.core.owner, branch))
+
+    def append(
+        self, branch: Branch, messages: Sequence[Message], *, expected: bytes | None = None, at: int | None = None
+    ) -> Appended:
+        """Add messages at the end, or behind the first `at` messages. What is known already is not written again.
+
+        `expected` is the key of the newest message that the caller knows (`ROOT` for an empty branch): when the branch
+        has moved on, nothing is written and `Conflict` is raised.
+        """
+        drafts, op = [chain.draft(message) for message in messages], log.new_op()
+        first: list[int] = []
+
+        def work(connection: Connection) -> Appended:
+            before = self.core.locked(connection, branch)
+            if first and log.written(connection, self.core.owner, branch, op, first[0]) is not None:
+                return Appended(head=before, written=0)  # the answer to the first attempt was lost, not its work
+            first[:] = [before.seq]
+            if expected is not None and before.key != expected:
+                raise Conflict("the branch has moved on", hint="read what is new and decide anew")
+            if at is not None and _within(before, at) < before.length:
+                body, to = self._back(connection, before, at)
+                before = self.core.enter(connection, branch, before, Line("move", to, op, body))
+            if not drafts:
+                return Appended(head=before, written=0)
+            writer = Writer(connection, self.core.owner, for_update=self.core.for_update, now=self.core.now(connection))
+            to = writer.put(branch.id, log.place(before), drafts)
+            self._indexed(connection, writer.written)
+            after = self.core.enter(connection, branch, before, Line(log.APPEND, to, op))
+            return Appended(head=after, written=len(writer.written))
+
+        return self.core.write(work)
+
+    def _indexed(self, connection: Connection, written: list[tuple[int, int, Message]]) -> None:
+        """Tell the text index what is new."""
+        if self.index is None or not written:
+            return
+        strand, first, _ = written[0]
+        sql = "SELECT id FROM messages WHERE owner = ? AND strand = ? AND position >= ? ORDER BY position"
+        ids = connection.run(sql, (self.core.owner.id, strand, first))
+        self.index.add(
+            connection, [Row(id_, self.core.owner.id, *item) for (id_,), item in zip(ids, written, strict=True)]
+        )
+
+    def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[Stored]:
+        """The messages of a path from position `start` on, a page at a time."""
+        where = branch if isinstance(branch, Head) else self.head(branch)
+        length = where.length if stop is None else min(stop, where.length)
+        for span in self.spans(where, start=max(0, start), stop=length):
+            rest = span
+            while rest.start < rest.stop:
+                found = self._page(rest)
+                yield from found
+                rest = rest._replace(start=rest.start + len(found))
+
+    def _page(self, span: Span) -> list[Stored]:
+        return self.core.read(lambda connection: chain.page(connection, self.core.owner, span))
+
+    def spans(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> list[Span]:
+        """The ranges of rows that a path consists of: all a search in it may look at."""
+        where = branch if isinstance(branch, Head) else self.head(branch)
+        end = Place(where.strand, where.length if stop is None else stop)
+        return self.core.read(lambda connection: chain.spans(connection, self.core.owner, end, start))
+
+    def find(self, messages: Sequence[Message]) -> Found | None:
+        """The longest known history that the messages begin with, by what is said in them."""
+        owner = self.core.owner
+        traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
+        sql = "SELECT strand, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
+
+        def work(connection: Connection) -> Found | None:
+            def known(count: int) -> bool:
+                return traces[count] == ROOT or bool(connection.run(sql, (owner.id, traces[count])))
+
+            count = bisect_left(range(1, len(traces)), True, key=lambda count: not known(count))
+            if traces[count] == ROOT:
+                return None
+            strand, position, key = connection.run(sql, (owner.id, traces[count]))[0]
+            branch = threads.sayer(connection, owner, strand)
+            return Found(count=count, branch=branch, length=position + 1, key=key)
+
+        return self.core.read(work)
+
+    # Marks
+
+    def state(self, branch: Branch) -> State:
+        """What holds on a branch: where it stands, its folds and its pins."""
+
+        def work(connection: Connection) -> State:
+            marks = log.marks(connection, self.core.owner, branch)
+            head = log.head(connection, self.core.owner, branch)
+            own = [entry for entry in marks if entry.branch == branch.id]
+            if (own[-1].seq if own else 0) != head.mark:
+                return work(connection)  # somebody wrote in between
+            return derive(marks, head)
+
+        return self.core.read(work)
+
+    def note(self, branch: Branch, kind: str, body: Any = None, *, mark: int | None = None, op: str = "") -> Head:
+        """Add an entry of the caller's own kind to the log: a model or a policy from here on, an approval."""
+        if kind in RESERVED:
+            raise InputError(f"{kind!r} is the ledger's own word", hint="choose another one")
+        return self._mark(branch, kind, lambda _, before: (body, log.place(before)), mark, op)
+
+    def append_fold(
+        self, branch: Branch, fold: Fold, *, mark: int | None = None, claim: Claim | None = None, op: str = ""
+    ) -> Head:
+        """Commit a fold, and with it the job that made it.
+
+        `mark` is what `head.mark` was when the fold was decided on: appends in the meantime do no harm, but another
+        fold, a pin or a move does, and raises `Conflict`, as does a claim that somebody else holds by now.
+        """
+
+        def body(connection: Connection, before: Head) -> tuple[Any, Place]:
+            prefix = chain.at(connection, self.core.owner, log.place(before), _within(before, fold.cut))
+            if claim is not None:
+                self.jobs.done(connection, claim, {"seq": before.seq + 1})
+            return {"fold": fold_value(fold), "prefix": prefix.key.hex()}, log.place(before)
+
+        op = op or (f"{claim.name}:{claim.fence}" if claim is not None else "")
+        return self._mark(branch, "fold", body, mark, op)
+
+    def unfold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
+        """Take back the newest fold: the one before it is in force again."""
+
+        def body(connection: Connection, before: Head) -> tuple[Any, Place]:
+            folds = derive(log.marks(connection, self.core.owner, branch), before).folds
+            if not folds:
+                raise InputError("nothing is folded")
+            return {"fold": [folds[-1].branch, folds[-1].seq]}, log.place(before)
+
+        return self._mark(branch, "unfold", body, mark, op)
+
+    def pin(self, branch: Branch, name: str, what: int | Message, *, mark: int | None = None, op: str = "") -> Head:
+        """Pin a message of the path by its position, or a message of its own, under a name."""
+
+        def body(_: Connection, before: Head) -> tuple[Any, Place]:
+            if isinstance(what, Message):
+                return {"name": name, "message": message_value(what)}, log.place(before)
+            if not 0 <= what < before.length:
+                raise InputError(f"there is no message {what}", hint=f"the path has {before.length}")
+            return {"name": name, "position": what}, log.place(before)
+
+        return self._mark(branch, "pin", body, mark, op)
+
+    def unpin(self, branch: Branch, name: str, *, mark: int | None = None, op: str = "") -> Head:
+        """Let go of a pin."""
+        return self._mark(branch, "unpin", lambda _, before: ({"name": name}, log.place(before)), mark, op)
+
+    def move(self, branch: Branch, to: int = 0, *, mark: int | None = None, op: str = "") -> Head:
+        """Go back to where the path had `to` messages (0: an empty one). What came after stays in the ledger."""
+        return self._mark(branch, "move", lambda connection, before: self._back(connection, before, to), mark, op)
+
+    def _back(self, connection: Connection, before: Head, to: int) -> tuple[Any, Place]:
+        place = chain.at(connection, self.core.owner, log.place(before), _within(before, to))
+        return {"shared": to, "from": before.key.hex()}, place
+
+    def _mark(
+        self,
+        branch: Branch,
+        kind: str,
+        body: Callable[[Connection, Head], tuple[Any, Place]],
+        mark: int | None,
+        op: str,
+    ) -> Head:
+        """Add a mark, once for each operation, if nothing but appends came since `mark`."""
+        op = op or log.new_op()
+
+        def work(connection: Connection) -> Head:
+            before = self.core.locked(connection, branch)
+            if log.written(connection, self.core.owner, branch, op, None) is not None:
+                return before
+            if mark is not None and before.mark != mark:
+                raise Conflict("the branch was changed meanwhile", hint="look at what holds now and decide anew")
+            said, to = body(connection, before)
+            return self.core.enter(connection, branch, before, Line(kind, to, op, said))
+
+        return self.core.write(work)
+
+    # Events
+
+    def event(self, branch: Branch, kind: str, body: Any = None) -> None:
+        """Record that something happened, for people who ask later."""
+        sql = "INSERT INTO events (owner, branch, kind, at, body) VALUES (?, ?, ?, ?, ?)"
+        stored = None if body is None else pack(dump(body))
+
+        def work(connection: Connection) -> None:
+            connection.run(sql, (self.core.owner.id, branch.id, kind, self.core.now(connection), stored))
+
+        self.core.write(work)
+
+    def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000) -> list[Event]:
+        """What happened on a branch, oldest first."""
+        sql = "SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ? AND id > ? ORDER BY id LIMIT ?"
+        values: Values = (self.core.owner.id, branch.id, after, limit)
+        rows = self.core.read(lambda connection: connection.run(sql, values))
+        return [Event(row[0], row[1], row[2], None if row[3] is None else json.loads(unpack(row[3]))) for row in rows]
+
+
+def _within(head: Head, length: int) -> int:
+    if not 0 <= length <= head.length:
+        raise InputError(f"the path has {head.length} messages, not {length}")
+    return length
