@@ -1,0 +1,124 @@
+"""What is indexed: a text as a list of terms, the same for a message and for a question about it.
+
+A search made for prose loses code: `getUserId`, `get_user_id` and `user id` must meet, a path must be found by its file
+name, a commit by its short id, and Chinese without spaces. So the terms are made here, in one pass over the text, and
+both stores index nothing else. Any text gives terms, in linear time; nothing raises.
+
+    >>> terms("She parsed getUserId in src/user_store.py")
+    ['pars', 'getuserid', 'get', 'user', 'id', 'src', 'userstore.py', 'stor', 'py']
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+TERM_CHARS = 40
+"""Longer words (a key, a blob) are told apart by their first characters."""
+PIECES = 12
+"""A word of more pieces is no name but a blob: only the whole of it is a term."""
+SHORT_ID = 7
+"""How many digits of a hexadecimal id people use to name it."""
+CACHED_CHARS = 64
+
+_GRAMS = (
+    "\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Scripts that set no spaces between words, or whose words hold marks: they are indexed by characters and pairs."""
+_RUN = rf"[^\W{_GRAMS}]+"
+_WORDS = re.compile(rf"[{_GRAMS}]+|{_RUN}(?:[.-]{_RUN}|(?<=[0-9]),[0-9]{{3}}(?![0-9]))*")
+_SEGMENTS = re.compile(r"[^\W_]+")
+_PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+|[^\WA-Za-z0-9_]+")
+_GRAM = re.compile(rf"[{_GRAMS}]")
+_HEX = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
+_MARKS = re.compile(r"[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
+"""Accents and vowel points: people leave them out when they search."""
+
+_STOP = (
+    "a an the and or but if of to in on at by for with from as is am are was were be been being do does did have has "
+    "had i you he she it we they me my your his her its our their us them this that these those not no so than then "
+    "there here can could should would will shall may might must about into s t d m ll re ve"
+)
+STOP = frozenset(_STOP.split())
+"""Words that say nothing about what a text is about: never terms."""
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text, each once, in the order in which they first occur.
+
+    >>> terms("Größe 1,234 kB; commit 4d9a5ca1b2"), terms("東京都")
+    (['gross', '1234', '1', '234', 'kb', 'commit', '4d9a5ca1b2', '4d9a5ca'], ['東', '東京', '京', '京都', '都'])
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+    found: list[str] = []
+    for word in dict.fromkeys(_WORDS.findall(text)):
+        found += _known(word) if len(word) <= CACHED_CHARS else _of(word)
+    return list(dict.fromkeys(found))
+
+
+def _of(word: str) -> tuple[str, ...]:
+    """The terms of one word: a plain one is stemmed, a compound gives its whole and its pieces."""
+    if _GRAM.match(word):
+        return _grams(word)
+    lower = word.casefold()
+    if lower.isalpha() and (word.islower() or word[1:].islower() or word.isupper()):
+        return () if lower in STOP else (stem(lower)[:TERM_CHARS],)
+    if lower.isdigit():
+        return (lower[:TERM_CHARS],)
+    pieces: list[str] = []
+    for segment in _SEGMENTS.findall(word):
+        pieces += _pieces(segment)
+    whole = lower.replace("_", "").replace("-", "").replace(",", "")[:TERM_CHARS]
+    return tuple(pieces) if not whole or pieces[:1] == [whole] else (whole, *pieces)
+
+
+_known = lru_cache(maxsize=1 << 15)(_of)
+
+
+def _pieces(segment: str) -> list[str]:
+    """The parts of a name: `HTTPServer2` is http, server, 2; a hexadecimal id is itself and its short form."""
+    lower = segment.casefold()
+    digits = lower.removeprefix("0x")
+    if _HEX.fullmatch(digits):
+        return [digits[:TERM_CHARS], digits[:SHORT_ID]]
+    parts = _PIECES.findall(segment)
+    if len(parts) > PIECES:
+        return [lower[:TERM_CHARS]]
+    named = [part.casefold() for part in parts if len(part) > 1 or not "A" <= part.upper() <= "Z"]
+    return [stem(part)[:TERM_CHARS] for part in named if part not in STOP]
+
+
+def _grams(run: str) -> tuple[str, ...]:
+    """Every character and every pair of neighbours."""
+    found: list[str] = []
+    for here, there in pairwise(run):
+        found += (here, here + there)
+    return (*found, run[-1])
+
+
+def stem(word: str) -> str:
+    """The word without the ending of its form: parse, parses, parsed and parsing are one term.
+
+    >>> [stem(word) for word in ("stopped", "running", "studies", "classes", "class", "used", "using", "us")]
+    ['stop', 'run', 'study', 'class', 'class', 'us', 'us', 'us']
+    """
+    if len(word) < 3 or not word.isascii():
+        return word
+    if word.endswith("ied"):
+        return word[:-3] + "y"
+    if word.endswith("s") and not word.endswith(("ss", "us", "sis")):
+        word = word[:-3] + "y" if word.endswith("ies") else word[:-2] if word.endswith(_SIBILANTS) else word[:-1]
+    for ending in ("ing", "ed"):
+        rest = word[: -len(ending)]
+        if word.endswith(ending) and len(rest) > 1 and _VOWEL.search(rest) and not word.endswith("eed"):
+            word = rest[:-1] if len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest
+            break
+    return word[:-1] if word.endswith("e") and not word.endswith("ee") and len(word) > 2 else word
+
+
+_SIBILANTS = ("sses", "shes", "ches", "xes", "zzes")
+_VOWEL = re.compile("[aeiouy]")
