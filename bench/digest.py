@@ -1,0 +1,159 @@
+"""What the agent needed after a real compaction, and how much of it a digest of the same size would have shown.
+
+For every logged compaction with enough before and after it: the locators of the next calls that had occurred before it
+and not since. Shown is their share in the summary that a model wrote then, in the newest messages of the same size, in
+a bare list of words, and in our local digest of the same size and of a quarter of it: plainly, and in the context of a
+line they came from. Where a log has no compaction, cuts are made at fixed places and compared at a fixed size. Sizes
+are characters. Everything was chosen on the even half of the files; the other half is the one to quote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.counting import half
+from bench.locators import in_context, locators, visible_text
+from foldline.digest.facts import gather
+from foldline.digest.local import local_digest
+from foldline.errors import FoldlineError
+from foldline.message import Message
+from foldline.policy import Policy
+from foldline.wire import read_all
+
+SOURCES = ("entire-claude-code", "entire-codex", "pi-sessions")
+BEFORE, AFTER, AHEAD = 20, 10, 60
+"""Messages before, calls after, and how many calls ahead are looked at."""
+MADE_CHARS = 11_000
+"""The size at which made cuts are compared: about that of a logged summary."""
+MADE = (0.4, 0.6, 0.8)
+GOALS = {"local": (0.95, 0.70), "local ÷4": (0.80, 0.45)}
+
+HEADER = Policy().digest_header
+
+
+class Event(NamedTuple):
+    """One compaction: what was before, what the model wrote of it, and what was needed afterwards."""
+
+    source: str
+    half: str
+    made: bool
+    before: tuple[Message, ...]
+    summary: str
+    needed: tuple[str, ...]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the bench."""
+    parser = argparse.ArgumentParser(prog="python -m bench digest", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--made", action="store_true", help="cuts at fixed places too, where nothing was compacted")
+    parser.add_argument("--show", type=int, metavar="N", help="print the digest of the N-th event and stop")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(argv)
+    events = list(found(options.data, made=options.made))
+    if options.show is not None:
+        event = events[options.show]
+        print(local(event, len(event.summary)))
+        return 0
+    rows: dict[tuple[str, str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
+    for event in events:
+        kind = "made cuts" if event.made else "compactions"
+        text = visible_text(event.before)
+        for name, shown in shown_by(event).items():
+            row = rows[(event.source, kind, event.half)][name]
+            row[0] += len(event.needed)
+            row[1] += sum(locator in shown for locator in event.needed)
+            row[2] += sum(in_context(locator, text, shown) for locator in event.needed)
+    print(json.dumps([{"of": key, **value} for key, value in rows.items()]) if options.json else _table(rows, events))
+    return 0
+
+
+def found(data: Path, *, made: bool) -> Iterator[Event]:
+    """Every event of the data."""
+    for source in SOURCES:
+        for path in sorted((data / source).rglob("*")):
+            if not path.is_file() or path.name.startswith(("LICENSE", "NOTICE")):
+                continue
+            try:
+                transcripts = read_all(path)
+            except FoldlineError:
+                continue
+            for transcript in transcripts:
+                yield from _events(source, half(path), transcript.messages, made=made)
+
+
+def _events(source: str, part: str, messages: tuple[Message, ...], *, made: bool) -> Iterator[Event]:
+    places = [place for place, message in enumerate(messages) if message.kind == "digest" and place]
+    if not places and made:
+        places = [int(share * len(messages)) for share in MADE]
+    for place in places:
+        before = messages[:place]
+        logged = messages[place].kind == "digest"
+        after = messages[place + logged :]
+        following = next((at for at, message in enumerate(after) if message.kind == "digest"), len(after))
+        needed, calls = _needed(before, after[:following])
+        if place >= BEFORE and calls >= AFTER and needed:
+            summary = messages[place].text if logged else "x" * MADE_CHARS
+            yield Event(source, part, not logged, before, summary, needed)
+
+
+def _needed(before: Sequence[Message], after: Sequence[Message]) -> tuple[tuple[str, ...], int]:
+    """Locators of the calls after a cut that stood before it and not since, and how many calls there were."""
+    earlier, since = visible_text(before), ""
+    wanted: dict[str, None] = {}
+    calls = 0
+    for message in after:
+        for call in message.calls:
+            calls += 1
+            if calls <= AHEAD:
+                wanted |= dict.fromkeys(found for found in sorted(locators(call)) if found not in since)
+        since += "\n" + visible_text([message])
+    return tuple(word for word in wanted if word in earlier), calls
+
+
+def shown_by(event: Event) -> dict[str, str]:
+    """The texts that are compared."""
+    cap = len(event.summary)
+    texts = {"tail": visible_text(event.before)[-cap:]}
+    if not event.made:
+        texts = {"logged summary": event.summary, **texts}
+    texts["word list"] = _word_list(event, cap)
+    return texts | {"local": local(event, cap), "local ÷4": local(event, cap // 4)}
+
+
+def local(event: Event, cap: int) -> str:
+    """Our digest within so many tokens."""
+    return local_digest(gather(event.before, 0), cap=cap, size=len, header=HEADER).message.text
+
+
+def _word_list(event: Event, cap: int) -> str:
+    """The words that calls were made with, the latest first, as many as fit."""
+    words = dict.fromkeys(
+        word for message in reversed(event.before) for call in message.calls for word in sorted(locators(call))
+    )
+    kept, room = [], cap
+    for word in words:
+        room -= len(word) + 1
+        if room < 0:
+            break
+        kept.append(word)
+    return " ".join(kept)
+
+
+def _table(rows: dict[tuple[str, str, str], dict[str, list[int]]], events: list[Event]) -> str:
+    lines = []
+    for (source, kind, part), by in rows.items():
+        count = sum((event.source, event.half) == (source, part) for event in events)
+        total = next(iter(by.values()))[0]
+        lines.append(f"{source}, {kind}, files {part}: {count} events, {total} locators")
+        for name, (all_of, plain, context) in by.items():
+            goal = GOALS.get(name)
+            met = goal and (plain >= goal[0] * all_of and context >= goal[1] * all_of)
+            note = "" if goal is None else f"   goal {goal[0]:.0%} and {goal[1]:.0%}: {'met' if met else 'missed'}"
+            lines.append(f"  {name:<16}{plain / all_of:>8.1%} plain{context / all_of:>8.1%} in context{note}")
+    return "\n".join(lines)

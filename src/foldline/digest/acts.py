@@ -1,0 +1,191 @@
+"""Acts: what a tool call did, whatever the tool is called.
+
+Agents have different tools for the same few things: they read a file, change one, run a command, look something up, or
+keep a list of tasks. What a call was is read from its name and from the names of its arguments; what came of it from
+the result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from foldline.message import ToolCall
+
+_PATHS = ("file_path", "path", "absolute_path", "notebook_path", "filename", "file", "target_file", "filePath")
+_COMMANDS = ("command", "cmd", "script", "code")
+_WRITES = ("edit", "write", "create", "patch", "replace", "insert", "update", "delete", "move", "rename")
+_READS = ("read", "view", "open", "cat", "show", "get", "fetch")
+_BULK = frozenset(
+    {
+        *("old_string", "new_string", "oldText", "newText", "old_str", "new_str", "file_text"),
+        *("content", "contents", "edits", "todos", "prompt", "plan", "text"),
+        *("description", "replacement", "body", "patch", "search", "replace", "input"),
+        *("tasks", "new_source", "summary", "thought"),
+    }
+)
+"""Arguments that are content and no address: what stands in them was not needed to make the call."""
+_LISTS = ("todos", "plan", "tasks", "items")
+_TITLES = ("content", "step", "subject", "title", "text", "description")
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_EXIT = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|\"?exit_?code\"?|return ?code)[\s:=\"]{1,4}(-?\d{1,3})\b",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\b(?:error|errors|exception|traceback|panic|fatal|failed|failure|fail|cannot|can't|undefined|no such file|denied"
+    r"|not found|unable|refused|rejected|doesn't want)\b|^E\s{2,}|--- FAIL",
+    re.IGNORECASE,
+)
+_LONGEST = 200
+_LOOKS = 4_000
+"""How many characters of either end of a result are searched for its outcome."""
+
+
+class Act(NamedTuple):
+    """What a call did."""
+
+    kind: str = ""
+    """`read`, `modified`, `command`, `todo`, or "" for anything else."""
+    target: str = ""
+    """The file."""
+    command: str = ""
+    why: str = ""
+    """What the caller said it was for."""
+    texts: tuple[str, ...] = ()
+    """Values that had to be known to make the call."""
+    bulk: tuple[str, ...] = ()
+    """Values that are content."""
+    todos: tuple[tuple[str, str, str], ...] = ()
+    """Number (or ""), text and status of tasks."""
+    whole: bool = False
+    """The tasks are the whole list."""
+    created: int = 0
+
+
+class Outcome(NamedTuple):
+    """What came of a call."""
+
+    failed: bool
+    line: str = ""
+    """The line that says so."""
+
+
+def read_call(call: ToolCall, said: str) -> Act:
+    """A call as an act; `said` is what the model said beside it."""
+    arguments = _arguments(call)
+    if arguments is None:
+        files = _PATCHED.findall(call.arguments)
+        kind = "modified" if files else ""
+        return Act(kind=kind, target=files[0] if files else "", texts=tuple(files), bulk=(call.arguments,))
+    todos, whole, created = _tasks(call.name, arguments)
+    texts: list[str] = []
+    bulk: list[str] = []
+    for key, value in arguments.items():
+        (bulk if key in _BULK else texts).extend(_strings(value))
+    path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
+    command = next((_command(arguments[key]) for key in _COMMANDS if key in arguments), "")
+    kind = "todo" if todos else _kind(call.name, arguments, path, command)
+    why = arguments.get("description")
+    return Act(
+        kind=kind,
+        target=path.strip() if kind in {"read", "modified"} else "",
+        command=_one_line(command) if kind == "command" else "",
+        why=_one_line(why) if isinstance(why, str) and kind == "command" else _purpose(said),
+        texts=tuple(texts),
+        bulk=tuple(bulk),
+        todos=todos,
+        whole=whole,
+        created=created,
+    )
+
+
+def _kind(name: str, arguments: dict[str, Any], path: str, command: str) -> str:
+    lower = name.lower()
+    if path:
+        action = str(arguments.get("command", "")) + lower
+        if any(word in action for word in _WRITES):
+            return "modified"
+        return "read" if any(word in action for word in _READS) else ""
+    return "command" if command else ""
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    try:
+        value = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield str(value)
+    elif depth < 8:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for item in inner:
+            yield from _strings(item, depth + 1)
+
+
+def _command(value: Any) -> str:
+    if isinstance(value, list):
+        words = [item for item in value if isinstance(item, str)]
+        return words[-1] if words[:1] and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} else " ".join(words)
+    return value if isinstance(value, str) else ""
+
+
+def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, str], ...], bool, int]:
+    """The tasks a call sets: a whole list, one new task, or the new state of one."""
+    for key in _LISTS:
+        items = arguments.get(key)
+        if isinstance(items, list) and items and all(isinstance(item, dict) and "status" in item for item in items):
+            rows = [(str(place), _title(item), str(item["status"])) for place, item in enumerate(items, start=1)]
+            return tuple(row for row in rows if row[1]), True, 0
+    lower = name.lower()
+    if "task" in lower and "create" in lower and isinstance(arguments.get("subject"), str):
+        return (("", arguments["subject"], "pending"),), False, 1
+    number = arguments.get("taskId")
+    if "task" in lower and "update" in lower and isinstance(number, str):
+        return ((number, str(arguments.get("subject") or ""), str(arguments.get("status") or "")),), False, 0
+    return (), False, 0
+
+
+def todos_of(act: Act, created: int) -> Iterator[tuple[str, str, str]]:
+    """The tasks of an act by number; one that is new is numbered after those `created` before."""
+    for number, text, status in act.todos:
+        yield number or str(created + 1), text, status
+
+
+def _title(item: dict[str, Any]) -> str:
+    return next((item[key] for key in _TITLES if isinstance(item.get(key), str)), "")
+
+
+def outcome_of(text: str, *, failed: bool, act: Act) -> Outcome:
+    """Whether a call failed, and the line that says why."""
+    ends = text if len(text) <= 2 * _LOOKS else f"{text[:_LOOKS]}\n{text[-_LOOKS:]}"
+    if act.kind == "command":
+        code = _EXIT.search(ends)
+        failed = failed or (code is not None and code[1] != "0")
+    return Outcome(failed, _error_line(ends) if failed else "")
+
+
+def _error_line(text: str) -> str:
+    lines = [line.strip() for line in text.split("\n")]
+    lines = [line for line in lines if line and not (_EXIT.search(line) and len(line) < 40)]
+    best = next((line for line in lines if _ERROR.search(line)), lines[0] if lines else "")
+    return best[:_LONGEST]
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def _purpose(said: str) -> str:
+    """The last line of what was said before a call: usually what it is for."""
+    lines = [line.strip() for line in said.split("\n") if line.strip()]
+    return lines[-1][:_LONGEST].rstrip(":") if lines else ""
