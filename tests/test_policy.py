@@ -100,6 +100,7 @@ def test_squidbot_numbers() -> None:
     assert (policy.total_cap, policy.dedupe_digest, policy.keep_messages) == (4500, True, 2)
 
 
+@pytest.mark.promise("I22")
 @pytest.mark.parametrize(
     ("knobs", "says"),
     [

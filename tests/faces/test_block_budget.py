@@ -123,12 +123,12 @@ class TestAssembly:
         made = build(config(dedupe_summary_against_memory=False), memory=MEMORY, summary=SUMMARY)
         assert SUMMARY in made[0]["content"]
 
-    @pytest.mark.promise("S4.13")
+    @pytest.mark.promise("S4.13", "F19")
     def test_corrections_of_the_comparison(self) -> None:
         made = build(memory="5 degrees\n• one fact", summary="-5 degrees\n\n• ONE  fact\nend")
         assert made[0]["content"].endswith("## Conversation Summary\n\n-5 degrees\n\nend")
 
-    @pytest.mark.promise("S4.2", "S4.3", "S4.22")
+    @pytest.mark.promise("S4.2", "S4.3", "S4.22", "F20")
     def test_truncation_is_exact(self) -> None:
         """One long line is cut to the word; lines stay whole otherwise."""
         line = " ".join(f"w{n}" for n in range(1000))
@@ -162,7 +162,7 @@ class TestAssembly:
         assert words(made[:-1]) <= 100
         assert len(made[1:-1]) == 2
 
-    @pytest.mark.promise("S4.17")
+    @pytest.mark.promise("S4.17", "F21")
     def test_two_huge_messages_leave_memory_and_summary_alone(self) -> None:
         history = numbered(2, 5000)
         made = build(memory=MEMORY, summary=SUMMARY, history=history)

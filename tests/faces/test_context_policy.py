@@ -168,7 +168,7 @@ class TestTruncation:
         assert "not shown here" in made[1].text
         assert len(transform(messages, policy, tools=TOOLS)) < len(made), "tool schemas take their share"
 
-    @pytest.mark.promise("S3.9")
+    @pytest.mark.promise("S3.9", "F16")
     def test_exactly_full_is_not_over(self) -> None:
         messages = talk(5)
         schemas = tools_tokens(TOOLS, CHARS_4, framing_for("none"))
@@ -177,7 +177,7 @@ class TestTruncation:
         smaller = replace(exact, max_context_tokens=exact.max_context_tokens - 1, min_recent_messages=2)
         assert transform(messages, smaller, tools=TOOLS) is not messages
 
-    @pytest.mark.promise("S3.9")
+    @pytest.mark.promise("S3.9", "F16")
     def test_call_arguments_count(self) -> None:
         """What is sent counts, not only what is said."""
         huge = assistant("", ToolCall(id="a", name="write", arguments='{"text": "' + "x" * 40_000 + '"}'))
@@ -201,7 +201,7 @@ class TestTruncation:
         assert made[0] is lead[0]
         assert made[1] is lead[1]
 
-    @pytest.mark.promise("S3.4", "S3.11")
+    @pytest.mark.promise("S3.4", "S3.11", "F16")
     def test_the_newest_messages_stay_and_what_cannot_be_sent_is_refused(self) -> None:
         messages = talk(20)
         assert transform(messages, window(1200))[-10:] == messages[-10:]
@@ -258,7 +258,7 @@ class TestTruncation:
 
 
 class TestPreviews:
-    @pytest.mark.promise("S3.14", "S3.15")
+    @pytest.mark.promise("S3.14", "S3.15", "F18")
     def test_a_large_result_becomes_a_preview(self) -> None:
         messages = [user("go"), call("a"), tool("a", BIG)]
         made = transform(messages)
@@ -443,7 +443,7 @@ class TestCompaction:
         assert made[2] is messages[1]
         assert made[3:] == messages[found.boundary :]
 
-    @pytest.mark.promise("S3.18", "S3.38", "S3.39")
+    @pytest.mark.promise("S3.18", "S3.38", "S3.39", "F22")
     def test_a_summary_replaces_what_truncation_would_drop(self) -> None:
         messages = wire(talk(20))
         found = plan_compaction(messages, ContextWindowPolicy(autocompact_threshold=5000))

@@ -148,7 +148,7 @@ class TestTurns:
             window.add(*wire(talk, provider))
             assert [(turn.first, turn.last) for turn in window.turns] == [(0, 3), (4, 4)], provider
 
-    @pytest.mark.promise("S2.13", "S2.19")
+    @pytest.mark.promise("S2.13", "S2.19", "F13")
     @given(chats(lead=False), st.integers(1, 120), st.sampled_from([CHARS_4, WORDY]))
     def test_turns_leave_whole_and_the_newest_stays(self, messages: list[Message], cap: int, counter: Counter) -> None:
         window = SlidingWindow(cap, counter=counter)
@@ -169,7 +169,7 @@ class TestTurns:
         assert before is None or window.history.tokens + before.size.tokens > cap, "no turn leaves that need not"
         assert not check("openai", wire(window.request()))
 
-    @pytest.mark.promise("S2.19")
+    @pytest.mark.promise("S2.19", "F13")
     def test_one_huge_turn_stays(self) -> None:
         """The rule as written would empty the window."""
         window = talked(3)
@@ -210,7 +210,7 @@ class TestWindow:
             largest = max(largest, total)
         assert 120_000 < largest <= 150_000
 
-    @pytest.mark.promise("S2.3", "S2.4")
+    @pytest.mark.promise("S2.3", "S2.4", "F23")
     def test_three_budgets_and_no_total(self) -> None:
         window = SlidingWindow(35, summary_tokens=12)
         window.add({"role": "system", "content": "s" * 4_000_000})
@@ -253,7 +253,7 @@ class TestWindow:
                 places.append(shown.index(DIVIDER))
         assert places == [2, 4, 6, 8, 10, 12]
 
-    @pytest.mark.promise("S2.19", "S2.25")
+    @pytest.mark.promise("S2.19", "S2.25", "F13", "I22")
     def test_a_budget_of_nothing_is_off(self) -> None:
         window = talked(200, cap=0)
         assert window.boundary == 0

@@ -68,6 +68,7 @@ class TestText:
         assert (kept == text) == (counter.count(text).tokens <= cap or not text)
         assert fit_text(kept, cap, end, counter) == kept
 
+    @pytest.mark.promise("F20")
     @given(pages.filter(lambda text: "```" not in text and "~~~" not in text), st.integers(40, 60), ends)
     def test_lines_stay_whole(self, text: str, cap: int, end: Literal["head", "tail"]) -> None:
         """No line of these is larger than the cap: what stays is a run of lines from one end, as long as can be."""
@@ -85,6 +86,7 @@ class TestText:
             "# Title\nw0 w1 w2 w3 w4 w5 w6 w7" if end == "head" else "w92 w93 w94 w95 w96 w97 w98 w99\nlast words"
         )
 
+    @pytest.mark.promise("I20")
     @given(st.text(alphabet="漢字かな語🙂", min_size=60, max_size=200), st.integers(1, 10), ends)
     def test_a_word_larger_than_the_cap_is_cut_at_a_character(
         self, text: str, cap: int, end: Literal["head", "tail"]
@@ -105,7 +107,7 @@ class TestText:
 
 
 class TestDedupe:
-    @pytest.mark.promise("S4.13")
+    @pytest.mark.promise("S4.13", "F19")
     @pytest.mark.parametrize(
         "line",
         [
@@ -122,7 +124,7 @@ class TestDedupe:
     def test_the_same_fact_in_other_clothes_is_dropped(self, line: str) -> None:
         assert dedupe(f"Born in Rome\n{line}\nHas a cat", "# Facts\n-   Likes   tea") == ("Born in Rome\nHas a cat", 1)
 
-    @pytest.mark.promise("S4.13")
+    @pytest.mark.promise("S4.13", "F19")
     @pytest.mark.parametrize(
         ("line", "memory"),
         [
@@ -150,6 +152,7 @@ class TestDedupe:
             assert lines == [line for line in digest.split("\n") if line_key(line) not in known]
         assert dedupe(kept, memory) == (kept, 0)
 
+    @pytest.mark.promise("F19")
     def test_blank_lines_and_code_survive(self) -> None:
         digest = "likes tea\n\n```\nlikes tea\n```\n\nend"
         assert dedupe(digest, "likes tea\n```\n```") == ("\n```\nlikes tea\n```\n\nend", 1)
@@ -201,7 +204,7 @@ class TestTotal:
         assert seen[0][1] == 18
         assert seen[-1][:2] == (0, 0)
 
-    @pytest.mark.promise("S4.3")
+    @pytest.mark.promise("S4.3", "F20")
     def test_which_end_stays_is_a_setting(self) -> None:
         text = "first line\nmiddle line\nlast line"
         policy = POLICY.but(digest_cap=2, memory_cap=2, dedupe_digest=False)
@@ -209,12 +212,12 @@ class TestTotal:
             made = fit(policy.but(digest_end=end, memory_end=end), digest=text, memory=text)
             assert (made.digest, made.memory) == (stays, stays)
 
-    @pytest.mark.promise("S2.4", "S4.5")
+    @pytest.mark.promise("S2.4", "S4.5", "F23")
     def test_the_total_is_a_setting_of_each_policy(self) -> None:
         assert Policy.preset("ikigai").total_cap is None
         assert Policy.preset("squidbot").total_cap == 4500
 
-    @pytest.mark.promise("S4.17")
+    @pytest.mark.promise("S4.17", "F21")
     def test_two_huge_messages_become_stubs_before_memory_is_emptied(self) -> None:
         """The seed would zero memory and summary, and still be over its total."""
         history = [user("huge " * 500), assistant("vast " * 500)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+import pytest
 from hypothesis import given
 
 from foldline.message import Message, Thinking, ToolCall, assistant, tool, user
@@ -12,6 +13,7 @@ from foldline.policy import Atom
 from strategies import sound
 
 
+@pytest.mark.promise("I1")
 def test_no_cut_between_replies_while_a_call_is_open() -> None:
     calls = [assistant("", ToolCall(id=name, name="run")) for name in "ab"]
     messages = [user("go"), assistant("Let me see."), *calls, tool("a", "1"), tool("b", "2"), assistant("Done.")]
@@ -24,6 +26,7 @@ def test_a_call_that_was_never_answered_does_not_stop_cutting() -> None:
     assert path_of(messages, [1] * 4).cuts["message"] == [0, 1, 2, 3]
 
 
+@pytest.mark.promise("I1")
 @given(sound())
 def test_replies_told_apart_are_never_torn(messages: list[Message]) -> None:
     apart = [

@@ -38,6 +38,7 @@ def marks(rendered: Rendered) -> list[int]:
     return found
 
 
+@pytest.mark.promise("I12")
 @given(turns=st.integers(0, 12), calls=st.integers(1, 30), most=st.integers(0, 4))
 def test_never_more_marks_than_allowed(turns: int, calls: int, most: int) -> None:
     """CA09: a message with many parallel results gets one mark, not one for each."""
@@ -60,6 +61,7 @@ def test_the_end_of_system_is_marked_for_the_request_after_a_fold() -> None:
     assert ["cache_control" in block for block in placed] == [False, True]
 
 
+@pytest.mark.promise("I12")
 @given(own=st.integers(0, 5), most=st.integers(0, 4))
 def test_the_callers_marks_count_and_ours_give_way(own: int, most: int) -> None:
     """CA10: four marks of the caller leave no room for ours."""

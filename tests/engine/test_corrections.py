@@ -1,0 +1,168 @@
+"""What the engine does where a design's own rule would fail, and that a setting means what it says."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from foldline.errors import ViewTooLarge
+from foldline.message import Message, ToolCall, assistant, system, tool, user
+from foldline.policy import Policy, presets
+from foldline.session import Session
+from support.paths import small
+
+FOLDS = ("balanced", "thrifty", "indus", "indus-framework")
+
+
+def exchange(number: int, chars: int = 400) -> list[Message]:
+    return [user(f"{'ask ' * (chars // 4 - 1)}{number:4}"), assistant(f"{'say ' * (chars // 4 - 1)}{number:4}")]
+
+
+def tight(**knobs: Any) -> Session:
+    """The default in a window of 3,000."""
+    return Session(
+        policy=Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4", **knobs)
+    )
+
+
+def cuts(made: Session, turns: int) -> list[int]:
+    """Where the view begins at each request of a long conversation."""
+    found = []
+    for number in range(turns):
+        question, answer = exchange(number)
+        made.add(question)
+        found.append(made.view().cut)
+        made.add(answer)
+    return found
+
+
+class TestClipping:
+    @pytest.mark.promise("F14")
+    @pytest.mark.parametrize("name", ["balanced", "thrifty"])
+    def test_our_own_policies_cut_in_chunks_to_below_the_cap(self, name: str) -> None:
+        made = Session(policy=small(name, 6_000, counter="chars/4"))
+        found = cuts(made, 200)
+        moved = [place for place, (before, after) in enumerate(pairwise(found)) if before != after]
+        assert len(moved) == made.folds
+        assert all(later - earlier >= 5 for earlier, later in pairwise(moved)), "not turn by turn"
+        assert made.path.fold is not None
+        assert made.path.fold.after <= 0.6 * made.usable
+
+    @pytest.mark.promise("F14")
+    def test_turn_by_turn_is_left_to_the_preset(self) -> None:
+        found = cuts(Session(policy=small("ikigai", 6_000)), 60)
+        assert all(after - before == 2 for before, after in pairwise(found[30:]))
+
+
+class TestBill:
+    @pytest.mark.promise("F16")
+    def test_call_arguments_count_as_they_are_sent(self) -> None:
+        """Escapes and quotes are on the wire too."""
+        text = 'say "hi"\n' * 400
+        arguments = json.dumps({"text": text})
+        made = Session(policy=Policy.preset("awaken"))
+        made.add(user("go"), assistant("", ToolCall(id="a", name="write", arguments=arguments)), tool("a", "ok"))
+        assert made.view().tokens >= len(arguments) // 4 > len(text) // 4
+
+    @pytest.mark.promise("F16")
+    def test_tool_schemas_count_and_a_request_above_all_floors_is_refused_with_its_bill(self) -> None:
+        schema = {"name": "run", "description": "Runs.", "input_schema": {"enum": ["x" * 50] * 40}}
+        made = Session(policy=small("awaken", 1_200), tools=[schema])
+        size = len(json.dumps(schema, separators=(",", ":"))) // 4
+        assert size <= made.tools <= size + 1
+        made.add(system("s" * 400), *exchange(0), *exchange(1), user("u" * 2_800))
+        with pytest.raises(ViewTooLarge) as raised:
+            made.view()
+        bill = raised.value.bill
+        assert (bill["system"], bill["fixed"]) == (100, made.tools)
+        assert bill["history"] >= 700
+        assert sum(bill.values()) == raised.value.tokens > raised.value.limit == 1_200
+        assert "system 100" in str(raised.value)
+
+
+class TestRole:
+    @pytest.mark.promise("F22")
+    @pytest.mark.parametrize("name", FOLDS)
+    def test_a_digest_is_the_users_and_marked(self, name: str) -> None:
+        made = Session(policy=small(name, 4_000))
+        cuts(made, 60)
+        [digest] = [message for message in made.view().messages if message.kind == "digest"]
+        assert digest.role == "user"
+        assert digest.text.startswith(made.policy.digest_header)
+
+    @pytest.mark.promise("F22")
+    def test_the_presets_whose_designs_say_so_use_the_system_role(self) -> None:
+        assert {name for name in presets() if Policy.preset(name).digest_role == "system"} == {"awaken", "squidbot"}
+        for name in ("awaken", "squidbot"):
+            made = Session(policy=small(name, 4_000, leave="digest"))
+            cuts(made, 60)
+            assert [message.role for message in made.view().messages if message.kind == "digest"] == ["system"]
+
+    @pytest.mark.promise("F22")
+    def test_the_knob_says_why(self) -> None:
+        lines = inspect.getsource(Policy).splitlines()
+        place = next(number for number, line in enumerate(lines) if line.strip().startswith("digest_role:"))
+        assert "turns old talk into orders" in lines[place + 1]
+
+
+class TestTotal:
+    @pytest.mark.promise("F23")
+    @pytest.mark.parametrize("name", ["balanced", "thrifty", "verbatim"])
+    def test_the_total_of_our_own_policies_is_the_window(self, name: str) -> None:
+        assert Policy.preset(name).total_cap is None
+        made = Session(policy=Policy.preset(name).but(window_tokens=4_000, reply_tokens=1_000, counter="chars/4"))
+        assert made.usable == 3_000
+        made.add(system("s" * 13_000), user("so?"))
+        with pytest.raises(ViewTooLarge, match=r"> 3,000 \(system 3,250"):
+            made.view()
+
+
+@pytest.mark.promise("I22")
+class TestSettings:
+    def test_declared_limits_win(self) -> None:
+        known = Session(model="claude-sonnet-5")
+        assert known.window > 100_000
+        declared = Session(model="claude-sonnet-5", policy=Policy(window_tokens=9_000, reply_tokens=500))
+        assert (declared.window, declared.usable) == (9_000, 8_500)
+
+    def test_another_model_has_its_own_limits(self) -> None:
+        talk = [message for number in range(100) for message in exchange(number, 4_000)]
+        found = {}
+        for model in ("claude-sonnet-5", "gpt-4o"):
+            made = Session(model=model)
+            made.add(*talk, user("so?"))
+            found[model] = made.view()
+        large, tight = found.values()
+        assert large.window > tight.window
+        assert large.cut == 0
+        assert tight.cut > 0
+        assert tight.tokens <= tight.usable
+
+    def test_a_policy_without_rules_never_folds(self) -> None:
+        made = tight(rules=())
+        made.add(*exchange(0, 9_000), user("so?"))
+        with pytest.raises(ViewTooLarge, match="never folds"):
+            made.view()
+        assert made.folds == 0
+
+    def test_without_a_limit_no_result_is_pruned_on_arrival(self) -> None:
+        for knobs, whole in (({}, False), ({"prune_arrival_ratio": None}, True)):
+            made = tight(**knobs)
+            made.add(user("go"), assistant("", ToolCall(id="a", name="run")), tool("a", "word " * 1_000))
+            assert (made.view().messages[-1] is made.path.messages[-1]) == whole
+
+    def test_nothing_left_behind_is_nothing(self) -> None:
+        made = tight(leave="nothing", atom="turn", keep_first_prompt=False)
+        cuts(made, 60)
+        assert made.folds
+        assert all(message in made.path.messages for message in made.view().messages)
+
+    def test_without_breakpoints_there_are_no_marks(self) -> None:
+        for knobs, marked in (({}, True), ({"breakpoints": 0}, False)):
+            made = tight(**knobs)
+            made.add(system("s"), *exchange(0), user("so?"))
+            assert ("cache_control" in json.dumps(made.view().render("anthropic").body)) == marked
