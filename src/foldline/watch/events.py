@@ -20,6 +20,8 @@ _DELTA = b'{"type":"stream_event"'
 """A piece of a reply that arrives whole later: most of a stream, and nothing for us in it."""
 _NOT_SAID = ("<bash-", "<local-command-", "<task-notification>", "[Request interrupted by user", "Caveat: The messages")
 """How texts begin that stand in the user's role although no person wrote them."""
+_REFUSED = "To tell you how to proceed, the user said:"
+_REFUSAL_CHARS = 10_000
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
@@ -118,6 +120,12 @@ def said_by_human(event: Event) -> str:
         name, words = _between(text, "command-name"), _between(text, "command-args")
         return f"{name} {words}" if words else ""
     return "" if text.startswith(_NOT_SAID) else text
+
+
+def said_in_refusal(event: Event) -> list[str]:
+    """What a person said when refusing a call: it comes back as that call's result."""
+    texts = (extract_text(result.get("content")) for result in results_of(event) if result.get("is_error") is True)
+    return [said for text in texts if (said := text[:_REFUSAL_CHARS].partition(_REFUSED)[2].strip())]
 
 
 def _between(text: str, tag: str) -> str:

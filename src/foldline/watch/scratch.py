@@ -17,9 +17,11 @@ from foldline.watch.events import (
     dict_at,
     extract_text,
     files_changed,
+    is_aside,
     is_boundary,
     results_of,
     said_by_human,
+    said_in_refusal,
     text_at,
 )
 
@@ -87,12 +89,13 @@ class ScratchModel:
         kind = event.get("type")
         if kind == "user":
             self._decided(event)
+            for words in said_in_refusal(event) if not is_aside(event) else ():
+                self._say(words)
             said = said_by_human(event)
             if said and self._digest_due:
                 self._digest_due = False
             elif said:
-                self.human_inputs.append(said)
-                self.weight += len(said)
+                self._say(said)
         elif kind in ("assistant", "tool_use", "response_item"):
             self._digest_due = False
             for path in files_changed(event):
@@ -141,6 +144,10 @@ class ScratchModel:
             name: Shown(len(texts), [one_line(text) for text in texts[-PAGE_LINES:]]) for name, texts in held.items()
         }
         return page(self.job, self.phase, shown)
+
+    def _say(self, words: str) -> None:
+        self.human_inputs.append(words)
+        self.weight += len(words)
 
     def _ask(self, call: dict[str, Any]) -> None:
         """Remember what the agent asks the person to choose or to approve."""

@@ -1,0 +1,166 @@
+"""Dead ends, noticed by themselves: a call that keeps failing, work that is undone, a test that stays red.
+
+What an agent tried in vain is what a summary loses first, and what it then tries again. Each finding names its kind,
+its subject and the calls that show it. Iterating is no dead end, so a finding needs the same failure twice with nothing
+learnt in between; and one subject is told once, so that the page is not flooded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from foldline.watch import failures
+from foldline.watch.events import Event, calls_of, dict_at, ends_turn, is_aside, results_of, text_at
+from foldline.watch.scratch import one_line
+from foldline.watch.undone import DeadEnd, Undone, clean, edited, only_looks, remember, some
+
+__all__ = ["DeadEnd", "DeadEnds"]
+
+KEPT_CALLS, KEPT_TESTS, KEPT_PROOFS = 400, 100, 5
+"""What is remembered, so that memory has a bound."""
+MOST = 60
+"""How many findings a session gives at most."""
+_BROKEN_AFTER = 3
+"""How often a tool must fail in the same way, whatever it is given, before it counts as broken."""
+
+_Faults = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Red:
+    """A test that fails."""
+
+    faults: _Faults
+    command: str
+    calls: list[str]
+
+
+class DeadEnds:
+    """Watches one session's calls and their results."""
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._failed: OrderedDict[str, list[tuple[str, _Faults]]] = OrderedDict()
+        self._broken: OrderedDict[str, tuple[_Faults, tuple[str, ...]]] = OrderedDict()
+        self._red: OrderedDict[str, _Red] = OrderedDict()
+        self._undone = Undone()
+        self._changed: list[str] = []
+        """Files changed since the last check."""
+        self._told: set[tuple[str, str]] = set()
+
+    def feed(self, event: Event) -> list[DeadEnd]:
+        """Take one event; what it shows to be a dead end."""
+        kind = event.get("type")
+        if kind == "assistant" and not is_aside(event):
+            for call in calls_of(event):
+                remember(self._calls, text_at(call, "id"), call, KEPT_CALLS)
+            return self._new(self._undone.flush()) if ends_turn(event) else []
+        if kind == "user" and self._calls and not is_aside(event):
+            return self._new([one for result in results_of(event) for one in self._result(result)])
+        return self._new(self._undone.flush()) if kind == "result" else []
+
+    def _new(self, found: list[DeadEnd]) -> list[DeadEnd]:
+        """Those that were not told yet."""
+        new: list[DeadEnd] = []
+        for one in found:
+            key = (one.kind, one.subject)
+            if key not in self._told and len(self._told) < MOST:
+                self._told.add(key)
+                new.append(one)
+        return new
+
+    def _result(self, result: dict[str, Any]) -> list[DeadEnd]:
+        id = text_at(result, "tool_use_id")  # noqa: A001
+        call = self._calls.pop(id, None)
+        if call is None:
+            return []
+        error, given = result.get("is_error") is True, dict_at(call, "input")
+        path = edited(given)
+        if path and not error:
+            if not only_looks(given):
+                self._changed = [*(one for one in self._changed if one != path), path][-KEPT_PROOFS:]
+            return self._undone.edit(id, path, given)
+        found, text = [] if path else self._undone.flush(), failures.result_text(result)
+        command = failures.command_of(call)
+        if command and not error:
+            found += self._undone.command(id, command)
+        if command and failures.is_check(command):
+            return found + self._check(id, command, text, red=failures.is_red(text, error=error))
+        if error:
+            return found + (self._failure(id, call, text) if failures.is_ours(text, command) else [])
+        self._failed.pop(_same(call), None)
+        self._broken.pop(_tool(call), None)
+        return found
+
+    def _failure(self, id: str, call: dict[str, Any], text: str) -> list[DeadEnd]:  # noqa: A002
+        """The same call has failed in the same way before, and not worked since."""
+        key = _same(call)
+        before = self._failed.get(key, [])
+        fault = failures.faults(text) or (failures.steady(text[-300:]),)
+        earlier = [past for past, past_fault in before if past_fault == fault]
+        remember(self._failed, key, [*before, (id, fault)][-KEPT_PROOFS:], KEPT_CALLS)
+        if not earlier:
+            return self._tool_failure(id, _tool(call), fault, text)
+        what = _shown(call)
+        words = f"{what} failed {len(earlier) + 1} times in the same way: {failures.first_fault(text)}"
+        return [DeadEnd("failed again", what, clean(words), (*earlier, id))]
+
+    def _tool_failure(self, id: str, tool: str, fault: _Faults, text: str) -> list[DeadEnd]:  # noqa: A002
+        """One tool fails in one way whatever it is given: not the question is wrong, but the tool."""
+        last, calls = self._broken.get(tool, (fault, ()))
+        calls = (*calls, id) if last == fault else (id,)
+        remember(self._broken, tool, (fault, calls[-KEPT_PROOFS:]), KEPT_CALLS)
+        if len(calls) < _BROKEN_AFTER:
+            return []
+        words = f"{tool} fails whatever it is given, {len(calls)} times: {failures.first_fault(text)}"
+        return [DeadEnd("failed again", f"{tool} {fault[0]}", clean(words), calls)]
+
+    def _check(self, id: str, command: str, text: str, *, red: bool) -> list[DeadEnd]:  # noqa: A002
+        """A test that is red in the same way although files were changed to make it green."""
+        changed, self._changed = self._changed, []
+        if not red:
+            for name in [name for name, past in self._red.items() if past.command == command or name in command]:
+                del self._red[name]
+            return []
+        fault, names = failures.faults(text), failures.red_tests(text)
+        tells = any(not failures.is_bare(line) for line in fault)
+        stuck: list[str] = []
+        for name in dict.fromkeys(name.partition("/")[0] for name in names) or dict.fromkeys(fault[:1]):
+            past = self._red.get(name)
+            calls = [*past.calls, id][-KEPT_PROOFS:] if past else [id]
+            if past is not None and changed and tells and past.faults == fault:
+                stuck.append(name)
+            remember(self._red, name, _Red(fault, command, calls), KEPT_TESTS)
+        if not stuck:
+            return []
+        files = some([path.rpartition("/")[2] for path in changed])
+        others = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
+        words = f"{stuck[0]}{others} still red in the same way after changing {files}: {failures.first_fault(text)}"
+        return [DeadEnd("still red", stuck[0], clean(words), tuple(self._red[stuck[0]].calls))]
+
+
+def _same(call: dict[str, Any]) -> str:
+    """What makes two calls the same: the tool and what it was given, less what only describes it."""
+    command = failures.command_of(call)
+    if command:
+        return f"{call.get('name')} {command}"
+    given = {key: value for key, value in dict_at(call, "input").items() if key not in ("description", "timeout")}
+    try:
+        return f"{call.get('name')} {json.dumps(given, sort_keys=True)}"
+    except (ValueError, RecursionError):
+        return text_at(call, "id")
+
+
+def _tool(call: dict[str, Any]) -> str:
+    """The tool of a call; of a shell, the program that it starts."""
+    command = failures.command_of(call)
+    return " ".join(command.split()[:1]) if command else text_at(call, "name")
+
+
+def _shown(call: dict[str, Any]) -> str:
+    given = dict_at(call, "input")
+    what = failures.command_of(call) or next((value for value in given.values() if isinstance(value, str)), "")
+    return one_line(f"{call.get('name')} `{what}`" if what else str(call.get("name")))

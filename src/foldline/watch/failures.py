@@ -1,0 +1,164 @@
+"""How a tool result says that it failed, and whether two failures are the same one.
+
+Agents pipe their tests through `tail` and `grep`, so that an exit status of 0 says little: the words of the tools tell.
+Two failures are the same when the same lines name the fault, whatever line numbers, times and addresses stand in them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from foldline.watch.events import dict_at, extract_text, text_at
+
+_READ_CHARS = 20_000
+"""How much of a result's beginning and of its end is looked at; a fault stands at one of them."""
+_FAULT_LINES = 12
+_LINE_CHARS = 300
+_COMMAND_CHARS = 2_000
+_NOT_OURS = (
+    "The user doesn't want to",
+    "<tool_use_error>Sibling tool call errored",
+    "<tool_use_error>Cancelled",
+    "[Request interrupted",
+    "Permission to use",
+    "<tool_use_error>File has not been read yet",
+    "<tool_use_error>File has been modified since read",
+)
+"""Results that tell of a person's no, another call's failure or a rule of the agent, and nothing of the call itself."""
+_FAULT = re.compile(
+    r"(?:--- FAIL: \S+|FAILED \S+|FAIL:? \S+|FAIL\s+\S+|not ok \d+ .*|E\s{2,}\S.*|[✗✕×●] .*"
+    r"|\S*(?:Error|Exception|Panic|panic)\b:.*|error(?:\[\w+\])?:.*|fatal:.*|undefined: .*"
+    r"|[\w./@+-]+:\d+(?::\d+)?:? .*"
+    r"(?:error|undefined|expected|cannot|unused|missing|declared and not used|not defined|fail).*"
+    r"|.*(?:command not found|No such file or directory|Permission denied).*)",
+    re.IGNORECASE,
+)
+_BARE = re.compile(r"\s*(?:--- )?FAIL(?:ED)?:?(?:\s|$)")
+_RED = re.compile(
+    r"^(?:--- FAIL: |FAIL\b|FAILED |=+ .*\b\d+ (?:failed|errors?)\b|.*\b[1-9]\d* (?:failed|failing)\b"
+    r"|error(?:\[E\d+\])?: |Traceback |panic: |npm ERR!|make: \*\*\*|Build failed|.*ERROR task failed)",
+    re.MULTILINE,
+)
+_RED_TEST = re.compile(
+    r"--- FAIL: (\S+)|FAILED (\S+::\S+)|(?:FAIL|ERROR): (\w+ \(\S+\))|test (\S+) \.\.\. FAILED"
+    r"|[✗✕×●] (.+?)(?: \(\d.*)?$"
+)
+_GREEN = re.compile(r"^(?:ok\s+\S+|PASS\b|=+ \d+ passed\b(?!.*failed)|test result: ok|OK\b)", re.MULTILINE)
+_VOLATILE = re.compile(
+    r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|(?<=:)\d+|\b\d+(?:\.\d+)?(?:ms|s|µs)?\b|/(?:tmp|var)/\S+",
+    re.IGNORECASE,
+)
+_ANSWERS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "ls")
+"""Programs whose exit status of 1 says no, and not that they failed."""
+_TESTS = re.compile(
+    r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
+    r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
+    r"golangci-lint|eslint|(?:mise|make|just|task|bun|deno) (?:run )?(?:test|lint|check|build)\S*|gradle\w* \S*test|"
+    r"mvn \S*test|rspec|phpunit|ctest|dotnet test|swift test|mix test)\b"
+)
+_SHOWN_ONLY = re.compile(
+    r"\s*(?:2>&1|\|\s*(?:tail|head|grep|tee|cat|sed|awk|sort|less|wc)\b[^|;&]*|\|\|\s*true|;\s*echo\b.*)\s*"
+)
+_WENT_THERE = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
+
+
+def result_text(result: dict[str, Any]) -> str:
+    """The beginning and the end of what a call gave back."""
+    content = result.get("content")
+    text = content if isinstance(content, str) else extract_text(content)
+    return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
+
+
+def is_ours(text: str, command: str = "") -> bool:
+    """Whether a failure says something about the call itself."""
+    says_no = command.split(" ", 1)[0] in _ANSWERS and not faults(text)
+    return not says_no and not text.startswith(_NOT_OURS)
+
+
+def faults(text: str) -> tuple[str, ...]:
+    r"""The lines that name what is wrong, without what changes from run to run, in a fixed order.
+
+    >>> faults("ok a\n--- FAIL: TestFold (0.02s)\n    fold_test.go:17: expected 3\n")
+    ('--- FAIL: TestFold (#)', 'fold_test.go:#: expected #')
+    """
+    found = {steady(line) for line in _lines(text) if _FAULT.match(line)}
+    return tuple(sorted(found)[:_FAULT_LINES])
+
+
+def red_tests(text: str) -> tuple[str, ...]:
+    """The names of the tests that failed, where the output gives names."""
+    matches = filter(None, map(_RED_TEST.match, _lines(text)))
+    found = dict.fromkeys(steady(next(filter(None, match.groups()))) for match in matches)
+    return tuple(found)[:_FAULT_LINES]
+
+
+def steady(line: str) -> str:
+    """A line without line numbers, times and addresses."""
+    return " ".join(_VOLATILE.sub("#", line[:_LINE_CHARS]).split())
+
+
+def is_bare(line: str) -> bool:
+    """Whether a line says that something failed, and not what."""
+    return bool(_BARE.match(line))
+
+
+def first_fault(text: str) -> str:
+    """One line that tells a person what went wrong."""
+    lines = [line for line in _lines(text) if line and not line.startswith("Exit code")]
+    return next((line for line in lines if _FAULT.match(line) and not is_bare(line)), lines[-1] if lines else "")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of an output, without their indentation and no longer than a person reads."""
+    return (line.strip()[:_LINE_CHARS] for line in text.split("\n"))
+
+
+def command_of(call: dict[str, Any]) -> str:
+    """The shell command of a call, without where it ran and how its output was cut; "" for other calls."""
+    command = text_at(dict_at(call, "input"), "command", "cmd")[:_COMMAND_CHARS]
+    before = ""
+    while before != command:
+        before, command = command, _WENT_THERE.sub("", command)
+    return " ".join(_SHOWN_ONLY.sub(" ", command).split())
+
+
+def is_check(command: str) -> bool:
+    """Whether a command tests, builds or lints: it tells whether a change was any good."""
+    return bool(_TESTS.search(command))
+
+
+def is_red(text: str, *, error: bool) -> bool:
+    """Whether a check failed."""
+    return (error and is_ours(text)) or bool(_RED.search(text))
+
+
+def is_green(text: str) -> bool:
+    """Whether a check says that it passed."""
+    return bool(_GREEN.search(text)) and not _RED.search(text)
+
+
+def thrown_away(command: str) -> list[str] | None:
+    """What a git command throws the changes of away; [] for everything, None when it throws away nothing.
+
+    `git checkout NAME` may name a branch as well: whoever knows the changed files can tell.
+    """
+    for piece in re.split(r"&&|;|\|\||\n", command):
+        try:
+            words = shlex.split(piece)
+        except ValueError:
+            continue
+        if words[:1] != ["git"]:
+            continue
+        words = [word for word in words[1:] if word not in ("-q", "--quiet")]
+        if words[:2] == ["reset", "--hard"]:
+            return []
+        if words[:1] == ["restore"] and "--staged" not in words:
+            paths = [word for word in words[1:] if not word.startswith("-")]
+            return [] if paths == ["."] else paths
+        if words[:1] == ["checkout"] and "-b" not in words:
+            paths = words[words.index("--") + 1 :] if "--" in words else words[1:]
+            return [] if paths == ["."] else paths
+    return None

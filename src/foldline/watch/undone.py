@@ -1,0 +1,214 @@
+"""Work that was undone: an edit put back, a file written as it was before, changes thrown away by git.
+
+A change is remembered as the lines it took out and put in, by their hashes, so that memory has a bound. Taking back
+what was only there to look at something (a print, an import, a comment) is no way that was left, nor is moving code to
+another file, nor writing it better: only what is put back as it was counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from foldline.watch import failures
+from foldline.watch.events import text_at
+from foldline.watch.scratch import one_line
+
+KEPT_FILES, KEPT_EDITS = 200, 40
+_EDIT_LINES = 400
+_FEW_LINES = 4
+_IN_PASSING = re.compile(
+    r"""^(?:import\b|from\s+\S+\s+import|use\s|require\(|\#include|(?:\w+\s+)?"[\w./@-]+"$|//|\#|\*|--|/\*)
+    |\b(?:print|println|printf|console\.\w+|fmt\.F?[Pp]rint\w*|debug\w*|dbg!|t\.Log\w*|TODO|XXX|FIXME|nolint)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Lines whose coming and going says nothing: imports, comments, prints to look at something."""
+_PRINT = re.compile(r"(?:os\.Stderr|println?!?\(|console\.\w+\(|debug)", re.IGNORECASE)
+_WORD = re.compile(r"\w{3}")
+_PATHS, _OLD, _NEW = (
+    ("file_path", "path", "notebook_path"),
+    ("old_string", "old_str"),
+    ("new_string", "new_str", "new_source"),
+)
+_WHOLE = ("content", "file_text")
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class DeadEnd(NamedTuple):
+    """One finding: what kind, about what, in words, and the calls that show it."""
+
+    kind: str
+    subject: str
+    text: str
+    evidence: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.text} [{self.kind}; {', '.join(self.evidence)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One edit: the lines it took out and put in."""
+
+    call: str
+    removed: frozenset[int]
+    added: frozenset[int]
+    shown: str
+    in_passing: bool
+
+
+@dataclass(slots=True)
+class _File:
+    """A file as far as the agent changed it."""
+
+    changes: list[_Change] = field(default_factory=list)
+    contents: list[int] = field(default_factory=list)
+    """Hashes of what it was written as, whole."""
+
+
+def edited(given: dict[str, Any]) -> str:
+    """The file that a call edits or writes, whatever the tool is called; "" for any other call."""
+    path = text_at(given, *_PATHS)
+    changes = any(isinstance(given.get(key), str) for key in (*_NEW, *_WHOLE)) or isinstance(given.get("edits"), list)
+    return path if changes else ""
+
+
+def only_looks(given: dict[str, Any]) -> bool:
+    """Whether an edit puts in nothing but what lets one look: prints, imports, comments."""
+    return not text_at(given, *_WHOLE) and all(_change("", old, new).in_passing for old, new in _pieces(given))
+
+
+class Undone:
+    """The files an agent changed, and what of it was undone."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[str, _File] = OrderedDict()
+        self._found: list[tuple[str, _Change, str]] = []
+        """Undone in one go, not told yet."""
+
+    def edit(self, id: str, path: str, given: dict[str, Any]) -> list[DeadEnd]:  # noqa: A002
+        """An edit that succeeded."""
+        file = self._files.get(path) or _File()
+        remember(self._files, path, file, KEPT_FILES)
+        content = text_at(given, *_WHOLE)
+        if content:
+            return _written(id, path, file, content)
+        for old, new in _pieces(given):
+            change = _change(id, old, new)
+            undone = next((past for past in reversed(file.changes) if _undoes(change, past)), None)
+            if undone is None:
+                file.changes = [*file.changes, change][-KEPT_EDITS:]
+                continue
+            file.changes.remove(undone)
+            if not undone.in_passing and not self._is_elsewhere(undone, path):
+                self._found = [*self._found, (path, undone, id)][-KEPT_EDITS:]
+        return []
+
+    def flush(self) -> list[DeadEnd]:
+        """What was undone in one go, as one finding."""
+        if not self._found:
+            return []
+        undone, self._found = self._found, []
+        paths = list(dict.fromkeys(path for path, _, _ in undone))
+        shown = max((change.shown for _, change, _ in undone), key=len)
+        what = "an edit" if len(undone) == 1 else f"{len(undone)} edits"
+        words = f"{what} of {some(paths)} {'was' if len(undone) == 1 else 'were'} undone: {shown}"
+        calls = dict.fromkeys(call for _, change, later in undone for call in (change.call, later))
+        return [DeadEnd("undone", f"{paths[0]} {shown}", clean(words), tuple(calls)[:4])]
+
+    def command(self, id: str, command: str) -> list[DeadEnd]:  # noqa: A002
+        """A shell command that succeeded: git may throw changes away with it, or keep them for good."""
+        if "git" not in command:
+            return []
+        if re.search(r"\bgit commit\b", command):
+            for file in self._files.values():
+                file.changes.clear()
+        paths = failures.thrown_away(command)
+        if paths is None:
+            return []
+        gone = [path for path, file in self._files.items() if file.changes and _is_one_of(path, paths)]
+        changes = [change for path in gone for change in self._files[path].changes]
+        for path in gone:
+            self._files[path].changes.clear()
+        if all(change.in_passing for change in changes):
+            return []
+        words = f"changes of {some(gone)} were thrown away by `{command[:80]}`"
+        return [DeadEnd("changed back", " ".join(gone), clean(words), (*(one.call for one in changes[-4:]), id))]
+
+    def _is_elsewhere(self, undone: _Change, path: str) -> bool:
+        """Whether the lines that went from here stand in another file now: they were moved."""
+        others = (change.added for name, file in self._files.items() if name != path for change in file.changes)
+        return bool(undone.added) and any(len(added & undone.added) * 2 >= len(undone.added) for added in others)
+
+
+def remember(held: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Keep a value; the one not touched for longest goes when there are too many."""
+    held[key] = value
+    held.move_to_end(key)
+    if len(held) > most:
+        held.popitem(last=False)
+
+
+def some(names: list[str]) -> str:
+    """A few of many."""
+    return ", ".join(names[-3:]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def clean(text: str) -> str:
+    """A finding's words on one line."""
+    return " ".join(text.split())[:400]
+
+
+def _written(id: str, path: str, file: _File, content: str) -> list[DeadEnd]:  # noqa: A002
+    """A whole file: back to what it was before is a way that was left."""
+    key = hash(content)
+    back = key in file.contents[:-1] and file.contents[-1] != key
+    file.contents = [*file.contents, key][-KEPT_EDITS:]
+    file.changes = [_change(id, "", content)]
+    return [DeadEnd("changed back", path, f"{path} was written back to an earlier content", (id,))] if back else []
+
+
+def _is_one_of(path: str, named: list[str]) -> bool:
+    return not named or any(path == part or path.endswith("/" + part.removeprefix("./")) for part in named)
+
+
+def _pieces(given: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    edits = given.get("edits")
+    for one in edits if isinstance(edits, list) else [given]:
+        if isinstance(one, dict):
+            yield text_at(one, *_OLD), text_at(one, *_NEW)
+
+
+def _change(call: str, old: str, new: str) -> _Change:
+    before, after = _lines(old), _lines(new)
+    removed, added = before - after, after - before
+    return _Change(
+        call,
+        frozenset(map(hash, removed)),
+        frozenset(map(hash, added)),
+        one_line(max(added or removed or {""}, key=len)),
+        _is_in_passing(added or removed),
+    )
+
+
+def _is_in_passing(lines: set[str]) -> bool:
+    """Whether a change only looks at something: half of it may be anything, in a few lines all but a print."""
+    others = sum(not _IN_PASSING.search(line) for line in lines)
+    return others <= len(lines) // 2 or (len(lines) <= _FEW_LINES and any(_PRINT.search(line) for line in lines))
+
+
+def _lines(text: str) -> set[str]:
+    """Lines that say something, without their indentation."""
+    return {line.strip()[:300] for line in text.split("\n")[:_EDIT_LINES] if _WORD.search(line[:300])}
+
+
+def _undoes(change: _Change, past: _Change) -> bool:
+    """Whether a change puts things back: out what came in, in what went out, and little else that is new."""
+    if not (past.added or past.removed) or not (past.added <= change.removed and past.removed <= change.added):
+        return False
+    return len(change.added - past.removed) <= len(change.removed) // 4
