@@ -18,10 +18,10 @@ import foldline
 from foldline import testing
 from foldline.message import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult, assistant, system, tool, user
 from foldline.testing import assert_sendable, violations
-from foldline.wire import mend_parts
-from foldline.wire import repair as repair_module
 from foldline.wire.codec import PROVIDERS, codec, render
 from foldline.wire.repair import Repaired, repair
+from foldline.wire.repair import heal as repair_module
+from foldline.wire.repair import parts as repair_parts
 from strategies import arrived, broken, sound
 
 quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -656,6 +656,6 @@ def test_real_sessions_become_sendable(provider: str) -> None:
 
 
 def test_examples_in_the_docstrings() -> None:
-    for module in (repair_module, mend_parts, testing):
+    for module in (repair_module, repair_parts, testing):
         assert doctest.testmod(module).failed == 0
         assert doctest.testmod(module).attempted > 0

@@ -14,9 +14,9 @@ from functools import cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from foldline.wire import pairs, plain, plain_openai
-from foldline.wire.grammar import RULES, Limits, Rules, limits_of, rules_of
-from foldline.wire.plain import Block, Fault, Plain, Turn
+from foldline.wire.rules import pairs, plain, plain_openai
+from foldline.wire.rules.grammar import RULES, Limits, Rules, limits_of, rules_of
+from foldline.wire.rules.plain import Block, Fault, Plain, Turn
 
 __all__ = ["RULES", "Limits", "Rules", "Violation", "check", "limits_of", "rules_of"]
 

@@ -1,6 +1,6 @@
 """What one repair knows and marks: the provider's rules, whose words are whose, and the notes of what was done.
 
-The steps of repair (`mend_parts`, `mend_pairs`, `mend_order`, `mend_ends`) share these few things and nothing else.
+The steps of repair (`parts`, `pairs`, `order`, `ends`) share these few things and nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.codec import Codec, Loss, dialect
-from foldline.wire.grammar import Rules
+from foldline.wire.rules.grammar import Rules
 
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 """Anthropic's blocks for calls that it runs itself."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 
-from foldline.wire.grammar import Rules
-from foldline.wire.plain import Block, Fault, Turn
+from foldline.wire.rules.grammar import Rules
+from foldline.wire.rules.plain import Block, Fault, Turn
 
 
 def adjacent(turns: list[Turn], rules: Rules) -> Iterator[Fault]:

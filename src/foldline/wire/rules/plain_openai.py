@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foldline.wire.plain import Block, Fault, Plain, Turn, string, text_of
+from foldline.wire.rules.plain import Block, Fault, Plain, Turn, string, text_of
 
 _CHAT_ROLES = {
     "system": "system",

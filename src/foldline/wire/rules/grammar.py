@@ -182,7 +182,7 @@ RULES: Mapping[str, Rules] = {
 @cache
 def limits_of(provider: str) -> Limits:
     """The dated figures that come with foldline."""
-    table = json.loads((files("foldline.wire") / "limits.json").read_text())
+    table = json.loads((files("foldline.wire.rules") / "limits.json").read_text())
     known = {each.name for each in fields(Limits)}
     return Limits(**{key: value for key, value in table[provider].items() if key in known})
 
