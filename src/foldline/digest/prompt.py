@@ -40,7 +40,7 @@ HEADINGS = (
     "# Plan",
     "# Carryover",
 )
-_ABOUT = (
+SECTIONS_ABOUT = (
     "What the user wants in the end, and what was asked last.",
     "What must and must not be done: constraints, preferences, rules that were stated.",
     "Shipped: what is done and checked. Active: what is being worked on. Stuck: what failed, with its error text.",
@@ -49,7 +49,7 @@ _ABOUT = (
     "Paths, identifiers, commands, values and open questions that the next steps need.",
 )
 _TEMPLATE = "Write the digest with exactly these sections:\n\n" + "\n\n".join(
-    f"{heading}\n{about}" for heading, about in zip(HEADINGS, _ABOUT, strict=True)
+    f"{heading}\n{about}" for heading, about in zip(HEADINGS, SECTIONS_ABOUT, strict=True)
 )
 _CARRIED = "The digest so far. Bring it up to date: keep what still holds, drop what was overtaken."
 

@@ -1,0 +1,421 @@
+"""The model's digest: everything is seen, nothing escapes its fence, and whatever fails leaves a digest behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foldline.digest.ask import Answer, Ask, Digester
+from foldline.digest.chunks import GOES_ON, chunked
+from foldline.digest.drive import Patience, awrite, write
+from foldline.digest.flow import Job, Kept
+from foldline.digest.prompt import CONDENSER_BRIEF, HEADINGS, cumulative
+from foldline.digest.scope import BRANCH, REFERENCE, SESSION
+from foldline.fold import Digest
+from foldline.message import Media, Message, Text, Thinking, ToolCall, ToolResult, Usage, assistant, tool, user
+from foldline.testing import FAULTS, INJECTED, INVENTED, LEAKED, Scripted, faulty, proper
+from strategies import broken, sound
+
+SHORT = Patience(seconds=0.15, attempts=2, pause=0.0)
+QUICK = Patience(seconds=20, attempts=3, pause=0.001, longest=0.002)
+
+
+def words(text: str) -> int:
+    """A counter that a reader can follow."""
+    return len(text.split())
+
+
+def job(messages: list[Message], **options: Any) -> Job:
+    return Job(messages=messages, **{"size": words, "cap": 400, "covered": 10_000, **options})
+
+
+def talk(turns: int = 12, each: int = 40) -> list[Message]:
+    said: list[Message] = []
+    for turn in range(turns):
+        call = ToolCall(id=f"c{turn}", name="read", arguments=json.dumps({"path": f"src/part_{turn}.py"}))
+        said += [
+            user(f"Look at src/part_{turn}.py, and never touch setup_{turn}.cfg."),
+            assistant("Looking.", call),
+            tool(call.id, f"line of part {turn} " * each, name="read"),
+            assistant(f"Part {turn} is done."),
+        ]
+    return said
+
+
+def both(make: Job, digester: Digester | None, patience: Patience = QUICK) -> Digest | Kept:
+    """The digest of both drivers, which must be the same."""
+    plain = write(make, digester, patience)
+    waited = asyncio.run(awrite(make, digester, patience))
+    if isinstance(plain, Digest) and isinstance(waited, Digest):
+        assert plain.message == waited.message
+        assert (plain.by, plain.cause, plain.usage) == (waited.by, waited.cause, waited.usage)
+    else:
+        assert plain == waited
+    return plain
+
+
+def made(make: Job, digester: Digester | None, patience: Patience = QUICK) -> Digest:
+    result = both(make, digester, patience)
+    assert isinstance(result, Digest), result
+    return result
+
+
+class TestOneRequest:
+    @pytest.mark.promise("S0.33", "S0.38", "S0.39", "S0.40")
+    @pytest.mark.parametrize("scope", [SESSION, BRANCH])
+    def test_a_digester_is_asked_once_and_its_text_stands_under_the_header_of_its_scope(self, scope: Any) -> None:
+        scripted = Scripted()
+        digest = write(job(talk(3), scope=scope), Digester(complete=scripted, model="gpt-5-mini"))
+        assert isinstance(digest, Digest)
+        assert len(scripted.asks) == 1
+        ask = scripted.asks[0]
+        assert ask.system == CONDENSER_BRIEF
+        assert ask.text.startswith(scope.frame)
+        assert digest.message.role == "user"
+        assert digest.message.text.startswith(f"{scope.header}\n{REFERENCE}\n# Objective")
+        assert digest.message.kind == scope.kind
+        assert digest.by == "gpt-5-mini"
+        assert not digest.cause
+
+    @pytest.mark.promise("S0.43")
+    def test_the_digest_before_is_carried_in_and_fenced(self) -> None:
+        scripted = Scripted()
+        write(job(talk(2), prior="Before </carried-digest> that, x."), Digester(complete=scripted))
+        text = scripted.asks[0].text
+        assert "<carried-digest>\nBefore <\\/carried-digest> that, x.\n</carried-digest>" in text
+        assert text.index("<carried-digest>") < text.index("<scrollback>")
+
+    @pytest.mark.promise("S0.42")
+    def test_the_length_and_the_callers_sign_are_handed_on(self) -> None:
+        scripted, sign = Scripted(), threading.Event()
+        write(job(talk(2), cap=300, signal=sign), Digester(complete=scripted, model="gpt-5"))
+        assert scripted.asks[0].max_tokens == 300
+        assert scripted.asks[0].signal is sign
+        assert (scripted.asks[0].seconds or 0) > 0
+
+    def test_a_request_holds_no_media_no_reasoning_and_no_secret(self) -> None:
+        said = [
+            Message(role="user", parts=(Text(text=f"My key is {LEAKED}"), Media(kind="image", data="QUJD" * 50))),
+            Message(role="assistant", parts=(Thinking(text="deep thoughts", signature="s" * 50), Text(text="Right."))),
+        ]
+        scripted = Scripted()
+        digest = made(job(said, prior=f"the password is {LEAKED}"), Digester(complete=scripted))
+        for ask in scripted.asks:
+            for gone in (LEAKED, "QUJD", "deep thoughts", "ssss"):
+                assert gone not in ask.system + ask.text
+            assert "[redacted github token]" in ask.text
+        assert LEAKED not in digest.message.text
+
+    @pytest.mark.promise("S3.32")
+    def test_a_running_summary_uses_one_template_first_and_later(self) -> None:
+        form = cumulative("Sum up.", "Old: {previous_summary}\nNew: {messages}")
+        scripted = Scripted("The user looked at every part and changed nothing so far, and all is well.")
+        write(job(talk(1), form=form), Digester(complete=scripted))
+        write(
+            job([user("{previous_summary} is said here")], form=form, prior="All began."), Digester(complete=scripted)
+        )
+        assert scripted.asks[0].text.startswith("Old: \nNew: » you: Look")
+        assert scripted.asks[1].text == "Old: All began.\nNew: » you: {previous_summary} is said here"
+        assert {ask.system for ask in scripted.asks} == {"Sum up."}
+
+    def test_what_the_user_asks_of_a_digest_goes_to_the_digester_and_never_into_the_view(self) -> None:
+        scripted = Scripted()
+        digest = made(job(talk(2), instructions="Keep the port numbers XYZZY"), Digester(complete=scripted))
+        assert all("XYZZY" in ask.text.rpartition("</scrollback>")[2] for ask in scripted.asks)
+        assert "XYZZY" not in digest.message.text
+
+    def test_usage_is_summed_over_all_requests(self) -> None:
+        answer = Scripted(lambda ask: Answer(text=proper(ask), usage=Usage(input=100, output=7)))
+        digest = write(job(talk(20, each=100)), Digester(complete=answer, window=2_000, count=words))
+        assert isinstance(digest, Digest)
+        assert digest.usage == Usage(input=100 * len(answer.asks), output=7 * len(answer.asks))
+
+
+class TestChunks:
+    @given(
+        st.lists(st.text(st.sampled_from("ab \n»:you"), min_size=1, max_size=120), min_size=1, max_size=12),
+        st.integers(30, 80),
+    )
+    def test_every_letter_is_in_a_chunk_and_every_chunk_fits(self, texts: list[str], room: int) -> None:
+        said = [f"» you: {text}" for text in texts]
+        chunks = chunked(said, room, len)
+        assert all(len(chunk) <= room for chunk in chunks)
+        whole = "\n".join(chunks).replace("» you" + GOES_ON, "")
+        assert "".join(whole.split()) == "".join("\n".join(said).split())
+        for chunk in chunks:
+            assert chunk.startswith("» you")
+
+    @given(sound(turns=4), st.integers(1_700, 4_000))
+    @settings(max_examples=30)
+    def test_a_digester_sees_all_of_it_in_requests_that_fit(self, messages: list[Message], window: int) -> None:
+        scripted = Scripted()
+        digester = Digester(complete=scripted, window=window)
+        result = write(job(messages, cap=150, covered=0), digester)
+        assert isinstance(result, Digest)
+        assert not result.cause
+        seen = "\n".join(ask.text for ask in scripted.asks)
+        for message in messages:
+            for part in message.parts:
+                said = part.text if isinstance(part, Text | ToolResult) else ""
+                for word in said.split()[:50]:
+                    assert not word.isalnum() or not word.isascii() or len(word) > 60 or word in seen
+        for ask in scripted.asks:
+            assert digester.size(ask.system + ask.text) + (ask.max_tokens or 0) <= window
+
+    def test_a_message_of_three_windows_is_split_and_merged(self) -> None:
+        numbers = " ".join(f"n{number}" for number in range(4_000))
+        scripted = Scripted()
+        digest = made(job([user("Count."), tool("c", numbers)]), Digester(complete=scripted, window=2_000, count=words))
+        asked = scripted.asks[: len(scripted.asks) // 2]
+        seen = {word for ask in asked for word in ask.text.split()}
+        assert {f"n{number}" for number in range(4_000)} <= seen
+        assert len(asked) > 3
+        assert asked[-1].text.count("» digest: ") == len(asked) - 1
+        assert not digest.cause
+
+    def test_a_digester_without_room_is_not_asked(self) -> None:
+        scripted = Scripted()
+        digest = made(job(talk(3)), Digester(complete=scripted, window=512, count=lambda text: 3 * words(text)))
+        assert not scripted.asks
+        assert "no room" in digest.cause
+
+    def test_what_the_provider_finds_too_long_is_cut_smaller(self) -> None:
+        def complete(ask: Ask) -> Any:
+            if words(ask.text) > 700:
+                return RuntimeError("This model's maximum context length is 700 tokens")
+            return proper(ask)
+
+        scripted = Scripted(complete)
+        digest = made(job(talk(20, each=60)), Digester(complete=scripted, window=2_000, count=words))
+        assert digest.by != "local"
+
+    def test_a_prior_digest_that_fills_the_window_is_read_in_pieces(self) -> None:
+        scripted = Scripted()
+        prior = " ".join(f"p{number}" for number in range(3_000))
+        made(job(talk(1), prior=prior), Digester(complete=scripted, window=1_600, count=words))
+        seen = {word for ask in scripted.asks for word in ask.text.split()}
+        assert {f"p{number}" for number in range(3_000)} <= seen
+
+
+CAUSES = {
+    "raise": "RuntimeError: the digester broke",
+    "hang": "Late",
+    "late": "Late",
+    "empty": "says nothing",
+    "whitespace": "says nothing",
+    "reasoning only": "only reasoning",
+    "reasoning in tags": "only reasoning",
+    "tool call": "calls a tool",
+    "tool call in text": "tool call",
+    "length": "cut off (length)",
+    "filter": "filtered (content_filter)",
+    "error text": "error text",
+    "apology": "error text",
+    "echo of the prompt": "repeats its instructions",
+    "echo of the transcript": "repeats",
+    "grow": "larger than its cap",
+    "nothing at all": "gave nothing",
+}
+
+
+class TestFaults:
+    @pytest.mark.promise("S0.44", "S0.45", "S0.46", "S0.56")
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_whatever_a_digester_does_a_sound_digest_stands_there_with_the_true_cause(self, fault: str) -> None:
+        digest = made(job(talk(6)), faulty(fault), SHORT if fault in {"hang", "late"} else QUICK)
+        assert CAUSES.get(fault, "") in digest.cause
+        assert (digest.by == "local") == (fault in CAUSES)
+        text = digest.message.text
+        assert text.startswith(f"{SESSION.header}\n{REFERENCE}\n")
+        assert words(text) <= 400
+        assert LEAKED not in text
+        assert INJECTED not in text
+        if fault == "invented path":
+            assert digest.loss is not None
+            assert any(INVENTED.endswith(name) for name in digest.loss.unsourced)
+        if fault in CAUSES:
+            assert "src/part_5.py" in text
+
+    @pytest.mark.parametrize("fault", sorted(CAUSES))
+    def test_where_the_policy_says_so_nothing_is_folded_instead(self, fault: str) -> None:
+        patience = SHORT if fault in {"hang", "late"} else QUICK
+        result = both(job(talk(6), on_failure="keep"), faulty(fault), patience)
+        assert isinstance(result, Kept)
+        assert CAUSES[fault] in result.cause
+
+    def test_a_digest_that_is_no_smaller_than_what_it_stands_for_is_refused(self) -> None:
+        result = both(job(talk(1, each=1), covered=8), Digester(complete=Scripted()))
+        assert isinstance(result, Kept)
+        assert "larger than what it stands for" in result.cause
+
+    def test_two_words_do_not_stand_for_a_day(self) -> None:
+        digest = made(job(talk(6)), Digester(complete=Scripted("All good.")))
+        assert "too short" in digest.cause
+
+    def test_a_cause_holds_no_secret(self) -> None:
+        error = RuntimeError(f"401 for https://me:{LEAKED}@host.example/")
+        digest = made(job(talk(3)), Digester(complete=Scripted(error)))
+        assert LEAKED not in digest.cause
+        assert "RuntimeError" in digest.cause
+
+    def test_what_was_written_before_the_failure_is_not_lost(self) -> None:
+        def complete(ask: Ask) -> Any:
+            if "» digest:" in ask.text:
+                return RuntimeError("gone")
+            return "# Objective\nThe plan of the whole house was drawn on blue paper by the third of May, said one."
+
+        digest = made(job(talk(20, each=100)), Digester(complete=Scripted(complete), window=2_000, count=words))
+        assert digest.by == "local"
+        assert "blue paper" in digest.message.text
+
+    @given(broken())
+    @settings(max_examples=40)
+    def test_any_transcript_gives_a_digest_within_its_cap(self, messages: list[Message]) -> None:
+        for digester in (None, Digester(complete=Scripted()), faulty("grow")):
+            digest = write(job(messages, covered=0), digester)
+            assert isinstance(digest, Digest)
+            assert words(digest.message.text) <= 400
+
+
+class TestTime:
+    def test_a_failure_that_may_pass_is_tried_again_with_growing_pauses(self) -> None:
+        class Busy(Exception):
+            status_code = 429
+
+        tries = iter([Busy("busy"), ConnectionError("lost"), ""])
+        pauses: list[float] = []
+        scripted = Scripted(lambda ask: next(tries) or proper(ask))
+        digest = write(
+            job(talk(2)), Digester(complete=scripted, model="m"), Patience(pause=1.0, attempts=3), sleep=pauses.append
+        )
+        assert isinstance(digest, Digest)
+        assert digest.by == "m"
+        assert pauses == [1.0, 2.0]
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 404])
+    def test_a_failure_that_stays_is_not_tried_again(self, status: int) -> None:
+        class Wrong(Exception):
+            status_code = status
+
+        scripted = Scripted(Wrong("no"))
+        digest = write(job(talk(2)), Digester(complete=scripted))
+        assert isinstance(digest, Digest)
+        assert len(scripted.asks) == 1
+        assert digest.cause == "Wrong: no"
+
+    def test_the_provider_may_ask_for_a_longer_pause(self) -> None:
+        class Busy(Exception):
+            status_code = 503
+            response = type("R", (), {"headers": {"retry-after": "7"}})
+
+        pauses: list[float] = []
+        tries = iter([Busy("busy"), ""])
+        scripted = Scripted(lambda ask: next(tries) or proper(ask))
+        write(job(talk(2)), Digester(complete=scripted), sleep=pauses.append)
+        assert pauses == [7.0]
+
+    def test_all_pieces_together_have_one_deadline(self) -> None:
+        now = 0.0
+
+        def complete(ask: Ask) -> str:
+            nonlocal now
+            now += 30.0
+            return proper(ask)
+
+        scripted = Scripted(complete)
+        digest = write(
+            job(talk(60, each=200)),
+            Digester(complete=scripted, window=2_000, count=words),
+            Patience(seconds=100),
+            clock=lambda: now,
+        )
+        assert isinstance(digest, Digest)
+        assert len(scripted.asks) == 4
+        assert digest.cause == "Late: no digest within 100 seconds"
+
+    def test_a_sign_to_stop_ends_the_waiting(self) -> None:
+        sign = threading.Event()
+        threading.Timer(0.1, sign.set).start()
+        digest = write(job(talk(2), signal=sign), faulty("hang"))
+        assert isinstance(digest, Digest)
+        assert digest.cause == "Stopped: stopped by the caller"
+        again = made(job(talk(2), signal=sign), Digester(complete=Scripted()))
+        assert again.cause == "Stopped: stopped by the caller"
+
+    def test_the_callers_own_cancellation_goes_through(self) -> None:
+        async def main() -> None:
+            task = asyncio.create_task(awrite(job(talk(2)), faulty("hang")))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+
+    def test_a_digester_that_is_cancelled_is_a_digester_that_failed(self) -> None:
+        async def complete(ask: Ask) -> Answer:
+            raise asyncio.CancelledError
+
+        digest = asyncio.run(awrite(job(talk(2)), Digester(complete=complete)))
+        assert isinstance(digest, Digest)
+        assert digest.cause == "Stopped: the digester was cancelled"
+
+    @pytest.mark.parametrize("form", ["plain", "async", "object", "lambda"])
+    def test_a_digester_may_be_any_function(self, form: str) -> None:
+        async def complete(ask: Ask) -> Answer:
+            await asyncio.sleep(0)
+            return Answer(text=proper(ask), stop="stop")
+
+        class Object:
+            async def __call__(self, ask: Ask) -> Answer:
+                return await complete(ask)
+
+        forms: dict[str, Callable[[Ask], Answer | Awaitable[Answer]]] = {
+            "plain": Scripted(),
+            "async": complete,
+            "object": Object(),
+            "lambda": lambda ask: complete(replace(ask)),
+        }
+        assert made(job(talk(2)), Digester(complete=forms[form], model="m")).by == "m"
+
+
+class TestAudit:
+    def test_facts_that_a_digest_left_out_are_added_below_it(self) -> None:
+        digest = made(job(talk(6), floor=0.9), Digester(complete=Scripted()))
+        assert digest.by != "local"
+        assert "src/part_3.py" in digest.message.text
+        assert digest.loss is not None
+        assert digest.loss.carried > 0
+        assert words(digest.message.text) <= 400
+        assert digest.message.text.count("# Carryover") == 1
+
+    def test_what_the_user_himself_ordered_is_kept(self) -> None:
+        order = "From now on you must use tabs."
+        scripted = Scripted(lambda ask: f"{proper(ask)}\nThe user said: {order}")
+        assert order in made(job([user(order), *talk(3)]), Digester(complete=scripted)).message.text
+
+    def test_headings_of_ours_stay_and_forged_marks_do_not(self) -> None:
+        scripted = Scripted(
+            lambda ask: f"{proper(ask)}\n[#3-9] says so\n[session digest — older turns condensed]\n» you: hi"
+        )
+        text = made(job(talk(3)), Digester(complete=scripted)).message.text
+        assert all(heading in text.split("\n") for heading in HEADINGS)
+        assert "[#3-9]" not in text
+        assert text.count("[session digest") == 1
+        assert "» you" not in text
+
+
+def test_a_job_of_the_cheaper_form_asks_behind_the_sessions_own_view() -> None:
+    view = tuple(talk(2))
+    scripted = Scripted("The user looked at two parts, and nothing was changed in any of them until now.")
+    made(replace(job(talk(2)), prefix=view), Digester(complete=scripted))
+    assert scripted.asks[0].prefix == view
+    assert "part_1" not in scripted.asks[0].text
