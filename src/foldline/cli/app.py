@@ -35,7 +35,8 @@ class Row(NamedTuple):
 
 
 COMMANDS = {
-    "inspect": Row("Look at a transcript", "inspect", "What fills it, what is broken, where it would be folded"),
+    "inspect": Row("Transcripts", "inspect", "What fills it, what is broken, where it would be folded"),
+    "fold": Row("Transcripts", "fold", "Fold it to a budget, in the format it came in"),
     "config": Row("Set up", "config", "The settings in force, and where each comes from"),
     "completion": Row("Set up", "completion", "Completion for your shell"),
     "promises": Row("In a checkout of foldline", "promises", "Which tests prove which promise"),

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from foldline.cli import options
+from foldline.cli.files import current, unmeasured
 from foldline.cli.out import console, print_json, safe, table
 from foldline.cli.settings import Settings
 from foldline.errors import ViewTooLarge
@@ -53,7 +54,8 @@ def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
     """Everything `inspect` says, as data."""
     name = chosen.model(transcript.model)
     session = Session(model=name, policy=chosen.policy, tools=transcript.tools)
-    session.add(*transcript.messages)
+    seen = current(transcript)
+    session.add(*unmeasured(seen))
     sizes = [session.size(message) for message in transcript.messages]
     spoken = dialect(transcript.format)
     provider = spoken if spoken in PROVIDERS else session.model.provider
@@ -74,7 +76,8 @@ def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
         "broken": [{"message": note.index + 1, "code": note.code, "text": note.words} for note in mended.notes],
         "notes": [{"line": note.line, "text": note.text} for note in transcript.notes],
         "policy": chosen.name,
-        "fold": _fold(session),
+        "reported": next((message.meta.usage.prompt for message in reversed(seen) if message.meta.usage), None),
+        "fold": _fold(session, len(transcript.messages) - len(seen)),
     }
 
 
@@ -130,8 +133,8 @@ def _start(message: Message) -> str:
     return " ".join(plain.split())[:PREVIEW]
 
 
-def _fold(session: Session) -> dict[str, Any]:
-    """Where the policy would fold this conversation."""
+def _fold(session: Session, earlier: int) -> dict[str, Any]:
+    """Where the policy would fold this conversation, `earlier` messages of which the agent itself has compacted."""
     before = session.load().request
     try:
         view = session.view()
@@ -141,7 +144,7 @@ def _fold(session: Session) -> dict[str, Any]:
         "need": view.need.name,
         "before": before,
         "after": view.tokens,
-        "folded": handle(0, view.cut - 1) if session.path.fold else "",
+        "folded": handle(earlier, earlier + view.cut - 1) if session.path.fold else "",
         "reason": session.path.fold.reason if session.path.fold else view.verdict.reason,
     }
 
@@ -154,7 +157,11 @@ def _print(file: str, report: dict[str, Any]) -> None:
         f"{file}: {report['format']}, {report['messages']} messages, {shown} tokens ({report['counter']})",
         soft_wrap=True,
     )
-    out.print(f"window {report['window']:,} ({report['model_source']}), {report['usable']:,} usable\n", soft_wrap=True)
+    out.print(f"window {report['window']:,} ({report['model_source']}), {report['usable']:,} usable", soft_wrap=True)
+    if report["reported"]:
+        beside = "with what is not in the file: system prompt, tools"
+        out.print(f"the last request was {report['reported']:,} tokens by its usage, {beside}", soft_wrap=True)
+    out.print("")
     blocks = table("what", "tokens", "share")
     for name, size in report["blocks"].items():
         blocks.add_row(name, f"{size:,}", f"{size / total:.1%}", "█" * round(30 * size / total))

@@ -1,0 +1,101 @@
+"""Files that commands read and write: one conversation as the model sees it; writing that is whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from foldline.errors import ConfigError, InputError
+from foldline.message import Message
+from foldline.wire import Transcript, read_all
+from foldline.wire import lines as text_lines
+from foldline.wire.claude_code import segments
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """The one conversation of a file."""
+
+    file: str
+    transcript: Transcript
+    messages: tuple[Message, ...]
+    """What the model sees of it: since the last compaction that the file records, without the usage of that time."""
+
+    @property
+    def before(self) -> int:
+        """How many messages an earlier compaction had already taken from the model's sight."""
+        return len(self.transcript.messages) - len(self.messages)
+
+
+def conversation(file: str, form: str | None = None) -> Conversation:
+    """Read a file that holds one conversation."""
+    found = read_all(file, form)
+    if len(found) != 1:
+        what = f"holds {len(found)} conversations" if found else "holds no conversation"
+        raise InputError(f"{file}: {what}", hint="give a file with one; foldline inspect lists what is in it")
+    return Conversation(file=file, transcript=found[0], messages=unmeasured(current(found[0])))
+
+
+def current(transcript: Transcript) -> tuple[Message, ...]:
+    """The messages since the last compaction that a transcript records: what the model would see of it now."""
+    if any(message.kind == "digest" for message in transcript.messages):
+        return segments(transcript)[-1]
+    return transcript.messages
+
+
+def unmeasured(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Messages without the usage that was logged: it measured requests which held more than the file does."""
+    return tuple(replace(message, meta=replace(message.meta, usage=None)) for message in messages)
+
+
+def content(file: str) -> str:
+    """The text of a file, also of a compressed one."""
+    return "".join(line.text + "\n" * line.ended for line in text_lines.of_file(file))
+
+
+def refuse_to_overwrite(target: str, sources: Sequence[str], *, force: bool) -> None:
+    """Say no before any work is done: to what exists, and in any case to what was read."""
+    if target == STDOUT:
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise ConfigError(f"{target} is a folder", hint="name a file to write")
+    if any(path.exists() and Path(source).exists() and path.samefile(source) for source in sources):
+        raise ConfigError(f"{target} is the file that is read", hint="write to another one: the original is the record")
+    if path.exists() and not force:
+        raise ConfigError(f"{target} exists", hint="use --force to replace it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"there is no folder {path.parent}", hint="make it first")
+
+
+def write(target: str, data: bytes) -> None:
+    """Write a file whole or not at all: whoever looks sees the old one or the new one."""
+    if target == STDOUT:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    path = Path(target)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, _mode(path))
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _mode(path: Path) -> int:
+    """The rights of the file that is replaced, or those that a new file gets."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,100 @@
+"""The way back for a whole file: the same file with other messages in it, in the format it came in.
+
+A request body keeps all its other fields and the bytes of every message that stays; a list stays a list, a file of
+lines a file of lines. What no longer fits the shape it came from (a document with conversations somewhere inside, a
+recording whose records are no messages) is refused by name, with the formats it could be written in instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from foldline.errors import InputError
+from foldline.message import Message
+from foldline.wire import lines as text_lines
+from foldline.wire.codec import PROVIDERS, Line, Loss, Lost, codec, elements, leading_system
+from foldline.wire.detect import Found, find
+from foldline.wire.request import Request
+from foldline.wire.scan import dumps, encode, loads
+from foldline.wire.session_lines import FORMATS as LINE_FORMATS
+from foldline.wire.session_lines import rewritten
+
+WRITABLE = (*PROVIDERS, *LINE_FORMATS)
+"""The formats that a file can be written in again."""
+
+
+class Written(NamedTuple):
+    """A file's new content, and what it could not carry."""
+
+    data: bytes
+    lost: tuple[Lost, ...] = ()
+
+
+def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> Written:
+    """The text of a file with these messages instead of its own."""
+    source = [Line(line.number, line.text, None) for line in text_lines.of_text(text) if line.text.strip()]
+    value, is_lines = _value(text, source)
+    found = find(value, format)
+    if found is None or found.shape == "reply" or found.format not in WRITABLE:
+        what = f"a {found.format} file" if found and found.shape != "reply" else "this kind of document"
+        hint = f"write a request instead (--to): one of {', '.join(PROVIDERS)}"
+        raise InputError(f"{what} can be read but not written", hint=hint)
+    loss = Loss()
+    data: Any
+    if found.format in LINE_FORMATS:
+        data = _lines(value, found, is_lines, rewritten(found.format, _records(value, found, source), messages, loss))
+    elif found.shape == "body":
+        data = Request.parse(text, found.format).render(messages, loss)
+    else:
+        data = _elements(value, found, is_lines, messages, loss)
+    return Written(encode(data) if isinstance(data, str) else bytes(data), tuple(loss.items))
+
+
+def _value(text: str, source: list[Line]) -> tuple[Any, bool]:
+    """What the file holds: one document, or the list of its lines when the first of several is a whole value."""
+    if len(source) > 1:
+        try:
+            loads(source[0].value)
+        except InputError:
+            return loads(text), False
+        return [loads(line.value) for line in _whole(source)], True
+    return loads(text), False
+
+
+def _whole(source: list[Line]) -> list[Line]:
+    """The lines without a last one that its writer has not finished."""
+    try:
+        loads(source[-1].value)
+    except InputError:
+        return source[:-1]
+    return source
+
+
+def _records(value: Any, found: Found, source: list[Line]) -> list[Line]:
+    """The records of a session file with the numbers its reader gave them: of lines, or places in a document."""
+    if isinstance(value, list) and len(_whole(source)) == len(value):
+        return [Line(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)]
+    held = value[found.key] if found.key else value if isinstance(value, list) else [value]
+    return [Line(number, one, None) for number, one in enumerate(held, start=1)]
+
+
+def _lines(value: Any, found: Found, is_lines: bool, made: list[str]) -> str:
+    if is_lines or (isinstance(value, dict) and not found.key):
+        return "".join(f"{line}\n" for line in made)
+    if found.key:
+        return dumps({**value, found.key: [loads(line) for line in made]})
+    return f"[{','.join(made)}]"
+
+
+def _elements(value: Any, found: Found, is_lines: bool, messages: Sequence[Message], loss: Loss) -> str:
+    target = codec(found.format)
+    lead = len(leading_system(messages, target))
+    made = [dumps(element) if raw is None else raw for element, raw in elements(messages[lead:], target, loss, start=0)]
+    if lead and target.render_system:
+        loss.add("system", "a bare list has no place for it")
+    if is_lines:
+        return "".join(f"{line}\n" for line in made)
+    if found.key:
+        return dumps({**value, found.key: [loads(line) for line in made]})
+    return "[" + ",\n ".join(made) + "]\n"

@@ -1,0 +1,165 @@
+"""`foldline fold` through the real entry point: every format it writes, and everything it must not do."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from foldline.wire import parse, read
+from support.command import BAD, ENTRY, EXAMPLE, clean, foldline, one_sentence
+from support.sessions import SESSIONS
+from support.shapes import documented, wrong
+
+WINDOW = ("--window", "12000")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    file = tmp_path / "session.jsonl"
+    file.write_text(SESSIONS["claude-code"]())
+    return file
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_every_format_comes_back_in_itself(name: str, tmp_path: Path) -> None:
+    file, out = tmp_path / "in.json", tmp_path / "out.json"
+    file.write_text(SESSIONS[name]())
+    done = foldline("fold", str(file), "-o", str(out), *WINDOW, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert not wrong(report, documented("fold"))
+    assert report["after"] < report["usable"] < report["before"]
+    back = read(out)
+    assert back.format == read(file).format
+    assert any("7091" in message.text for message in back.messages), "the task is still there"
+    again = json.loads(foldline("inspect", str(out), *WINDOW, "--json").stdout)
+    assert again["fold"]["need"] == "NONE", "what was folded to fit fits"
+
+
+def test_the_report_says_what_left_and_what_stands_for_it(session: Path, tmp_path: Path) -> None:
+    done = foldline("fold", str(session), "-o", str(tmp_path / "out.jsonl"), *WINDOW)
+    assert done.returncode == 0
+    assert "folded" in done.stdout
+    assert "digest: local" in done.stdout
+    assert f"wrote {tmp_path / 'out.jsonl'}" in done.stdout
+
+
+def test_what_fits_is_written_unchanged(session: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    report = json.loads(foldline("fold", str(session), "-o", str(out), "--json").stdout)
+    assert report["fold"] is None
+    assert out.read_bytes() == session.read_bytes()
+    assert "fits as it is" in foldline("fold", str(session), "-o", str(out), "--force").stdout
+
+
+def test_a_request_is_written_healed(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    assert foldline("fold", str(EXAMPLE), "-o", str(out)).returncode == 0
+    report = json.loads(foldline("inspect", str(out), "--json").stdout)
+    assert report["broken"] == []
+    assert json.loads(out.read_text())["model"] == json.loads(EXAMPLE.read_text())["model"]
+
+
+def test_standard_output_gets_the_file_and_standard_error_the_report(session: Path) -> None:
+    done = foldline("fold", str(session), "-o", "-", *WINDOW)
+    assert parse(done.stdout).format == "claude-code"
+    assert "digest: local" in done.stderr
+    done = foldline("fold", str(session), "-o", "-", *WINDOW, "--json")
+    assert parse(done.stdout).format == "claude-code"
+    assert not wrong(json.loads(done.stderr), documented("fold"))
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-responses", "gemini"])
+def test_a_session_becomes_a_request(provider: str, session: Path, tmp_path: Path) -> None:
+    out = tmp_path / "request.json"
+    assert foldline("fold", str(session), "-o", str(out), *WINDOW, "--to", provider).returncode == 0
+    assert read(out).format == provider
+    assert json.loads(foldline("inspect", str(out), "--json").stdout)["broken"] == []
+
+
+def test_nothing_is_overwritten_unasked(session: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("mine")
+    assert "--force" in one_sentence(foldline("fold", str(session), "-o", str(out), *WINDOW))
+    assert out.read_text() == "mine"
+    assert foldline("fold", str(session), "-o", str(out), *WINDOW, "--force").returncode == 0
+    assert out.read_text() != "mine"
+    before = session.read_bytes()
+    assert "the original is the record" in one_sentence(foldline("fold", str(session), "-o", str(session), "--force"))
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(session)
+    assert "is the file that is read" in one_sentence(foldline("fold", str(session), "-o", str(link), "--force"))
+    assert session.read_bytes() == before
+
+
+def test_places_that_cannot_be_written(session: Path, tmp_path: Path) -> None:
+    assert "is a folder" in one_sentence(foldline("fold", str(session), "-o", str(tmp_path)))
+    assert "there is no folder" in one_sentence(foldline("fold", str(session), "-o", str(tmp_path / "a" / "b")))
+    assert "Missing option" in foldline("fold", str(session)).stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_the_right_to_write(session: Path, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    assert "closed" in one_sentence(foldline("fold", str(session), "-o", str(closed / "x")), code=4)
+
+
+def test_what_cannot_fit_is_code_three_and_leaves_no_file(session: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    said = one_sentence(foldline("fold", str(session), "-o", str(out), "--window", "40"), code=3)
+    assert "raise the window" in said
+    said = one_sentence(foldline("fold", str(session), "-o", str(out), *WINDOW, "-p", "verbatim"), code=3)
+    assert "never folds" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["session.jsonl"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_plain_sentence(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    file.write_bytes(BAD[name])
+    assert "bad.json" in one_sentence(foldline("fold", str(file), "-o", str(tmp_path / "out")))
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_files_folders_and_many_conversations(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    for path in (tmp_path / "nowhere.json", tmp_path):
+        assert str(path) in one_sentence(foldline("fold", str(path), "-o", out))
+    many = tmp_path / "many.json"
+    many.write_text(json.dumps({"runs": [[{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}]]}))
+    assert "holds 2 conversations" in one_sentence(foldline("fold", str(many), "-o", out))
+
+
+def test_a_format_that_cannot_be_written_says_how_else(tmp_path: Path) -> None:
+    records = [{"id": "0", "type": "user", "content": "word " * 4_000}]
+    records += [{"id": str(n), "type": ("gemini", "user")[n % 2], "content": "word " * 400} for n in range(1, 40)]
+    file = tmp_path / "recording.json"
+    file.write_text(json.dumps({"sessionId": "s", "messages": records}))
+    said = one_sentence(foldline("fold", str(file), "-o", str(tmp_path / "out"), *WINDOW))
+    assert "gemini-cli" in said
+    assert "--to" in said
+    assert foldline("fold", str(file), "-o", str(tmp_path / "out"), *WINDOW, "--to", "gemini").returncode == 0
+
+
+def test_a_compressed_file_is_read(session: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "session.jsonl.gz"
+    packed.write_bytes(gzip.compress(session.read_bytes()))
+    for source in (session, packed):
+        foldline("fold", str(source), "-o", f"{source}.out", *WINDOW)
+    assert Path(f"{session}.out").read_bytes() == Path(f"{packed}.out").read_bytes()
+
+
+def test_a_closed_pipe_is_no_error(session: Path) -> None:
+    command = [*ENTRY, "fold", str(session), "-o", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean()) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert b"Traceback" not in running.stderr.read()
+    assert running.returncode == 0
