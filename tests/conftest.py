@@ -12,3 +12,5 @@ from hypothesis import settings
 settings.register_profile("suite", max_examples=100, deadline=None)
 settings.register_profile("nightly", max_examples=10_500, deadline=None)
 settings.load_profile("suite")
+
+pytest_plugins = ["support.ledgers"]

@@ -8,17 +8,9 @@ from dataclasses import replace
 import pytest
 
 from foldline.errors import Conflict, InputError
-from foldline.fold import Digest, Fold, Loss
-from foldline.ledger import ROOT, Branch, Store
-from foldline.message import Message, Meta, Usage, assistant, tool, user
-
-
-def texts(store: Store, branch: Branch, start: int = 0) -> list[str]:
-    return [stored.message.text for stored in store.read(branch, start=start)]
-
-
-def talk(*said: str) -> list[Message]:
-    return [user(text) if place % 2 == 0 else assistant(text) for place, text in enumerate(said)]
+from foldline.ledger import ROOT, Store
+from foldline.message import Meta, Usage, assistant, user
+from support.ledgers import FOLD, talk, texts
 
 
 @pytest.mark.promise("S2.5", "S2.21")
@@ -70,27 +62,6 @@ def test_facts_that_come_later_are_kept_and_what_was_known_stays(store: Store) -
     assert store.append(main, [user("hi"), later], at=0).written == 0
     stored = list(store.read(main))[1].message
     assert stored.meta == Meta(at=1.0, usage=Usage(input=10, output=2), model="m")
-
-
-FOLD = Fold(
-    cut=2,
-    digest=Digest(
-        message=user("so far: a, b", kind="digest"),
-        by="some-model",
-        cause="",
-        loss=Loss(facts=3, kept=2, carried=1, missing=("port 8080",), unsourced=("nobody said so",)),
-        usage=Usage(input=7, output=3),
-    ),
-    digest_tokens=12,
-    pinned=(0,),
-    pinned_tokens=4,
-    carried=(1,),
-    stubs={3: (tool("c1", "[stub]"), 5)},
-    reason="history > 80%",
-    made_at=4,
-    before=400,
-    after=90,
-)
 
 
 @pytest.mark.promise("S3.41", "I7")

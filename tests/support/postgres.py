@@ -100,3 +100,11 @@ def database(admin: str) -> Iterator[str]:
             yield urlunsplit(urlsplit(admin)._replace(path=f"/{name}"))
         finally:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def clear(address: str) -> None:
+    """Take the ledger out of a database, whoever may still hold it."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+        connection.execute(others + "pg_backend_pid()")
+        connection.execute("DROP SCHEMA IF EXISTS foldline CASCADE")

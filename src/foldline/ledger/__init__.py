@@ -14,10 +14,11 @@ from pathlib import Path
 from foldline.errors import LedgerUnavailable
 from foldline.ledger import schema, threads
 from foldline.ledger.chain import Owner
+from foldline.ledger.index import Index
 from foldline.ledger.keys import ROOT
 from foldline.ledger.pool import Again, Database, Lost, Pool
 from foldline.ledger.records import MAIN, Branch, Head
-from foldline.ledger.store import Index, Store
+from foldline.ledger.store import Store
 
 __all__ = ["MAIN", "ROOT", "Branch", "Head", "Index", "Store", "open", "share"]
 

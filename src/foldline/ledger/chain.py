@@ -8,7 +8,7 @@ of the path, on every strand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from foldline.errors import LedgerCorrupt
@@ -46,6 +46,16 @@ class Draft(NamedTuple):
     body: bytes
     stored: bytes
     meta: bytes | None
+    at: float | None = None
+    """When it was written first; now, unless it was exported."""
+
+
+class Written(NamedTuple):
+    """A message that is new, and where it stands."""
+
+    strand: int
+    position: int
+    message: Message
 
 
 def draft(message: Message) -> Draft:
@@ -69,7 +79,7 @@ def spans(connection: Connection, owner: Owner, place: Place, start: int = 0) ->
     return found[::-1]
 
 
-def at(connection: Connection, owner: Owner, place: Place, length: int) -> Place:
+def back(connection: Connection, owner: Owner, place: Place, length: int) -> Place:
     """The place on the path of `place` where the path had `length` messages."""
     if length == place.length:
         return place
@@ -91,6 +101,20 @@ FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.pos
 """
 
 
+def reach(connection: Connection, owner: Owner, branches: Iterable[int]) -> dict[int, int]:
+    """How much of each strand the logs of some branches ever led to: the strand, and where that part of it stops."""
+    found: dict[int, int] = {}
+    for branch in branches:
+        sql = "SELECT strand, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND strand IS NOT NULL GROUP BY 1"
+        for strand, stop in connection.run(sql, (owner.id, branch)):
+            found[strand] = max(stop, found.get(strand, 0))
+    rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id DESC", (owner.id,))
+    for strand, base, start in rows:  # a strand is younger than the one it left
+        if strand in found and base is not None:
+            found[base] = max(start, found.get(base, 0))
+    return found
+
+
 def page(connection: Connection, owner: Owner, span: Span) -> list[Stored]:
     """The first messages of a span."""
     rows = connection.run(_READ, (owner.id, span.strand, span.start, span.stop, PAGE))
@@ -104,11 +128,14 @@ class Writer:
 
     def __init__(self, connection: Connection, owner: Owner, *, for_update: str, now: float) -> None:
         self.connection, self.owner, self.for_update, self.now = connection, owner, for_update, now
-        self.written: list[tuple[int, int, Message]] = []
-        """What was new: strand, position, message."""
+        self.written: list[Written] = []
+        """What was new."""
+        self.strands: list[int] = []
+        """On which strand each message that was put now stands."""
 
     def put(self, branch: int, place: Place, drafts: Sequence[Draft]) -> Place:
         """The place of the last message, after those that are new were written."""
+        self.written, self.strands = [], []
         keys: list[bytes] = []
         key = place.key
         for item in drafts:
@@ -118,6 +145,7 @@ class Writer:
         for row in self._known(keys):
             place = Place(row[1], row[2] + 1, row[0])
             self._remark(place, row[3], drafts[known])
+            self.strands.append(row[1])
             known += 1
         return self._write(branch, place, list(zip(keys[known:], drafts[known:], strict=True)))
 
@@ -157,8 +185,10 @@ class Writer:
         rows: list[Values] = []
         for position, (key, item) in enumerate(items, place.length):
             before = trace(self.owner.name, before, item.message)
-            rows.append((self.owner.id, strand, position, key, before, self.now, item.stored, item.meta))
-            self.written.append((strand, position, item.message))
+            at = self.now if item.at is None else item.at
+            rows.append((self.owner.id, strand, position, key, before, at, item.stored, item.meta))
+            self.written.append(Written(strand, position, item.message))
+            self.strands.append(strand)
         sql = (
             "INSERT INTO messages (owner, strand, position, key, trace, at, body, meta) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )

@@ -27,7 +27,7 @@ ATTEMPTS = 8
 APPEND = "append"
 
 _HEAD = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
-_ENTRY = "SELECT branch, seq, kind, length, tip, at, op, body, key FROM entries WHERE owner = ? AND branch = ? "
+_ENTRY = "SELECT seq, kind, length, tip, at, op, body, key FROM entries WHERE owner = ? AND branch = ? "
 
 
 class Line(NamedTuple):
@@ -37,6 +37,8 @@ class Line(NamedTuple):
     to: Place
     op: str
     body: Any = None
+    at: float | None = None
+    """When it was written; now, unless it was exported."""
 
 
 class Core:
@@ -54,6 +56,17 @@ class Core:
                 yield connection
         except Lost as lost:
             raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that cannot be done anew, since what it reads from cannot be read again."""
+        try:
+            with self.pool.writing() as connection:
+                yield connection
+        except Lost as lost:
+            raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
+        except Again as again:
+            raise LedgerBusy(str(again), hint="somebody else wrote the same; try again") from again
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Read; once more on a new connection when the old one was lost."""
@@ -92,7 +105,8 @@ class Core:
 
     def enter(self, connection: Connection, branch: Branch, before: Head, line: Line) -> Head:
         """Add an entry behind `before`."""
-        seq, at, to = before.seq + 1, self.now(connection), line.to
+        seq, to = before.seq + 1, line.to
+        at = self.now(connection) if line.at is None else line.at
         mark = before.mark if line.kind == APPEND else seq
         body = None if line.body is None else dump(line.body)
         key = entry_key(self.owner, before.log, (seq, line.kind, to.length, to.key, at, line.op), body)
@@ -130,21 +144,21 @@ def entry_key(owner: Owner, before: bytes, row: Values, body: bytes | None) -> b
     return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
 
 
-def entries(rows: Iterable[Values]) -> list[Entry]:
-    """Rows of the log as values."""
+def entries(branch: Branch, rows: Iterable[Values]) -> list[Entry]:
+    """Rows of a log as values."""
     return [
         Entry(
-            branch=row[0],
-            seq=row[1],
-            kind=row[2],
-            length=row[3],
-            tip=row[4],
-            at=row[5],
-            op=row[6],
-            body=None if row[7] is None else json.loads(unpack(row[7])),
-            key=row[8],
+            branch=branch.name,
+            seq=seq,
+            kind=kind,
+            length=length,
+            tip=tip,
+            at=at,
+            op=op,
+            body=None if body is None else json.loads(unpack(body)),
+            key=key,
         )
-        for row in rows
+        for seq, kind, length, tip, at, op, body, key in rows
     ]
 
 
@@ -158,14 +172,14 @@ def marks(connection: Connection, owner: Owner, branch: Branch, upto: int | None
     values: Values = (owner.id, branch.id)
     if upto is not None:
         sql, values = sql + "AND seq <= ? ", (*values, upto)
-    return found + entries(connection.run(sql + "ORDER BY seq", values))
+    return found + entries(branch, connection.run(sql + "ORDER BY seq", values))
 
 
 def written(connection: Connection, owner: Owner, branch: Branch, op: str, after: int | None) -> Entry | None:
     """The entry that an operation wrote before: among all marks, or among everything behind `after`."""
     sql = _ENTRY + ("AND kind <> 'append' AND op = ?" if after is None else "AND op = ? AND seq > ?")
     values = (owner.id, branch.id, op) if after is None else (owner.id, branch.id, op, after)
-    found = entries(connection.run(sql, values))
+    found = entries(branch, connection.run(sql, values))
     return found[-1] if found else None
 
 

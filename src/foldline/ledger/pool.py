@@ -62,7 +62,11 @@ class Database(Protocol):
     words: dict[str, str]
     """How they spell what the schema leaves open."""
     for_update: str
-    """What makes a row that was read wait for nobody else's change."""
+    """What keeps others from a row that was read."""
+    alone: str
+    """What keeps everybody else from writing until the transaction ends, if starting it did not."""
+    tidy: tuple[str, ...]
+    """What gives room back after rows were deleted."""
 
     def connect(self) -> Connection:
         """Another connection."""

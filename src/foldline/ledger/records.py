@@ -67,16 +67,6 @@ class Stored(NamedTuple):
     message: Message
 
 
-class Row(NamedTuple):
-    """A message that was just written, as the text index sees it."""
-
-    id: int
-    owner: int
-    strand: int
-    position: int
-    message: Message
-
-
 class Event(NamedTuple):
     """Something that happened on a branch."""
 
@@ -112,7 +102,7 @@ class Found:
 class Entry:
     """One line of a branch's log."""
 
-    branch: int
+    branch: str
     seq: int
     kind: str
     length: int
@@ -129,7 +119,8 @@ class Folded:
 
     fold: Fold
     seq: int
-    branch: int
+    branch: str
+    """The branch it was made on, whose log it stands in."""
     at: float
 
 

@@ -27,6 +27,8 @@ class Sqlite:
     name = SQLITE
     words = {"id": "INTEGER PRIMARY KEY", "blob": "BLOB"}  # noqa: RUF012  # data of the class, never changed
     for_update = ""
+    alone = ""
+    tidy: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 
     def __init__(self, path: str, *, wait_s: float = WAIT_S) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
@@ -46,6 +48,7 @@ class Sqlite:
             link.execute("PRAGMA journal_mode = WAL")
             link.execute("PRAGMA synchronous = FULL")
             link.execute("PRAGMA foreign_keys = ON")
+            link.execute("PRAGMA secure_delete = ON")
             link.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         except BaseException:
             link.close()
@@ -79,7 +82,10 @@ class Sqlite:
 
     def damage(self, connection: pool.Connection) -> list[str]:
         """What SQLite finds when it reads every page."""
-        found = [str(row[0]) for row in connection.run("PRAGMA integrity_check(20)")]
+        try:
+            found = [str(row[0]) for row in connection.run("PRAGMA integrity_check(20)")]
+        except sqlite3.DatabaseError as error:  # so damaged that even this cannot be asked
+            return [str(error)]
         return [] if found == ["ok"] else found
 
 

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
-from foldline.ledger import chain, log, threads
+from foldline.ledger import chain, log, retention, threads, transfer, verify
 from foldline.ledger.body import dump, fold_value, message_value, pack, unpack
 from foldline.ledger.chain import Owner, Place, Writer
+from foldline.ledger.index import Index, indexed
 from foldline.ledger.jobs import Claim, Jobs
 from foldline.ledger.keys import ROOT, trace
 from foldline.ledger.log import Line
@@ -32,9 +33,9 @@ from foldline.ledger.records import (
     Appended,
     Branch,
     Event,
+    Fault,
     Found,
     Head,
-    Row,
     SessionInfo,
     Span,
     State,
@@ -45,18 +46,6 @@ from foldline.message import Message
 
 RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
 """Entries that mean something to the ledger itself."""
-
-
-class Index(Protocol):
-    """A text index that is kept in the same transaction as the messages."""
-
-    def add(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Index messages that were just written."""
-        ...
-
-    def drop(self, connection: Connection, owner: int, ids: Sequence[int]) -> None:
-        """Forget messages that retention removes."""
-        ...
 
 
 class Store:
@@ -113,7 +102,7 @@ class Store:
             length = _within(before, before.length if at is None else at)
             if threads.find(connection, owner, branch.session, name) is not None:
                 raise InputError(f"session {branch.session!r} has a branch {name!r} already", hint="take another name")
-            to = chain.at(connection, owner, log.place(before), length)
+            to = chain.back(connection, owner, log.place(before), length)
             plan = Branch(id=0, session=branch.session, name=name, origin=branch.id, origin_seq=before.seq)
             made = threads.add(connection, owner, plan, now)
             start = Head(log=log.root(owner, made))
@@ -154,22 +143,11 @@ class Store:
                 return Appended(head=before, written=0)
             writer = Writer(connection, self.core.owner, for_update=self.core.for_update, now=self.core.now(connection))
             to = writer.put(branch.id, log.place(before), drafts)
-            self._indexed(connection, writer.written)
+            indexed(self.index, connection, self.core.owner, writer.written)
             after = self.core.enter(connection, branch, before, Line(log.APPEND, to, op))
             return Appended(head=after, written=len(writer.written))
 
         return self.core.write(work)
-
-    def _indexed(self, connection: Connection, written: list[tuple[int, int, Message]]) -> None:
-        """Tell the text index what is new."""
-        if self.index is None or not written:
-            return
-        strand, first, _ = written[0]
-        sql = "SELECT id FROM messages WHERE owner = ? AND strand = ? AND position >= ? ORDER BY position"
-        ids = connection.run(sql, (self.core.owner.id, strand, first))
-        self.index.add(
-            connection, [Row(id_, self.core.owner.id, *item) for (id_,), item in zip(ids, written, strict=True)]
-        )
 
     def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[Stored]:
         """The messages of a path from position `start` on, a page at a time."""
@@ -218,7 +196,7 @@ class Store:
         def work(connection: Connection) -> State:
             marks = log.marks(connection, self.core.owner, branch)
             head = log.head(connection, self.core.owner, branch)
-            own = [entry for entry in marks if entry.branch == branch.id]
+            own = [entry for entry in marks if entry.branch == branch.name]
             if (own[-1].seq if own else 0) != head.mark:
                 return work(connection)  # somebody wrote in between
             return derive(marks, head)
@@ -241,7 +219,7 @@ class Store:
         """
 
         def body(connection: Connection, before: Head) -> tuple[Any, Place]:
-            prefix = chain.at(connection, self.core.owner, log.place(before), _within(before, fold.cut))
+            prefix = chain.back(connection, self.core.owner, log.place(before), _within(before, fold.cut))
             if claim is not None:
                 self.jobs.done(connection, claim, {"seq": before.seq + 1})
             return {"fold": fold_value(fold), "prefix": prefix.key.hex()}, log.place(before)
@@ -281,7 +259,7 @@ class Store:
         return self._mark(branch, "move", lambda connection, before: self._back(connection, before, to), mark, op)
 
     def _back(self, connection: Connection, before: Head, to: int) -> tuple[Any, Place]:
-        place = chain.at(connection, self.core.owner, log.place(before), _within(before, to))
+        place = chain.back(connection, self.core.owner, log.place(before), _within(before, to))
         return {"shared": to, "from": before.key.hex()}, place
 
     def _mark(
@@ -324,6 +302,27 @@ class Store:
         values: Values = (self.core.owner.id, branch.id, after, limit)
         rows = self.core.read(lambda connection: connection.run(sql, values))
         return [Event(row[0], row[1], row[2], None if row[3] is None else json.loads(unpack(row[3]))) for row in rows]
+
+    # The whole of it
+
+    def verify(self) -> Iterator[Fault]:
+        """Everything that is not as it was once written, and where; nothing when all is sound."""
+        return verify.verify(self.core)
+
+    def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:
+        """Some sessions, or all, as lines of JSON."""
+        return transfer.export(self.core, sessions)
+
+    def load(self, lines: Iterable[str]) -> int:
+        """Add what was exported, all of it or nothing; how many messages were new."""
+        return transfer.load(self.core, lines, self.index)
+
+    def prune(self, *, older_than: float) -> tuple[str, ...]:
+        """Delete the sessions that nobody has used since a time (seconds since 1970), and give their names.
+
+        What other sessions share with them stays, and so do its keys.
+        """
+        return retention.prune(self.core, older_than, self.index)
 
 
 def _within(head: Head, length: int) -> int:

@@ -1,4 +1,4 @@
-"""The same tests on both databases."""
+"""Ledgers for tests: fixtures that run a test on both databases, and things to put into them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from foldline import ledger
-from foldline.ledger import Store
+from foldline.fold import Digest, Fold, Loss
+from foldline.ledger import Branch, Store
+from foldline.message import Message, Usage, assistant, tool, user
 from support import postgres
 
 DATABASES = ("sqlite", "postgres")
@@ -29,14 +31,22 @@ def shared_postgres(admin: str) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="session")
+def cleared_postgres(admin: str) -> Iterator[str]:
+    """One database that every test leaves empty."""
+    with postgres.database(admin) as address:
+        yield address
+
+
 @pytest.fixture(params=DATABASES)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where an empty ledger can be made."""
     if request.param == "sqlite":
         yield str(tmp_path / "agent.db")
         return
-    with postgres.database(request.getfixturevalue("admin")) as address:
-        yield address
+    address: str = request.getfixturevalue("cleared_postgres")
+    yield address
+    postgres.clear(address)
 
 
 @pytest.fixture
@@ -64,3 +74,32 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         return str(tmp_path_factory.mktemp("ledger") / "agent.db")
     address: str = request.getfixturevalue("shared_postgres")
     return address
+
+
+def texts(store: Store, branch: Branch, start: int = 0) -> list[str]:
+    return [stored.message.text for stored in store.read(branch, start=start)]
+
+
+def talk(*said: str) -> list[Message]:
+    return [user(text) if place % 2 == 0 else assistant(text) for place, text in enumerate(said)]
+
+
+FOLD = Fold(
+    cut=2,
+    digest=Digest(
+        message=user("so far: a, b", kind="digest"),
+        by="some-model",
+        cause="",
+        loss=Loss(facts=3, kept=2, carried=1, missing=("port 8080",), unsourced=("nobody said so",)),
+        usage=Usage(input=7, output=3),
+    ),
+    digest_tokens=12,
+    pinned=(0,),
+    pinned_tokens=4,
+    carried=(1,),
+    stubs={3: (tool("c1", "[stub]"), 5)},
+    reason="history > 80%",
+    made_at=4,
+    before=400,
+    after=90,
+)

@@ -1,0 +1,86 @@
+"""The only thing that deletes: sessions that nobody has used for long, when somebody asks for it.
+
+What another session shares with them stays. The rows are overwritten and not only let go (SQLite), since whoever asks
+for this may have promised that it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from foldline.ledger import threads
+from foldline.ledger.chain import reach
+from foldline.ledger.index import Index
+from foldline.ledger.log import Core
+from foldline.ledger.pool import Connection
+
+PAGE = 500
+
+
+def prune(core: Core, older_than: float, index: Index | None = None) -> tuple[str, ...]:
+    """Delete the sessions whose newest entry is older than a time; their names."""
+
+    def work(connection: Connection) -> tuple[str, ...]:
+        if core.pool.database.alone:
+            connection.run(core.pool.database.alone)
+        infos = threads.infos(connection, core.owner)
+        old = tuple([info.name for info in infos if info.last_at < older_than])
+        kept = [info.name for info in infos if info.last_at >= older_than]
+        stay = [branch.id for name in kept for branch in threads.all_of(connection, core.owner, name)]
+        for name in old:
+            _session(connection, core, name)
+        _strands(connection, core, reach(connection, core.owner, stay), index)
+        connection.run("DELETE FROM events WHERE owner = ? AND at < ?", (core.owner.id, older_than))
+        return old
+
+    found = core.write(work)
+    with core.reading() as connection, suppress(Exception):  # others may be at work; the room is used again anyway
+        for statement in core.pool.database.tidy:
+            connection.run(statement)
+    return found
+
+
+def _session(connection: Connection, core: Core, name: str) -> None:
+    owner = core.owner.id
+    for branch in threads.all_of(connection, core.owner, name):
+        for table in ("entries", "jobs", "events"):
+            sql = f"DELETE FROM {table} WHERE owner = ? AND branch = ?"  # noqa: S608  # the names above
+            connection.run(sql, (owner, branch.id))
+        connection.run("DELETE FROM branches WHERE owner = ? AND id = ?", (owner, branch.id))
+    connection.run("DELETE FROM sessions WHERE owner = ? AND name = ?", (owner, name))
+
+
+def _strands(connection: Connection, core: Core, needed: dict[int, int], index: Index | None) -> None:
+    """Cut every strand down to what is still needed of it, and give what stays to a branch that stays."""
+    owner = core.owner.id
+    heirs: dict[int, int] = {}
+    rows = connection.run("SELECT id, branch, base FROM strands WHERE owner = ? ORDER BY id DESC", (owner,))
+    for strand, branch, base in rows:  # those that left a strand come before it
+        stop = needed.get(strand, 0)
+        _messages(connection, core, strand, stop, index)
+        if not stop:
+            connection.run("DELETE FROM strands WHERE owner = ? AND id = ?", (owner, strand))
+            continue
+        if not connection.run("SELECT 1 FROM branches WHERE owner = ? AND id = ?", (owner, branch)):
+            user = connection.run("SELECT MIN(branch) FROM entries WHERE owner = ? AND strand = ?", (owner, strand))
+            branch = heirs[strand] if user[0][0] is None else user[0][0]  # noqa: PLW2901  # the new one
+            connection.run("UPDATE strands SET branch = ? WHERE owner = ? AND id = ?", (branch, owner, strand))
+        if base is not None:
+            heirs[base] = branch
+
+
+def _messages(connection: Connection, core: Core, strand: int, stop: int, index: Index | None) -> None:
+    if index is not None:
+        for ids in _ids(connection, core, strand, stop):
+            index.drop(connection, core.owner.id, ids)
+    for table in ("messages", "remarks"):
+        sql = f"DELETE FROM {table} WHERE owner = ? AND strand = ? AND position >= ?"  # noqa: S608  # as above
+        connection.run(sql, (core.owner.id, strand, stop))
+
+
+def _ids(connection: Connection, core: Core, strand: int, stop: int) -> Iterator[list[int]]:
+    sql = "SELECT id, position FROM messages WHERE owner = ? AND strand = ? AND position >= ? ORDER BY 2 LIMIT ?"
+    while rows := connection.run(sql, (core.owner.id, strand, stop, PAGE)):
+        yield [row[0] for row in rows]
+        stop = rows[-1][1] + 1

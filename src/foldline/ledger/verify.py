@@ -1,0 +1,146 @@
+"""Whether everything stored is what was once stored: every key is derived again from what it names.
+
+A row that was changed, lost or damaged shows at its place, and the rest is looked at all the same. Nothing is repaired:
+what is wrong is said, and what is sound can be exported.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+from foldline.errors import FoldlineError
+from foldline.ledger import log, threads
+from foldline.ledger.body import fold_of, read_message, unpack
+from foldline.ledger.chain import Owner, Place, back
+from foldline.ledger.keys import ROOT, link, trace
+from foldline.ledger.log import Core
+from foldline.ledger.pool import Connection, Values
+from foldline.ledger.records import Branch, Fault, Head
+
+PAGE = 256
+"""Rows that are in memory at once."""
+DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineError)
+"""What reading a damaged body may raise."""
+
+
+def verify(core: Core) -> Iterator[Fault]:
+    """Everything that is wrong, and where."""
+    with core.reading() as connection:
+        for where, faults in _parts(connection, core):
+            try:
+                yield from faults
+            except Exception as cause:
+                error = core.pool.database.error(cause)
+                if not isinstance(error, FoldlineError):
+                    raise
+                yield Fault(where=where, what=error.message)
+
+
+def _parts(connection: Connection, core: Core) -> Iterator[tuple[str, Iterator[Fault]]]:
+    """What is looked at: where one part cannot be read, the next may."""
+    owner = core.owner
+    yield "file", (Fault(where="file", what=what) for what in core.pool.database.damage(connection))
+    rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id", (owner.id,))
+    for strand, base, start in rows:
+        yield f"strand {strand}", _strand(connection, owner, strand, base, start)
+    yield "strands", _strays(connection, owner)
+    for (number,) in connection.run("SELECT id FROM branches WHERE owner = ? ORDER BY id", (owner.id,)):
+        branch = threads.numbered(connection, owner, number)
+        yield f"branch {branch.name!r} of session {branch.session!r}", _log(connection, owner, branch)
+        yield f"jobs of session {branch.session!r}", _jobs(connection, owner, branch)
+
+
+def _strand(connection: Connection, owner: Owner, strand: int, base: int | None, start: int) -> Iterator[Fault]:
+    """Every message of a strand: there, readable, and named by its own content and all before it."""
+    key, seen = ROOT, ROOT
+    if base is not None:
+        sql = "SELECT key, trace FROM messages WHERE owner = ? AND strand = ? AND position = ?"
+        before = connection.run(sql, (owner.id, base, start - 1))
+        if not before:
+            yield Fault(where=f"strand {strand}", what=f"message {start - 1}, which it follows, is missing")
+            return
+        key, seen = before[0]
+    position = start
+    for row in _messages(connection, owner, strand):
+        where = f"message {row[0]} of strand {strand}"
+        if row[0] != position:
+            yield Fault(where=where, what=f"message {position}, which comes before it, is missing")
+        position = row[0] + 1
+        try:
+            body = unpack(row[3])
+            expected = link(owner.name, key, body)
+            seen = trace(owner.name, seen, read_message(body, row[4]))
+        except DAMAGED as error:
+            yield Fault(where=where, what=f"cannot be read ({error})")
+            expected, seen = row[1], row[2]
+        if expected != row[1]:
+            yield Fault(where=where, what="its content is not what its key says")
+        if seen != row[2]:
+            yield Fault(where=where, what="its trace is not what it says")
+        key, seen = row[1], row[2]
+
+
+def _messages(connection: Connection, owner: Owner, strand: int) -> Iterator[Values]:
+    sql = (
+        "SELECT position, key, trace, body, meta FROM messages "
+        "WHERE owner = ? AND strand = ? AND position > ? ORDER BY position LIMIT ?"
+    )
+    last = -1
+    while rows := connection.run(sql, (owner.id, strand, last, PAGE)):
+        yield from rows
+        last = rows[-1][0]
+
+
+def _strays(connection: Connection, owner: Owner) -> Iterator[Fault]:
+    sql = (
+        "SELECT m.strand, COUNT(*) FROM messages m LEFT JOIN strands s ON s.owner = m.owner AND s.id = m.strand "
+        "WHERE m.owner = ? AND s.id IS NULL GROUP BY m.strand"
+    )
+    for strand, count in connection.run(sql, (owner.id,)):
+        yield Fault(where=f"strand {strand}", what=f"is missing, with {count} messages on it")
+
+
+def _log(connection: Connection, owner: Owner, branch: Branch) -> Iterator[Fault]:
+    """Every entry of a log: in order, hanging on the one before, and at a message that is there."""
+    sql = (
+        "SELECT e.seq, e.kind, e.length, e.tip, e.at, e.op, e.body, e.key, e.mark, e.strand, m.key FROM entries e "
+        "LEFT JOIN messages m ON m.owner = e.owner AND m.strand = e.strand AND m.position = e.length - 1 "
+        "WHERE e.owner = ? AND e.branch = ? AND e.seq > ? ORDER BY e.seq LIMIT ?"
+    )
+    before = Head(log=log.root(owner, branch))
+    while rows := connection.run(sql, (owner.id, branch.id, before.seq, PAGE)):
+        for row in rows:
+            where = f"entry {row[0]} ({row[1]}) of branch {branch.name!r} of session {branch.session!r}"
+            for what in _entry(connection, owner, before, row):
+                yield Fault(where=where, what=what)
+            before = Head(seq=row[0], mark=row[8], length=row[2], key=row[3], at=row[4], strand=row[9], log=row[7])
+
+
+def _entry(connection: Connection, owner: Owner, before: Head, row: Values) -> Iterator[str]:
+    seq, kind, length, tip, _, _, stored, key, mark, strand, found = row
+    if seq != before.seq + 1:
+        yield f"entry {before.seq + 1}, which comes before it, is missing"
+    if mark != (before.mark if kind == log.APPEND else seq):
+        yield "its mark is not that of the entry before"
+    if (found or ROOT) != tip or (strand is None) != (length == 0):
+        yield "the message it leads to is not there"
+    try:
+        body = None if stored is None else unpack(stored)
+        if log.entry_key(owner, before.log, row[:6], body) != key:
+            yield "its content is not what its key says"
+        if kind == "fold":
+            value = log.entries(Branch(id=0, session=""), [(*row[:6], stored, key)])[0].body
+            prefix = back(connection, owner, Place(strand, length, tip), fold_of(value["fold"]).cut)
+            if prefix.key.hex() != value["prefix"]:
+                yield "the messages it folds are not those it was made for"
+    except DAMAGED as error:
+        yield f"cannot be read ({error})"
+
+
+def _jobs(connection: Connection, owner: Owner, branch: Branch) -> Iterator[Fault]:
+    sql = "SELECT name, COUNT(*), MAX(seq), MIN(seq) FROM jobs WHERE owner = ? AND branch = ? GROUP BY name"
+    for name, count, newest, oldest in connection.run(sql, (owner.id, branch.id)):
+        if count != newest - oldest + 1:
+            where = f"job {name!r} of branch {branch.name!r} of session {branch.session!r}"
+            yield Fault(where=where, what="rows are missing")
