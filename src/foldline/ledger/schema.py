@@ -75,7 +75,22 @@ CREATE TABLE events (
 CREATE INDEX events_branch ON events (owner, branch, id)
 """
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("ledger", LEDGER),)
+DOCUMENTS = """
+CREATE TABLE documents (
+    message BIGINT PRIMARY KEY, owner BIGINT NOT NULL, strand BIGINT NOT NULL, position BIGINT NOT NULL,
+    size BIGINT NOT NULL, prompt BIGINT NOT NULL)
+"""
+"""What recall knows of a message without reading it."""
+WORDS = {
+    SQLITE: "CREATE VIRTUAL TABLE words USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii')",
+    POSTGRES: """
+        CREATE TABLE words (rowid BIGINT PRIMARY KEY, terms INTEGER[] NOT NULL);
+        CREATE INDEX words_terms ON words USING gin (terms)
+    """,
+}
+"""Which messages have a term: terms are numbers here, so each database keeps them the way it does best."""
+
+MIGRATIONS: tuple[Migration, ...] = (Migration("ledger", LEDGER), Migration("words", DOCUMENTS, WORDS))
 """All migrations in order: the first has number 1."""
 
 RECORD = (

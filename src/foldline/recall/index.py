@@ -1,0 +1,140 @@
+"""The text index in the ledger's own database: written in the transaction that writes the messages.
+
+A term is kept as a number (its checksum), so no word of a message is ever part of a query, and nothing a database might
+read as syntax reaches it. SQLite keeps the numbers in an FTS5 table, PostgreSQL as arrays under a GIN index: both add a
+message in well under a millisecond and give the newest messages that have a term at once. Two messages' different words
+may share a number once in two thousand million; ranking bears that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from zlib import crc32
+
+from foldline.ledger.body import read_message, unpack
+from foldline.ledger.index import Row
+from foldline.ledger.pool import Connection
+from foldline.ledger.schema import POSTGRES
+from foldline.ledger.sqlite import SqliteConnection
+from foldline.ledger.store import Store
+from foldline.recall.passage import said
+from foldline.recall.rank import Doc
+from foldline.recall.terms import terms
+
+ASKED = 400
+"""Values in one statement."""
+STRANDS = 64
+"""A path of more strands is searched among all of the owner's messages, and sorted out afterwards."""
+
+_DOC = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
+
+
+@lru_cache(maxsize=1 << 15)
+def number(term: str) -> int:
+    """A term as the index keeps it."""
+    return crc32(term.encode()) & 0x7FFF_FFFF
+
+
+def of_strand(strand: int) -> int:
+    """The number that every message of a strand has."""
+    return number(f"\0strand {strand}")
+
+
+def of_owner(owner: int) -> int:
+    """The number that every message of an owner has."""
+    return number(f"\0owner {owner}")
+
+
+def numbers(owner: int, strand: int, text: str) -> str:
+    """All numbers of a message, as both databases read them."""
+    found = {of_owner(owner), of_strand(strand), *map(number, terms(text))}
+    return "{" + ",".join(map(str, sorted(found))) + "}"
+
+
+class Words:
+    """The index as the store calls it: `ledger.open(url, index=Words())`."""
+
+    def add(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Index messages that were just written."""
+        documents, words = [], []
+        for row in rows:
+            text = said(row.message)
+            words.append((row.id, numbers(row.owner, row.strand, text)))
+            documents.append((row.id, row.owner, row.strand, row.position, len(text), int(row.message.is_prompt)))
+        sql = "INSERT INTO documents (message, owner, strand, position, size, prompt) VALUES (?, ?, ?, ?, ?, ?)"
+        connection.many(sql, documents)
+        connection.many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
+
+    def drop(self, connection: Connection, owner: int, ids: Sequence[int]) -> None:
+        """Forget messages that are about to be removed. SQLite must be told what it is to forget of them."""
+        for start in range(0, len(ids), ASKED):
+            asked = ids[start : start + ASKED]
+            marks = ", ".join("?" * len(asked))
+            sql = f"SELECT id, strand, body, meta FROM messages WHERE owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
+            gone = [
+                (id_, numbers(owner, strand, said(read_message(unpack(body), meta))))
+                for id_, strand, body, meta in connection.run(sql, (owner, *asked))
+            ]
+            if isinstance(connection, SqliteConnection):
+                connection.many("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", gone)
+            else:
+                connection.many("DELETE FROM words WHERE rowid = ?", [(id_,) for id_, _ in gone])
+            connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
+
+
+class Reader:
+    """Questions to the index, within one owner, on one connection."""
+
+    def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
+        self.connection, self.owner = connection, store.core.owner.id
+        self._postgres = store.core.pool.database.name == POSTGRES
+        everything = strands is None or not 0 < len(strands) <= STRANDS
+        self._scope = [of_owner(self.owner)] if everything else [of_strand(strand) for strand in strands or ()]
+
+    def having(self, wanted: Iterable[str], limit: int) -> list[int]:
+        """The newest messages that have all the wanted terms, newest first, by id; some may be a stranger's."""
+        numbers = sorted(map(number, wanted))
+        if self._postgres:
+            sql = (
+                "WITH hits AS MATERIALIZED (SELECT rowid FROM words "
+                "WHERE terms @> CAST(? AS integer[]) AND terms && CAST(? AS integer[])) "
+                "SELECT rowid FROM hits ORDER BY rowid DESC LIMIT ?"
+            )
+            rows = self.connection.run(sql, (numbers, self._scope, limit))
+        else:
+            found = " AND ".join([*map(str, numbers), f"({' OR '.join(map(str, self._scope))})"])
+            sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
+            rows = self.connection.run(sql, (found, limit))
+        return [row[0] for row in rows]
+
+    def by_id(self, ids: Sequence[int]) -> list[Doc]:
+        """What is known of messages; a stranger's are left out."""
+        found: list[Doc] = []
+        for start in range(0, len(ids), ASKED):
+            asked = ids[start : start + ASKED]
+            sql = _DOC + f"WHERE d.owner = ? AND d.message IN ({', '.join('?' * len(asked))})"
+            found += [_doc(row) for row in self.connection.run(sql, (self.owner, *asked))]
+        return found
+
+    def at(self, strand: int, positions: Sequence[int]) -> list[Doc]:
+        """What is known of the messages that stand in these places of a strand."""
+        found: list[Doc] = []
+        for start in range(0, len(positions), ASKED):
+            asked = positions[start : start + ASKED]
+            sql = (
+                _DOC + "JOIN messages m ON m.id = d.message "
+                f"WHERE m.owner = ? AND m.strand = ? AND m.position IN ({', '.join('?' * len(asked))})"
+            )
+            found += [_doc(row) for row in self.connection.run(sql, (self.owner, strand, *asked))]
+        return found
+
+    def total(self, most: int) -> int:
+        """How many messages the owner has; `most` when there are more."""
+        sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE owner = ? LIMIT ?) AS counted"
+        count: int = self.connection.run(sql, (self.owner, most))[0][0]
+        return count
+
+
+def _doc(row: tuple[int, int, int, int, int]) -> Doc:
+    return Doc(id=row[0], position=row[1], size=row[2], prompt=bool(row[3]), strand=row[4])

@@ -1,0 +1,281 @@
+"""Recall by search: what was said about it, with its neighbours, within a cap of tokens.
+
+    found = search(store, store.session("ticket-42"), "which port does the worker use?")
+    print(found)            # what a model is given
+    found.results[0].handle # '#120-131'
+
+The database finds the messages that have the question's words, by number and not by text; ranking is `rank`'s. Only the
+few messages that are shown are read. The words of a question and of a message are data and nothing else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import combinations, groupby, islice
+from operator import itemgetter
+
+from foldline.errors import InputError
+from foldline.ledger import Branch, Head, Store, chain, threads
+from foldline.ledger.pool import Connection
+from foldline.ledger.records import Span
+from foldline.measure.counter import Counter, Estimator
+from foldline.message import Message
+from foldline.plan.span import handle
+from foldline.recall import rank
+from foldline.recall.index import Reader
+from foldline.recall.passage import LEFT_OUT, excerpt, said
+from foldline.recall.rank import Doc
+
+TOKENS = 2000
+"""What one recall may cost."""
+LEAST_TOKENS = 50
+RESULTS = 10
+QUERY_CHARS = 4000
+"""A question is not longer: the rest is not looked at."""
+PROMPT_CHARS = 700
+"""A person's words are shown up to this length, the best part of them when there are more."""
+OTHER_CHARS = 240
+HITS = 10_000
+"""Messages that are taken for one word of the question, the newest first."""
+LENT_HITS = 500
+"""A lent word that more messages have says too little."""
+CANDIDATES = 200
+"""Messages that are looked at closely."""
+LOOKED_AT = 2000
+"""How many are tried for that where many belong to other paths."""
+PAIRS = 6
+WINDOW = 6
+"""And so many on each side of them."""
+LENT_CHARS = 4000
+"""Characters of a message whose words are lent."""
+CHARS_PER_TOKEN = 4
+ROLE_CHARS = 20
+LINE_CHARS = 14
+"""What the handle and the role in front of a message cost."""
+MANY = 100_000
+"""Where counting the owner's messages stops: more make no word rarer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One message of a result."""
+
+    position: int
+    role: str
+    text: str
+    whole: bool
+    """Nothing was left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Messages that follow one another."""
+
+    handle: str
+    lines: tuple[Line, ...]
+    session: str = ""
+    """Which session said it, when all were asked."""
+
+    def __str__(self) -> str:
+        mark = self.handle.partition("#")[0]
+        head = f"[session {self.session}]\n" if self.session else ""
+        return head + "\n".join(f"{mark}{handle(line.position)} {line.role}: {line.text}" for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What a search found, best first. Its text is what a model is given."""
+
+    results: tuple[Result, ...]
+    tokens: int = 0
+
+    def __str__(self) -> str:
+        return _text(self.results)
+
+
+def _text(results: Sequence[Result]) -> str:
+    if not results:
+        return "Nothing was said about that."
+    cut = not all(line.whole for result in results for line in result.lines)
+    note = [f"{LEFT_OUT} was left out: recall by handle gives the whole"] if cut else []
+    return "\n\n".join([*map(str, results), *note])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question to everything that was said."""
+
+    query: str
+    tokens: int = TOKENS
+    results: int = RESULTS
+    before: int | None = None
+    """Only messages in front of this position: what is in the view already need not be found."""
+    everywhere: bool = False
+    """In all sessions of the owner."""
+
+    def __post_init__(self) -> None:
+        if self.tokens < LEAST_TOKENS or self.results < 1:
+            raise InputError(
+                f"no room for {self.results} results in {self.tokens} tokens",
+                hint=f"ask for at least one result and {LEAST_TOKENS} tokens",
+            )
+
+
+def search(store: Store, where: Branch | Head, ask: Ask, counter: Counter | None = None) -> Recalled:
+    """What was said about it on a path or, asked for, in all of the owner's sessions."""
+    head = where if isinstance(where, Head) else store.head(where)
+    weights = rank.asked(ask.query[:QUERY_CHARS])
+    if not weights:
+        return Recalled(results=())
+    spans = None if ask.everywhere else store.spans(head)
+    stop = head.length if ask.before is None else min(ask.before, head.length)
+    return store.core.read(
+        lambda connection: _Search(store, connection, spans, stop).run(ask, weights, counter or Estimator())
+    )
+
+
+class _Search:
+    """One search, on one connection."""
+
+    def __init__(self, store: Store, connection: Connection, spans: Sequence[Span] | None, stop: int) -> None:
+        self.store, self.connection = store, connection
+        self.path = None if spans is None else _Path(spans, stop)
+        self.index = Reader(store, connection, None if spans is None else [span.strand for span in spans])
+        self.total = self.index.total(MANY) if spans is None else stop
+        self.homes: dict[int, int] = {}
+        """The strand that a message stands on, by id."""
+
+    def run(self, ask: Ask, weights: dict[str, float], counter: Counter) -> Recalled:
+        """Ask, ask again with the words that the best messages lend, and show what is best then."""
+        hits = self._hits(weights)
+        rarities = {term: self._rarity(ids, HITS) for term, ids in hits.items()}
+        docs, scores = self._near(rank.match(hits, weights, rarities), window=0)
+        best = sorted(zip(scores, docs, strict=True), key=lambda item: (-item[0], -item[1].id))[: rank.FEEDBACK]
+        pool = rank.lent([(worth, said(self._read(doc))[:LENT_CHARS]) for worth, doc in best if worth > 0], weights)
+        for term in pool:
+            ids = self.index.having([term], LENT_HITS)
+            if len(ids) < LENT_HITS:
+                hits[term], rarities[term] = ids, self._rarity(ids, LENT_HITS)
+        wide = rank.widened(weights, pool, rarities)
+        hits = {term: ids for term, ids in hits.items() if term in wide}
+        docs, scores = self._near(rank.match(hits, wide, rarities), window=WINDOW)
+        scores = rank.spread(docs, scores)
+        costs = [(min(doc.size, _allowance(doc)) + LINE_CHARS) / CHARS_PER_TOKEN for doc in docs]
+        chosen = rank.choose(docs, scores, costs, results=ask.results, budget=ask.tokens)
+        worth = {term: wide[term] * rarities[term] for term in hits}
+        return self._fitted([docs[at] for at in chosen], worth, ask.tokens, counter)
+
+    def _hits(self, wanted: Iterable[str]) -> dict[str, list[int]]:
+        """Which messages have each term. Of a common one the newest, and older ones that have two common ones."""
+        hits = {term: self.index.having([term], HITS) for term in wanted}
+        common = [term for term, ids in hits.items() if len(ids) >= HITS]
+        older: dict[str, set[int]] = {term: set() for term in common}
+        for pair in islice(combinations(common, 2), PAIRS):
+            both = self.index.having(pair, HITS)
+            for term in pair:
+                older[term].update(id_ for id_ in both if id_ < hits[term][-1])
+        return {term: ids + sorted(older.get(term, ()), reverse=True) for term, ids in hits.items() if ids}
+
+    def _rarity(self, ids: Sequence[int], limit: int) -> float:
+        """How rare a term is; for one of which not all messages were taken, by how dense the newest of them stand."""
+        if len(ids) < limit:
+            return rank.rarity(len(ids), self.total)
+        return rank.rarity(max(limit, self.total * limit // (ids[0] - ids[limit - 1] + 1)), self.total)
+
+    def _near(self, matched: Mapping[int, float], *, window: int) -> tuple[list[Doc], list[float]]:
+        """The messages that match best and their neighbours, in the order of the talk, each with its own score."""
+        ordered = nlargest(LOOKED_AT, matched.items(), key=lambda item: (item[1], item[0]))
+        found: list[Doc] = []
+        for start in range(0, len(ordered), CANDIDATES):
+            found += filter(self._allowed, self.index.by_id([id_ for id_, _ in ordered[start : start + CANDIDATES]]))
+            if len(found) >= CANDIDATES:
+                break
+        places = {(doc.strand, doc.position + step) for doc in found for step in range(-window, window + 1)}
+        if self.path is not None:
+            places = {self.path.home(position) for _, position in places if 0 <= position < self.path.stop}
+        around = {doc.id: doc for strand, positions in _grouped(places) for doc in self.index.at(strand, positions)}
+        self.homes |= {doc.id: doc.strand for doc in around.values()}
+        if self.path is not None:
+            around = {doc.id: doc._replace(strand=0) for doc in around.values()}
+        docs = sorted(around.values(), key=lambda doc: (doc.strand, doc.position))
+        return docs, rank.score(docs, matched)
+
+    def _allowed(self, doc: Doc) -> bool:
+        return self.path is None or self.path.has(doc.strand, doc.position)
+
+    def _read(self, doc: Doc) -> Message:
+        span = Span(self.homes[doc.id], doc.position, doc.position + 1)
+        return chain.page(self.connection, self.store.core.owner, span)[0].message
+
+    def _fitted(self, chosen: list[Doc], worth: Mapping[str, float], tokens: int, counter: Counter) -> Recalled:
+        """The chosen messages, as many as fit: what was chosen last is left out first."""
+        lines = {doc: self._line(doc, worth, _allowance(doc)) for doc in chosen}
+        while chosen:
+            shown = self._results(chosen, lines)
+            size = counter.count(_text(shown)).upper
+            if size <= tokens:
+                return Recalled(results=shown, tokens=size)
+            first = chosen[0]
+            if len(chosen) > 1:
+                chosen.pop()
+            elif len(lines[first].text) > 2 * len(LEFT_OUT):
+                lines[first] = self._line(first, worth, len(lines[first].text) // 2)
+            else:
+                break
+        return Recalled(results=())
+
+    def _line(self, doc: Doc, worth: Mapping[str, float], chars: int) -> Line:
+        message = self._read(doc)
+        text = said(message)
+        shown = excerpt(text, worth, chars)
+        return Line(position=doc.position, role=message.role[:ROLE_CHARS], text=shown, whole=shown == text)
+
+    def _results(self, chosen: Sequence[Doc], lines: Mapping[Doc, Line]) -> tuple[Result, ...]:
+        """The chosen messages as runs, the run whose message was chosen first in front."""
+        runs: list[list[Doc]] = []
+        for doc in sorted(chosen, key=lambda doc: (doc.strand, doc.position)):
+            if runs and rank.adjacent(runs[-1][-1], doc):
+                runs[-1].append(doc)
+            else:
+                runs.append([doc])
+        order = {doc: number for number, doc in enumerate(chosen)}
+        runs.sort(key=lambda run: min(order[doc] for doc in run))
+        return tuple([self._result(run, tuple([lines[doc] for doc in run])) for run in runs])
+
+    def _result(self, run: Sequence[Doc], lines: tuple[Line, ...]) -> Result:
+        name, strand = handle(run[0].position, run[-1].position), run[0].strand
+        if not strand:
+            return Result(handle=name, lines=lines)
+        said_in = threads.sayer(self.connection, self.store.core.owner, strand).session
+        return Result(handle=f"{strand}{name}", lines=lines, session=said_in)
+
+
+class _Path:
+    """Which messages a path has."""
+
+    def __init__(self, spans: Sequence[Span], stop: int) -> None:
+        self.spans, self.stop = spans, stop
+        self.starts = [span.start for span in spans]
+        self.by_strand = {span.strand: span for span in spans}
+
+    def home(self, position: int) -> tuple[int, int]:
+        """The strand on which the path has this position, and the position."""
+        return self.spans[bisect_right(self.starts, position) - 1].strand, position
+
+    def has(self, strand: int, position: int) -> bool:
+        """Whether the path has this very message."""
+        span = self.by_strand.get(strand)
+        return span is not None and span.start <= position < min(span.stop, self.stop)
+
+
+def _grouped(places: Iterable[tuple[int, int]]) -> list[tuple[int, list[int]]]:
+    """Positions by strand, in order."""
+    return [(strand, [at for _, at in group]) for strand, group in groupby(sorted(places), key=itemgetter(0))]
+
+
+def _allowance(doc: Doc) -> int:
+    """How many characters of a message are shown."""
+    return PROMPT_CHARS if doc.prompt else OTHER_CHARS

@@ -1,0 +1,258 @@
+"""Recall by search: what was said is found, what somebody else said is not, and it never costs more than allowed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import strategies
+from foldline import ledger
+from foldline.errors import InputError
+from foldline.ledger import Branch, Store
+from foldline.measure.counter import CHARS_4, Estimator
+from foldline.message import Message, ToolCall, assistant, system, tool, user
+from foldline.recall.index import Words
+from foldline.recall.passage import LEFT_OUT, excerpt, said
+from foldline.recall.search import Ask, Recalled, search
+from foldline.recall.terms import STOP
+from support.recalls import told
+
+FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=150)
+
+HOSTILE = [
+    '" OR 1=1; DROP TABLE messages; --',
+    "NEAR(a b, 3) AND terms:x* ^y",
+    "'); SELECT * FROM owners; --",
+    "{1,2,3} {}, NULL",
+    "\x00\x00nul\x00",
+    "\ud800 alone",
+    "%s %(x)s ? $1 :name",
+    "a" * 1_000_000,
+    "word " * 200_000,
+    "(" * 5000,
+    "\\\\x00 E'\\000'",
+    "🎉👩‍👩‍👧",
+    "",
+    "   \n\t",
+    "the of and",
+]
+
+
+def positions(found: Recalled) -> list[int]:
+    return [line.position for result in found.results for line in result.lines]
+
+
+def ask(store: Store, branch: Branch, query: str, **options: object) -> Recalled:
+    return search(store, branch, Ask(query=query, **options))  # type: ignore[arg-type]  # whatever the test gives
+
+
+@FEW
+@given(
+    messages=st.lists(strategies.texts(), max_size=30),
+    at=st.integers(0, 30),
+    word=st.from_regex(r"[a-z]{9,14}q7", fullmatch=True),
+)
+def test_a_message_with_a_rare_word_of_the_question_is_found(
+    ground: str, messages: list[str], at: int, word: str
+) -> None:
+    talk = [user(text) for text in messages]
+    talk.insert(at, user(f"they said that {word} was it"))
+    with told(ground, talk) as (store, branch):
+        where = min(at, len(messages))
+        for query in (word, word.upper(), f"What was the {word}?"):
+            assert where in positions(ask(store, branch, query))
+
+
+@FEW
+@given(
+    query=strategies.texts(),
+    messages=st.lists(strategies.sound(), max_size=4),
+    tokens=st.integers(50, 900),
+    results=st.integers(1, 12),
+)
+def test_caps_hold_and_everything_shown_was_said_there(
+    ground: str, query: str, messages: list[list[Message]], tokens: int, results: int
+) -> None:
+    talk = [message for part in messages for message in part]
+    with told(ground, talk) as (store, branch):
+        found = ask(store, branch, query, tokens=tokens, results=results)
+        assert Estimator().count(str(found)).upper == found.tokens <= tokens or not found.results
+        assert len(found.results) <= results
+        shown = positions(found)
+        assert len(shown) == len(set(shown))
+        for result in found.results:
+            numbers = [line.position for line in result.lines]
+            assert numbers == list(range(numbers[0], numbers[-1] + 1))
+            for line in result.lines:
+                text = said(talk[line.position])
+                kept = line.text.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}")
+                assert line.text == text if line.whole else kept in text
+        again = ask(store, branch, query, tokens=tokens, results=results)
+        assert again == found
+
+
+def test_hostile_words_are_only_words(ground: str) -> None:
+    talk = [user("select all from messages, needle"), *map(user, HOSTILE), assistant("1=1 owners")]
+    with told(ground, talk) as (store, branch):
+        for query in HOSTILE:
+            assert ask(store, branch, query).tokens <= 2000
+        assert 0 in positions(ask(store, branch, "needle"))
+        assert [stored.message for stored in store.read(branch)] == talk
+
+
+@pytest.mark.promise("I17")
+def test_nothing_of_another_owner_is_found(ground: str) -> None:
+    """Ten owners with the same session names and nearly the same words."""
+    secrets = ["apple", "birch", "cedar", "daisy", "elder", "fern", "grape", "hazel", "iris", "juniper"]
+    first = ledger.open(ground, owner="isolated apple", index=Words())
+    stores = [first, *(ledger.share(first, f"isolated {secret}") for secret in secrets[1:])]
+    for secret, store in zip(secrets, stores, strict=True):
+        store.append(store.session("talk"), [user(f"the secret word is {secret}"), assistant("noted, the secret")])
+    for number, store in enumerate(stores):
+        branch = store.session("talk")
+        for everywhere in (False, True):
+            found = str(ask(store, branch, "the secret word", everywhere=everywhere))
+            assert [secret for secret in secrets if secret in found] == [secrets[number]]
+            assert not ask(store, branch, secrets[number - 1], everywhere=everywhere).results
+    first.close()
+
+
+def test_other_sessions_of_the_owner_are_found_when_asked_for(ground: str) -> None:
+    with told(ground, [user("the worker listens on 8081")], session="ticket-41") as (store, _):
+        other = store.session("ticket-42")
+        store.append(other, [user("hello"), assistant("hi")])
+        assert not ask(store, other, "worker 8081").results
+        found = ask(store, other, "worker 8081", everywhere=True)
+        assert found.results[0].session == "ticket-41"
+        assert "8081" in str(found)
+
+
+def test_a_branch_finds_what_is_on_its_own_path(ground: str) -> None:
+    with told(ground, [user("shared alpha"), assistant("yes"), user("only main beta")]) as (store, main):
+        side = store.fork(main, "side", at=2)
+        store.append(side, [user("only side gamma")])
+        assert positions(ask(store, main, "beta"))
+        assert not ask(store, side, "beta").results
+        assert 2 in positions(ask(store, side, "gamma"))
+        assert not ask(store, main, "gamma").results
+        for branch in (main, side):
+            assert 0 in positions(ask(store, branch, "alpha"))
+
+
+def test_what_is_in_the_view_is_left_out_when_asked_so(ground: str) -> None:
+    with told(ground, [user("port 8081"), assistant("port 8081 again"), user("port 8081 once more")]) as (
+        store,
+        branch,
+    ):
+        assert positions(ask(store, branch, "port", before=1)) == [0]
+
+
+@pytest.mark.parametrize(
+    ("message", "query"),
+    [
+        (assistant("", ToolCall(id="c", name="read_file", arguments='{"path": "src/worker_pool.py"}')), "workerPool"),
+        (tool("c", "Traceback: KeyError 'tenantId' in resolve_tenant"), "tenant id KeyError"),
+        (user("東京都に住んでいます"), "東京"),
+        (user("commit 4d9a5ca1b2c3d4e5f60718293a4b5c6d7e8f9012 broke it"), "4d9a5ca"),
+        (system("Never push to the branch release/2024-11"), "release branch 2024-11"),
+    ],
+)
+def test_it_is_found_in_calls_results_and_any_script(ground: str, message: Message, query: str) -> None:
+    talk = [user("good morning"), assistant("hello"), message, user("and now?"), assistant("let us see")]
+    with told(ground, talk) as (store, branch):
+        assert 2 in positions(ask(store, branch, query))
+
+
+def test_the_best_part_of_a_long_result_is_shown(ground: str) -> None:
+    lines = [f"line {number}: nothing to see" for number in range(5000)]
+    lines[4321] = "line 4321: FATAL could not bind to port 8081"
+    with told(ground, [tool("c", "\n".join(lines))]) as (store, branch):
+        found = ask(store, branch, "which port could not be bound?")
+        assert "could not bind to port 8081" in str(found)
+        assert found.tokens < 200
+
+
+def test_a_whole_discussion_comes_back_as_one_result(ground: str) -> None:
+    talk = [user(f"{number}: about the weather and the lunch") for number in range(40)]
+    talk[20:26] = [
+        user("the battery should be solar"),
+        assistant("solar is expensive"),
+        user("how much?"),
+        assistant("four euros a unit"),
+        user("then a kinetic battery"),
+        assistant("agreed"),
+    ]
+    with told(ground, talk) as (store, branch):
+        best = ask(store, branch, "what was said about the solar battery?").results[0]
+        assert {20, 21, 22, 23, 24, 25} <= {line.position for line in best.lines}
+
+
+@pytest.mark.promise("I19")
+def test_what_was_left_out_is_marked_and_can_be_asked_for(ground: str) -> None:
+    with told(ground, [user("needle " + "hay " * 2000)]) as (store, branch):
+        found = ask(store, branch, "needle")
+        assert LEFT_OUT in found.results[0].lines[0].text
+        assert not found.results[0].lines[0].whole
+        assert found.results[0].handle == "#1"
+        assert "recall by handle" in str(found)
+
+
+def test_both_databases_rank_alike(shared_postgres: str) -> None:
+    talk = [user(f"topic{number % 7} and word{number % 11} of {number}") for number in range(120)]
+    answers = []
+    for url in (":memory:", shared_postgres):
+        with told(url, talk) as (store, branch):
+            answers.append(
+                [ask(store, branch, query) for query in ("topic3", "word5 topic2", "word1 77 topic0 topic6")]
+            )
+    assert answers[0] == answers[1]
+
+
+def test_retention_forgets_the_words_too(ground: str) -> None:
+    with told(ground, [user("old needle")], session="old") as (store, _):
+        store.prune(older_than=2e11)
+        new = store.session("new")
+        store.append(new, [user("fresh hay")])
+        for everywhere in (False, True):
+            assert not ask(store, new, "needle", everywhere=everywhere).results
+            assert ask(store, new, "hay", everywhere=everywhere).results
+
+
+def test_impossible_caps_are_refused() -> None:
+    for options in ({"tokens": 10}, {"results": 0}):
+        with pytest.raises(InputError, match="no room"):
+            Ask(query="x", **options)  # type: ignore[arg-type]  # on purpose
+
+
+@MANY
+@given(
+    text=strategies.texts(),
+    wanted=st.dictionaries(strategies.texts().filter(bool), st.floats(0, 9), max_size=4),
+    chars=st.integers(12, 400),
+)
+@example(text="x" * 500, wanted={"x": 1.0}, chars=12)
+@example(text="a b " * 400, wanted={"a": 1.0, "b": 1.0}, chars=20)
+def test_an_excerpt_is_short_and_verbatim(text: str, wanted: dict[str, float], chars: int) -> None:
+    shown = excerpt(text, wanted, chars)
+    assert len(shown) <= max(chars, 12)
+    if len(text) <= chars:
+        assert shown == text
+    else:
+        assert shown.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}") in text
+
+
+def test_a_question_of_asking_words_alone_is_asked_as_it_is(ground: str) -> None:
+    assert "what" not in STOP
+    with told(ground, [user("The song is called What Why How"), assistant("I see")]) as (store, branch):
+        assert 0 in positions(ask(store, branch, "what why how"))
+
+
+def test_any_counter_holds_the_cap(ground: str) -> None:
+    with told(ground, [user("東京 " * 300) for _ in range(20)]) as (store, branch):
+        found = search(store, branch, Ask(query="東京", tokens=300))
+        assert Estimator().count(str(found)).upper <= 300
+        loose = search(store, branch, Ask(query="東京", tokens=300), CHARS_4)
+        assert CHARS_4.count(str(loose)).upper <= 300
+        assert len(str(loose)) > len(str(found))
