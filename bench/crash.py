@@ -1,0 +1,175 @@
+"""Kill a process that writes to a ledger, again and again, and look at what it left.
+
+    python -m bench crash --runs 1000               # SQLite
+    python -m bench crash --runs 200 --postgres
+
+The process appends, folds, pins, branches, moves and claims jobs as fast as it can, and says after each operation where
+its branch stands: that is an acknowledgement. It is killed (SIGKILL) at a random moment. Whatever was acknowledged must
+be there, at most one more operation may be, `verify` finds nothing, and a job it held can be claimed once its lease is
+over. The ledger is used on by the next run, in the state it was left in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bench.servers import postgres
+from foldline import ledger
+from foldline.fold import Digest, Fold
+from foldline.ledger import Branch, Store
+from foldline.message import Message, assistant, user
+
+RUNS_PER_LEDGER = 50
+"""A new ledger after so many runs, since each run verifies all of it."""
+LONGEST_S = 0.1
+"""How long a process lives at most after its first acknowledgement."""
+LEASE_S = 0.2
+MOST = 2
+"""Entries that one operation writes at most."""
+
+
+def told(store: Store, branch: Branch) -> list[Any]:
+    """What a branch says, so that two can be compared."""
+    state = store.state(branch)
+    folds = [(fold.seq, fold.fold.cut) for fold in state.folds]
+    pins = [(pin.name, pin.position) for pin in state.pins]
+    return [state.head.seq, state.head.length, state.head.key.hex(), folds, pins]
+
+
+def said(run: int, number: int) -> list[Message]:
+    """A turn like no other."""
+    return [user(f"run {run} turn {number} " + "x" * random.randrange(2_000)), assistant(f"reply {number}")]
+
+
+def step(store: Store, branch: Branch, run: int, number: int) -> None:
+    """One operation, chosen by chance."""
+    head = store.head(branch)
+    fold = Fold(cut=head.length // 2, digest=Digest(message=user("so far", kind="digest")), made_at=head.length)
+    match random.choice(("append", "append", "append", "fold", "job", "pin", "move", "unfold")):
+        case "fold":
+            store.append_fold(branch, fold, mark=head.mark)
+        case "job":
+            claim = store.jobs.claim(branch, lease_s=LEASE_S, deadline_s=LEASE_S * 2, holder=str(os.getpid()))
+            if claim is not None:
+                store.jobs.beat(claim, lease_s=LEASE_S)
+                store.append_fold(branch, fold, claim=claim)
+        case "pin" if head.length:
+            store.pin(branch, f"p{number}", random.randrange(head.length))
+        case "move" if head.length and random.random() < 0.3:
+            store.append(branch, said(run, number), at=head.length // 2)
+        case "unfold" if store.state(branch).folds:
+            store.unfold(branch)
+        case _:
+            store.append(branch, said(run, number), expected=head.key)
+
+
+def write(url: str, run: int, pipe: int) -> None:
+    """The process that will be killed."""
+    store = ledger.open(url)
+    main = store.session(f"run {run}")
+    number = 0
+    while True:
+        line = json.dumps([run, *told(store, main)]) + "\n"
+        os.write(pipe, line.encode())
+        step(store, main, run, number)
+        number += 1
+
+
+def killed(url: str, run: int) -> list[Any] | None:
+    """What a process acknowledged last before it was killed; nothing when it did not get so far."""
+    read, pipe = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            random.seed(run)
+            write(url, run, pipe)
+        finally:
+            os._exit(1)
+    os.close(pipe)
+    with os.fdopen(read) as lines:
+        first = lines.readline()
+        time.sleep(random.random() * LONGEST_S)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        whole = [line for line in [first, *lines] if line.endswith("\n")]
+    return json.loads(whole[-1]) if whole else None
+
+
+def check(url: str, last: list[Any]) -> str:
+    """What is wrong after a kill, or nothing."""
+    store = ledger.open(url, clock=lambda: time.time() + 3 * LEASE_S)
+    try:
+        settled(store)
+        faults = [str(fault) for fault in store.verify()]
+        if faults:
+            return f"verify: {faults[0]}"
+        main = store.session(f"run {last[0]}")
+        now = json.loads(json.dumps(told(store, main)))
+        if not last[1] <= now[0] <= last[1] + MOST:
+            return f"entry {last[1]} was acknowledged, {now[0]} is there"
+        if now[0] == last[1] and now != last[1:]:
+            return f"acknowledged {last[1:]}, found {now}"
+        if sum(1 for _ in store.read(main)) != now[1]:
+            return "messages are missing"
+        if store.jobs.claim(main, lease_s=1, deadline_s=1) is None:
+            return "a job is stuck"
+        store.append(main, [user("and on it goes")])
+        return ""
+    finally:
+        store.close()
+
+
+def settled(store: Store) -> None:
+    """Wait until a server has noticed that its client is gone: it may yet commit what it was sent."""
+    if store.core.pool.database.name != "postgres":
+        return
+    sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with store.core.reading() as connection:
+        while connection.run(sql + " AND backend_type = 'client backend'")[0][0]:
+            time.sleep(0.002)
+
+
+def runs(url: str, first: int, count: int) -> Counter[str]:
+    """So many kills on one ledger: what was found, and how often."""
+    found: Counter[str] = Counter()
+    for run in range(first, first + count):
+        last = killed(url, run)
+        if last is None:
+            found["killed before the first acknowledgement"] += 1
+            continue
+        wrong = check(url, last)
+        found[wrong or "sound"] += 1
+        found["operations acknowledged"] += last[1]
+    return found
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench crash", description=__doc__)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--postgres", action="store_true")
+    options = parser.parse_args(argv)
+    found: Counter[str] = Counter()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        support = postgres() if options.postgres else None
+        admin = stack.enter_context(support.server()) if support else ""
+        for first in range(0, options.runs, RUNS_PER_LEDGER):
+            url = stack.enter_context(support.database(admin)) if support else str(folder / f"{first}.db")
+            found += runs(url, first, min(RUNS_PER_LEDGER, options.runs - first))
+            print(f"\r{min(first + RUNS_PER_LEDGER, options.runs)} of {options.runs}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    for what, count in found.most_common():
+        print(f"{count:>8,}  {what}")
+    return int(found["sound"] != options.runs - found["killed before the first acknowledgement"])
