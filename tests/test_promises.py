@@ -20,14 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {"S0": 58, "S1": 35, "S2": 25, "S3": 43, "S4": 25, "F": 24, "I": 23}
 """How many promises each section has: a number is never taken back."""
 
-REQUIRED = {
-    "S0": [*range(1, 33), *range(47, 59)],
-    "S2": range(1, 26),
-    "S3": [*range(1, 23), 38],
-    "S4": range(1, 26),
-    "F": [*range(1, 7), *range(13, 24)],
+OPEN = {
+    "S1": [9, 13, 30, 31, 32],
+    "S3": [33, 36, 37],
+    "F": [6, 12],
+    "I": [4, 9, 10, 15, 16, 18, 19, 21],
 }
-"""What the ground floor and the engine must prove."""
+"""What is not built yet, or not yet proved: whoever builds one of these takes it off the list."""
 
 
 def numbers(name: str, which: range | list[int]) -> list[str]:
@@ -60,11 +59,10 @@ class TestThisProject:
         assert len(rows) == SECTIONS["F"]
         assert about <= listed
 
-    @pytest.mark.xfail(strict=False, reason="being built")
-    def test_what_must_be_built_has_a_test(self) -> None:
+    def test_whatever_is_not_open_has_a_test(self) -> None:
         tests = proofs(ROOT)
-        required = [number for name, which in REQUIRED.items() for number in numbers(name, list(which))]
-        assert [number for number in required if number not in tests] == []
+        left = {number for name, which in OPEN.items() for number in numbers(name, which)}
+        assert [each.number for each in read_list(ROOT) if each.number not in tests and each.number not in left] == []
 
 
 LIST = """# Promises

@@ -13,7 +13,7 @@ from foldline.errors import ViewTooLarge
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.policy import Policy, presets
 from foldline.session import Session
-from support.paths import small
+from support.knobs import small
 
 FOLDS = ("balanced", "thrifty", "indus", "indus-framework")
 

@@ -1,4 +1,4 @@
-"""Conversations that grow, policies small enough to fold them, and a driver that asks for a view at every request.
+"""Conversations that grow, and a driver that asks for a view at every request.
 
 A conversation is drawn as a list of events (a prompt, a step with parallel calls, a reply, an accident) with a size and
 a script each: few choices per message, so that long ones stay cheap and shrink to the event that matters.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, get_args
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -17,7 +18,6 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, assistant, system, user
 from foldline.plan.gate import Need, gate
-from foldline.policy import Atom, Leave, Policy, Rule, Snap, presets
 from foldline.session import Session
 from foldline.view.compose import View
 from foldline.wire.codec import PROVIDERS, codec, leading_system, render
@@ -42,9 +42,9 @@ ACCIDENTS = ("interrupted", "orphan", "blank", "silent", "twice", "pending")
 
 
 def text(script: str, size: int, salt: str = "") -> str:
-    """A text of about `size` characters that begins with its salt, so that no two are alike."""
-    line = SCRIPTS[script]
-    return (salt + " " + line * (size // len(line) + 1))[: max(size, len(salt))]
+    """A text of about `size` characters that begins with its salt, so that no two are alike; it is never blank."""
+    line, start = SCRIPTS[script], f"{salt} " if salt else ""
+    return (start + line * (size // len(line) + 1))[: max(size, len(salt))]
 
 
 class Talk:
@@ -128,8 +128,8 @@ class Talk:
 @st.composite
 def events(draw: DrawFn, kinds: Sequence[str], most: int, largest: int) -> list[tuple[str, int, str]]:
     """What happens one after the other, with sizes and scripts."""
-    sizes = [size for size in SIZES if size <= draw(st.sampled_from((150, 600, largest)))]
-    event = st.tuples(st.sampled_from(kinds), st.sampled_from(sizes), st.sampled_from(tuple(SCRIPTS)))
+    bound = draw(st.sampled_from((150, 600, largest)))
+    event = st.sampled_from(tuple(product(kinds, [size for size in SIZES if size <= bound], SCRIPTS)))
     return [draw(event) for _ in range(draw(st.integers(1, most)))]
 
 
@@ -169,84 +169,9 @@ def as_arrived(messages: Sequence[Message], provider: str) -> list[Message]:
     return [*leading_system(messages, target), *(target.parse(element, None) for element in body[target.list_key])]
 
 
-_SEEN = {"squidbot": 5_000, "indus": 40_000, "ikigai": 150_000, "awaken": 60_000}
-"""The window a preset's absolute numbers were made for, where that is not 100,000."""
-_ABSOLUTE = (
-    *("keep_tokens", "reserve_tokens", "min_gain_tokens", "digest_tokens", "prune_arrival_tokens"),
-    *("prune_fold_tokens", "preview_chars", "history_cap", "memory_cap", "digest_cap", "total_cap"),
-)
-
-
-def small(name: str, window: int, **knobs: Any) -> Policy:
-    """A preset in a small window: its shares as they are, its absolute numbers in proportion."""
-    policy = Policy.preset(name)
-    share = window / _SEEN.get(name, 100_000)
-    scaled = {knob: max(1, int(value * share)) for knob in _ABSOLUTE if (value := getattr(policy, knob)) and share < 1}
-    scaled["digest_tokens"] = max(60, scaled.get("digest_tokens", 60))
-    rules = tuple(_scaled(rule, share) for rule in policy.rules)
-    return policy.but(**{**scaled, "rules": rules, "window_tokens": window, "reply_tokens": 0, **knobs})
-
-
-def _scaled(rule: Rule, share: float) -> Rule:
-    return rule if rule.limit is None else replace(rule, limit=max(1, int(rule.limit * min(1, share))))
-
-
-MODELS = ("", "claude-sonnet-5", "gpt-5", "gemini-2.5-pro")
-
-
-@st.composite
-def policies(draw: DrawFn, *, names: Sequence[str] = presets(), smallest: int = 300) -> Policy:
-    """A preset in a window of a few hundred or thousand tokens."""
-    return small(draw(st.sampled_from(names)), draw(st.integers(smallest, 6_000)))
-
-
-@st.composite
-def odd_policies(draw: DrawFn) -> Policy:
-    """Knobs that nobody set together before."""
-    ratio, few = st.floats(0, 1), st.integers(0, 4)
-    window = draw(st.integers(300, 6_000))
-    tokens = st.integers(0, window // 2)
-    bounds = (
-        "request > 75%",
-        "request >= 90%",
-        "history > 50%",
-        f"history > {window // 3}",
-        "count > 8",
-        "cost >= 100%",
-    )
-    rules = draw(
-        st.lists(
-            st.builds("{} when {}".format, st.sampled_from(("fold", "clip", "warn", "pause")), st.sampled_from(bounds)),
-            max_size=3,
-        )
-    )
-    return Policy(
-        window_tokens=window,
-        reply_tokens=draw(st.integers(0, window // 4)),
-        counter=draw(st.sampled_from(("model", "chars/4", "chars/3.6", "words"))),
-        rules=tuple(map(Rule.parse, rules)),
-        atom=draw(st.sampled_from(get_args(Atom))),
-        snap=draw(st.sampled_from(get_args(Snap))),
-        keep_tokens=draw(tokens) if draw(st.booleans()) else 0,
-        keep_ratio=draw(ratio) if draw(st.booleans()) else 0.0,
-        keep_messages=draw(few),
-        keep_turns=draw(few),
-        keep_first_prompt=draw(st.booleans()),
-        keep_hard=draw(st.sampled_from((False, False, True))),
-        target_ratio=draw(st.sampled_from((0.0, 0.25, 0.5))),
-        min_gain_tokens=draw(st.sampled_from((0, 20, 200))),
-        leave=draw(st.sampled_from(get_args(Leave))),
-        digest_tokens=draw(st.sampled_from((60, 200, 2_000))),
-        digest_role=draw(st.sampled_from(("user", "system"))),
-        prune_arrival_tokens=draw(st.sampled_from((None, 1, 100))),
-        prune_fold_tokens=draw(st.sampled_from((None, 1, 100))),
-        prune_superseded=draw(st.booleans()),
-        prune_repeats=draw(st.booleans()),
-        prune_protect=draw(st.sampled_from(((), ("run",)))),
-        preview_chars=draw(st.sampled_from((1, 50, 1_600))),
-        preview_lines=draw(st.sampled_from((1, 24))),
-        breakpoints=draw(few),
-    )
+def spoken(message: Message) -> tuple[object, ...]:
+    """What a person said in a message, beside results."""
+    return tuple(part for part in message.parts if not isinstance(part, ToolResult))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,6 +208,12 @@ def drive(session: Session, messages: Sequence[Message], *, pins: Iterable[int] 
         session.add(message)
         if count in points:
             yield ask(session)
+
+
+def turning_points(session: Session, messages: Sequence[Message]) -> list[Sent]:
+    """The requests for which a fold was made, and the last one: between them a view only grows."""
+    made = list(drive(session, messages))
+    return [sent for sent in made if sent.folds or sent is made[-1]]
 
 
 def ask(session: Session) -> Sent:
