@@ -14,18 +14,21 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from foldline.digest.local import count_digest
+from foldline.digest.audit import audit
+from foldline.digest.facts import Facts, gather
+from foldline.digest.local import local_digest
+from foldline.digest.scope import REFERENCE, SESSION
 from foldline.fold import Digest, Fold
 from foldline.measure.anchor import Gauge, Learned
 from foldline.measure.counter import MARGIN
 from foldline.measure.models import model as model_of
 from foldline.measure.size import framing_for, message_tokens, part_tokens, tools_tokens
 from foldline.measure.tokenizers import counter_for
-from foldline.message import Message, Thinking
+from foldline.message import Message, Thinking, user
 from foldline.plan import cut
 from foldline.plan.economy import Offer, Rent, offer, tariff_of
 from foldline.plan.gate import Load, Verdict, gate
-from foldline.plan.plan import Plan, plan
+from foldline.plan.plan import Plan, digest_room, plan
 from foldline.plan.prune import on_arrival
 from foldline.plan.span import Path
 from foldline.policy import Policy, Rule
@@ -50,6 +53,8 @@ class Session:
         self._composed = Composed(self.path)
         self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
         self.folds = 0
+        self._facts: Facts | None = None
+        """What all messages up to the last fold hold: kept so that none is read twice; it follows from them."""
         self.latched: tuple[Rule, ...] = ()
         self._too_large = self._arrival_limit()
         self._purse = _Purse(self) if any(rule.basis == "cost" for rule in self.policy.rules) else None
@@ -156,8 +161,26 @@ class Session:
             return before.digest
         if self.policy.leave == "marker":
             return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
-        digest = count_digest(self.path.messages[lead : fold.cut], first=lead, header=self.policy.digest_header)
-        return Digest(message=replace(digest, role=self.policy.digest_role))
+        return self._digest(fold)
+
+    def _digest(self, fold: Fold) -> Digest:
+        """The local digest: from the facts of every message, without what stays in the view word for word."""
+        path, policy = self.path, self.policy
+        start = self._facts.end if self._facts is not None else path.lead
+        self._facts = facts = gather(path.messages[start:], start, self._facts)
+        whole = (index for index in range(fold.cut, len(path)) if index not in fold.stubs)
+        kept = frozenset((*fold.pinned, *fold.carried, *whole))
+        made = local_digest(
+            facts,
+            cap=digest_room(policy, self.usable),
+            size=lambda text: self.size(user(text)),
+            header=f"{policy.digest_header}\n{REFERENCE}",
+            kept=kept,
+            cut=fold.cut,
+        )
+        body = made.message.text.removeprefix(policy.digest_header).lstrip("\n")
+        message = SESSION.message(body, header=policy.digest_header, role=policy.digest_role)
+        return replace(made, message=message, loss=audit(body, facts, kept=kept))
 
     def _blocks(self) -> dict[str, int]:
         """Tokens by block, in the order of the view."""

@@ -39,6 +39,8 @@ _ERROR = re.compile(
     r"|not found|unable|refused|rejected|doesn't want)\b|^E\s{2,}|--- FAIL",
     re.IGNORECASE,
 )
+DONE = frozenset({"completed", "done", "deleted", "cancelled"})
+"""States of a task that needs nothing more."""
 _LONGEST = 200
 _LOOKS = 4_000
 """How many characters of either end of a result are searched for its outcome."""
@@ -48,7 +50,7 @@ class Act(NamedTuple):
     """What a call did."""
 
     kind: str = ""
-    """`read`, `modified`, `command`, `todo`, or "" for anything else."""
+    """`read`, `modified`, `command`, or "" for anything else."""
     target: str = ""
     """The file."""
     command: str = ""
@@ -62,7 +64,6 @@ class Act(NamedTuple):
     """Number (or ""), text and status of tasks."""
     whole: bool = False
     """The tasks are the whole list."""
-    created: int = 0
 
 
 class Outcome(NamedTuple):
@@ -80,14 +81,14 @@ def read_call(call: ToolCall, said: str) -> Act:
         files = _PATCHED.findall(call.arguments)
         kind = "modified" if files else ""
         return Act(kind=kind, target=files[0] if files else "", texts=tuple(files), bulk=(call.arguments,))
-    todos, whole, created = _tasks(call.name, arguments)
+    todos, whole = _tasks(call.name, arguments)
     texts: list[str] = []
     bulk: list[str] = []
     for key, value in arguments.items():
         (bulk if key in _BULK else texts).extend(_strings(value))
     path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
     command = next((_command(arguments[key]) for key in _COMMANDS if key in arguments), "")
-    kind = "todo" if todos else _kind(call.name, arguments, path, command)
+    kind = "" if todos else _kind(call.name, arguments, path, command)
     why = arguments.get("description")
     return Act(
         kind=kind,
@@ -98,7 +99,6 @@ def read_call(call: ToolCall, said: str) -> Act:
         bulk=tuple(bulk),
         todos=todos,
         whole=whole,
-        created=created,
     )
 
 
@@ -138,26 +138,20 @@ def _command(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, str], ...], bool, int]:
+def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, str], ...], bool]:
     """The tasks a call sets: a whole list, one new task, or the new state of one."""
     for key in _LISTS:
         items = arguments.get(key)
         if isinstance(items, list) and items and all(isinstance(item, dict) and "status" in item for item in items):
             rows = [(str(place), _title(item), str(item["status"])) for place, item in enumerate(items, start=1)]
-            return tuple(row for row in rows if row[1]), True, 0
+            return tuple(row for row in rows if row[1]), True
     lower = name.lower()
     if "task" in lower and "create" in lower and isinstance(arguments.get("subject"), str):
-        return (("", arguments["subject"], "pending"),), False, 1
+        return (("", arguments["subject"], "pending"),), False
     number = arguments.get("taskId")
     if "task" in lower and "update" in lower and isinstance(number, str):
-        return ((number, str(arguments.get("subject") or ""), str(arguments.get("status") or "")),), False, 0
-    return (), False, 0
-
-
-def todos_of(act: Act, created: int) -> Iterator[tuple[str, str, str]]:
-    """The tasks of an act by number; one that is new is numbered after those `created` before."""
-    for number, text, status in act.todos:
-        yield number or str(created + 1), text, status
+        return ((number, str(arguments.get("subject") or ""), str(arguments.get("status") or "")),), False
+    return (), False
 
 
 def _title(item: dict[str, Any]) -> str:

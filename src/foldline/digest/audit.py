@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from foldline.digest.choose import likely, run
+from foldline.digest.choose import run
 from foldline.digest.facts import Facts
 from foldline.digest.names import WORD, names_of
 from foldline.digest.quote import quote
+from foldline.digest.uses import likely
 from foldline.fold import Loss
 from foldline.plan.span import handle
 
@@ -16,9 +17,9 @@ _SHOWN = 20
 _WEIGHTY = 200
 
 
-def audit(text: str, facts: Facts) -> Loss:
+def audit(text: str, facts: Facts, *, kept: Collection[int] = ()) -> Loss:
     """What a digest kept of the facts, what only recall can give back, and what it claims that nothing supports."""
-    ranked = _ranked(facts)
+    ranked = _ranked(facts, kept)
     missing = [name for name in ranked if name not in text]
     return Loss(
         facts=len(ranked),
@@ -28,8 +29,9 @@ def audit(text: str, facts: Facts) -> Loss:
     )
 
 
-def _ranked(facts: Facts) -> list[str]:
-    names = sorted(facts.names, key=lambda text: (-likely(facts.names[text], facts.end), text))
+def _ranked(facts: Facts, kept: Collection[int] = ()) -> list[str]:
+    found = (text for text, name in facts.names.items() if name.last not in kept)
+    names = sorted(found, key=lambda text: (-likely(facts.names[text], facts.end), text))
     return names[:_WEIGHTY]
 
 

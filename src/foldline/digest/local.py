@@ -6,13 +6,16 @@ does not fit is chosen by how likely it is to be needed again, and a line is sho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from foldline.digest.choose import Choice, choose, grouped
-from foldline.digest.facts import Fact, Facts
+from foldline.digest.choose import Choice, by_folder, grouped
+from foldline.digest.facts import Facts
+from foldline.digest.merge import entries
 from foldline.digest.prompt import HEADINGS
 from foldline.digest.quote import quote
 from foldline.digest.redact import redact
+from foldline.digest.sections import QUOTED, SHARES, Sections
 from foldline.fold import Digest
 from foldline.message import Message, user
 from foldline.plan.span import handle
@@ -21,23 +24,15 @@ NONE = "none"
 """What stands under a heading that has nothing."""
 _LEAST = 160
 """Below this cap sections say less than one line does."""
-_SHARES = {
-    "Objective": 0.09,
-    "Guardrails": 0.05,
-    "Shipped": 0.07,
-    "Active": 0.04,
-    "Stuck": 0.04,
-    "Rationale": 0.04,
-    "Plan": 0.03,
-}
-"""The most that each section may take of the room; the rest is carryover."""
-_QUOTED = ("Objective", "Guardrails", "Active", "Rationale", "Plan")
-"""Sections that quote whole sentences: a name that stands there is explained."""
+_LABEL = 60
+"""Characters of the file or command in front of what was read from it."""
+_TOGETHER = 3
+"""So many names from one file or command are shown as its own."""
 _TRIES = 4
-_FULL = 0.97
-_CLIP = 200
-_RAN = 6
-"""Commands that went well, shown at the most."""
+"""How often the part that is carried over is made anew to fill the cap."""
+_FULL, _SAFE = 0.96, 0.985
+_MISSES = 8
+"""Lines that do not fit before a section is full."""
 
 Size = Callable[[str], int]
 
@@ -56,8 +51,12 @@ def count_digest(messages: Sequence[Message], *, first: int | None, header: str,
     return user("\n".join(lines), kind="digest")
 
 
-def _counted(count: int, first: int | None, last: int | None) -> str:
-    place = "" if first is None or not count else f": {handle(first, last)}, ask recall for them"
+def _counted(count: int, first: int | None, last: int | None, *, kept: int = 0) -> str:
+    place = (
+        ""
+        if first is None or last is None or last < first
+        else f": {'of ' * (kept > 0)}{handle(first, last)}, ask recall for them"
+    )
     return f"{count} earlier message{'s were' if count != 1 else ' was'} condensed{place}."
 
 
@@ -69,69 +68,78 @@ def local_digest(  # noqa: PLR0913 (all but the facts have a name at the call)
     header: str,
     prior_text: str = "",
     kept: Collection[int] = (),
+    cut: int | None = None,
 ) -> Digest:
-    """The digest of the messages that facts were gathered from, within `cap` by `size`.
+    """The digest of the messages that facts were gathered from, or of those before `cut`, within `cap` by `size`.
 
-    `kept` are messages among them that stay in the view word for word: what stands there need not be said again.
-    `prior_text` is a digest of what was before the facts.
+    `kept` are messages that stay in the view word for word, before or behind the cut: what stands there need not be
+    said again. `prior_text` is a digest of what was before the facts.
     """
     stays = frozenset(kept)
-    numbers = [number for number in range(facts.first, facts.end) if number not in stays]
-    head = f"{header}\n{_counted(len(numbers), numbers[0], numbers[-1])}" if numbers else header
-    writer = _Writer(facts, cap, size, stays)
-    text = writer.write(head, prior_text) if cap >= _LEAST and size(head) <= cap else ""
-    if not text or size(text) > cap:
-        text = head if size(head) <= cap else header
+    end = facts.end if cut is None else cut
+    inside = sum(facts.first <= number < end for number in stays)
+    counted = _counted(end - facts.first - inside, facts.first, end - 1, kept=inside) if end > facts.first else ""
+    head = "\n".join(filter(None, (header, counted)))
+    first = header.partition("\n")[0]
+    text = _Writer(facts, cap, size, stays).write(head, prior_text) if cap >= _LEAST and size(head) <= cap else ""
+    shorter = (head, "\n".join(filter(None, (first, counted))))
+    text = next((said for said in (text, *shorter) if said and size(said) <= cap), first)
     return Digest(message=user(text, kind="digest"))
 
 
 class _Writer:
     """A digest in the making: what there is to say, and the room to say it."""
 
-    def __init__(self, facts: Facts, cap: int, size: Size, stays: frozenset[int]) -> None:
-        self.cap, self.size, self.stays = cap, size, stays
-        self.facts = facts
-        self.by: dict[str, list[Fact]] = {}
-        for fact in facts.facts.values():
-            if not stays.issuperset(fact.at):
-                self.by.setdefault(fact.kind, []).append(fact)
-        self.root = root_of([fact.text for kind in ("modified", "read") for fact in self.by.get(kind, ())])
+    def __init__(self, facts: Facts, cap: int, size: Size, stays: Collection[int]) -> None:
+        self.facts, self.cap, self.size, self.stays = facts, cap, size, stays
+        self.sections = Sections(facts, stays)
 
     def write(self, head: str, prior: str) -> str:
         """The whole text: the sections first, then as much carried over as there is room for."""
-        sections = self._sections()
         room = self.cap - self.size(_render(head, {}, []))
-        chosen = {name: self._take(sections[name], int(share * room)) for name, share in _SHARES.items()}
-        carried = self._take([quote(line) for line in prior.split("\n") if line.strip()], room // 4)
-        said = "\n".join(line for lines in (*chosen.values(), carried) for line in lines)
-        quoted = "\n".join(line for name in _QUOTED for line in chosen[name])
+        chosen = {name: self._take(self.sections.lines(name), int(share * room)) for name, share in SHARES.items()}
+        carried = self._take((f"- {said}" for said in _before(prior)), room // 4)
         text = _render(head, chosen, carried)
         spare = self.cap - self.size(text)
-        if self.root:
-            carried.append(f"Paths without a root are under {self.root}")
-        chars = int(spare * max(1, len(text)) / max(1, self.size(text)))
+        chars = spare * len(text) // max(1, self.size(text))
+        choice = Choice(self.facts, self.stays, "\n".join([line for name in QUOTED for line in chosen[name]]))
         for _ in range(_TRIES):
-            choice = Choice(stays=self.stays, room=chars, named=said, quoted=quoted)
-            more = self._carryover(choice)
-            text = _render(head, chosen, [*carried, *more])
-            used = self.size(text)
-            if used <= self.cap and (used >= _FULL * self.cap or not more):
+            more = [*carried, *self._carryover(choice, chars, text)]
+            used = self.size(_render(head, chosen, more)) - (self.cap - spare)
+            if spare * _FULL <= used <= spare or chars < _LEAST:
                 break
-            chars = int(chars * (self.cap - (self.cap - spare)) / max(1, used - (self.cap - spare)) * 0.985)
-        return self._fitted(head, chosen, [*carried, *more])
+            chars = int(chars * spare / max(1, used) * _SAFE)
+        return self._fitted(head, chosen, more)
 
-    def _carryover(self, choice: Choice) -> list[str]:
-        clips, words = choose(self.facts, choice)
-        lines = grouped(clips, self._label)
-        return [*lines, "- Also named: " + " ".join(map(quote, words))] if words else lines
+    def _carryover(self, choice: Choice, chars: int, said: str) -> list[str]:
+        """The lines of the last section: runs of lines, then files, then other names."""
+        clips, words = choice.pick(chars, said)
+        sections = self.sections
+        paths = {path.rpartition("/")[2]: path for path in map(sections.path, sections.files)}
+        files = [paths[word] for word in words if word in paths]
+        lines = [f"Paths are under {quote(sections.root)}"] if sections.root else []
+        if files:
+            lines.append(f"- Files: {quote(by_folder(files))}")
+        sources = {word: self.facts.names[word].lines[0] for word in words if word not in paths}
+        counts = Counter(line.source for line in sources.values())
+        placed = {word: line for word, line in sources.items() if line.source and counts[line.source] >= _TOGETHER}
+        lines += grouped(clips, placed, lambda source: f"{quote(sections.path(source)[:_LABEL])}: " if source else "")
+        others = [word for word in sources if word not in placed]
+        return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 
-    def _label(self, source: str) -> str:
-        """What a run was read from, in front of it."""
-        shown = self._path(source)
-        return f"{quote(shown[:60])}: " if shown else ""
-
-    def _path(self, path: str) -> str:
-        return path.removeprefix(self.root) if self.root else path
+    def _take(self, lines: Iterable[str], room: int) -> list[str]:
+        """Lines while they fit; one that does not is passed over, but not for ever."""
+        taken, missed = [], 0
+        for line in lines:
+            cost = self.size(line) + 1
+            if cost <= room:
+                taken.append(line)
+                room -= cost
+            else:
+                missed += 1
+                if missed > _MISSES:
+                    break
+        return taken
 
     def _fitted(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
         """The text, with as many lines taken off its end as the cap asks for."""
@@ -142,93 +150,17 @@ class _Writer:
             text = _render(head, chosen, carried)
         return redact(text)
 
-    def _cost(self, line: str) -> int:
-        return self.size(line) + 1
 
-    def _take(self, lines: Iterable[str], room: int) -> list[str]:
-        """Lines while they fit; one that does not is passed over."""
-        taken = []
-        for line in lines:
-            cost = self._cost(line)
-            if cost <= room:
-                taken.append(line)
-                room -= cost
-        return taken
-
-    def _sections(self) -> dict[str, list[str]]:
-        """Lines for each section but the last, the weightiest first."""
-        by = self.by
-        asked = by.get("request", [])
-        modified = reversed(by.get("modified", []))
-        failed = reversed([*by.get("error", []), *by.get("failed", [])])
-        ran = list(reversed(by.get("command", [])))[:_RAN]
-        return {
-            "Objective": [_line(fact.text, fact.at, clip=1200) for fact in (*asked[:1], *asked[:0:-1])],
-            "Guardrails": [_line(fact.text, fact.at) for fact in by.get("constraint", [])],
-            "Shipped": [
-                _line(f"{self._path(fact.text)}: changed {_times(fact)}{_note(fact)}", fact.at) for fact in modified
-            ]
-            + [_line(f"done: {fact.text}", fact.at) for fact in reversed(by.get("done", []))],
-            "Active": [_line(fact.text, fact.at, clip=400) for fact in by.get("said", [])]
-            + [_line(f"`{fact.text}` ok{_note(fact)}", fact.at) for fact in ran],
-            "Stuck": [_line(f"{self._path(fact.text)}: failed{_note(fact)}", fact.at) for fact in failed],
-            "Rationale": [_line(fact.text, fact.at) for fact in reversed(by.get("decision", []))],
-            "Plan": [_line(fact.text, fact.at) for fact in by.get("open", [])],
-        }
-
-
-def root_of(paths: Iterable[str]) -> str:
-    """The folder whose name, left out, shortens the paths most; "" when nothing is gained.
-
-    >>> root_of(["/w/cli/a.go", "/w/cli/b/c.go", "/etc/hosts"])
-    '/w/cli/'
-    """
-    saved: dict[str, int] = {}
-    for path in paths:
-        at = path.find("/", 1)
-        while path.startswith("/") and at > 0:
-            folder = path[: at + 1]
-            saved[folder] = saved.get(folder, 0) + len(folder)
-            at = path.find("/", at + 1)
-    best = max(saved, key=lambda folder: (saved[folder] - len(folder) - 30, folder), default="")
-    return best if best and saved[best] > 2 * len(best) else ""
-
-
-def _times(fact: Fact) -> str:
-    return f"{fact.times}×" if fact.times > 1 else "once"
-
-
-def _note(fact: Fact) -> str:
-    return f" ({fact.note})" if fact.note else ""
-
-
-def _line(text: str, at: Iterable[int], *, clip: int = _CLIP) -> str:
-    said = quote(" / ".join(filter(None, (line.strip() for line in text.split("\n")))))
-    if len(said) > clip:
-        said = said[:clip].rsplit(" ", 1)[0] + " …"
-    return f"- {said} [{where(at)}]"
-
-
-def where(at: Iterable[int]) -> str:
-    """The handles of some messages, runs joined.
-
-    >>> where([3, 0, 1])
-    '#1-2, #4'
-    """
-    runs: list[tuple[int, int]] = []
-    for number in sorted(set(at)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
-        else:
-            runs.append((number, number))
-    return ", ".join(handle(first, last) for first, last in runs)
+def _before(prior: str) -> Iterable[str]:
+    """The lines of a digest of what was before, without what marks them as its own."""
+    return (quote(said) for _, said, _ in entries(prior, 0) if prior)
 
 
 def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-    """The sections, every heading in its place."""
+    """The sections, every heading in its place, every section in the order of the record."""
 
     def body(name: str) -> list[str]:
-        return chosen.get(name) or [NONE]
+        return sorted(chosen.get(name, ()), key=_place) or [NONE]
 
     objective, guardrails, status, rationale, plan, carryover = HEADINGS
     lines = [head, objective, *body("Objective"), guardrails, *body("Guardrails"), status]
@@ -236,3 +168,8 @@ def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
         lines += [f"{label}:", *body(label)]
     lines += [rationale, *body("Rationale"), plan, *body("Plan"), carryover, *(carried or [NONE])]
     return "\n".join(lines)
+
+
+def _place(line: str) -> int:
+    """Where in the record a line comes from: the number in its handle."""
+    return int(line[line.rindex("[#") + 2 : -1].partition(",")[0].partition("-")[0])

@@ -35,24 +35,24 @@ _OPEN = re.compile(
 )
 _LONGEST = 320
 _SHORTEST = 12
+_REASON = 5
+"""Spaces in a sentence that is long enough to hold a reason."""
+_BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
-def requests(text: str) -> Iterator[str]:
-    """What the user said, without what the host put around it; nothing where that is all."""
-    said = _TAGS.sub(" ", _NOISE.sub(" ", text)).strip()
-    if said:
-        yield said
+def request(text: str) -> str:
+    """What the user said, without what the host put around it."""
+    return _TAGS.sub(" ", _NOISE.sub(" ", text)).strip()
 
 
-def constraints(text: str) -> Iterator[str]:
-    """Sentences that bind."""
-    for said in requests(text):
-        yield from _matching(said, _CONSTRAINT)
+def constraints(said: str) -> Iterator[str]:
+    """Sentences of a request that bind."""
+    return _matching(said, _CONSTRAINT)
 
 
 def decisions(text: str) -> Iterator[str]:
-    """Sentences that give a decision or its reason."""
-    return _matching(text, _DECISION)
+    """Sentences that give a decision or its reason; what only announces one does not."""
+    return (said for said in _matching(text, _DECISION) if not said.endswith((":", "?")) and said.count(" ") >= _REASON)
 
 
 def open_ends(text: str) -> Iterator[str]:
@@ -65,6 +65,6 @@ def _matching(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
     if not pattern.search(text):
         return
     for sentence in _SENTENCE.split(text):
-        said = sentence.strip() if sentence else ""
+        said = _BULLET.sub("", sentence.strip()) if sentence else ""
         if _SHORTEST <= len(said) <= _LONGEST and pattern.search(said):
             yield said

@@ -119,6 +119,12 @@ def _start(rule: Rule, path: Path, load: Load) -> int:
     return len(path) - _bound(rule, load) if rule.action in {"fold", "clip"} and rule.basis == "count" else 0
 
 
+def digest_room(policy: Policy, usable: int) -> int:
+    """What is kept free for whatever stands for the folded part."""
+    room = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * usable)))
+    return {"digest": room, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
+
+
 class _Draft:
     """A fold in the making: its cut, its stubs, and what the view would then hold."""
 
@@ -126,8 +132,7 @@ class _Draft:
         self.path, self.load, self.policy, self.size = path, load, policy, size
         self.cut = path.cut
         self.stubs: dict[int, tuple[Message, int]] = {}
-        room = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * load.usable)))
-        self.digest = {"digest": room, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
+        self.digest = digest_room(policy, load.usable)
 
     def land(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
         """Cut as little as reaches the goal, but not before `start`, then prune what need not stay whole."""
