@@ -12,19 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from foldline.errors import FoldlineError, ViewTooLarge
+from foldline.errors import FoldlineError
 from foldline.measure.size import message_tokens
 from foldline.message import Message
 from foldline.policy import Policy, presets
+from foldline.replay import requests, seen_together, steps, unmeasured
 from foldline.session import Session
 from foldline.wire import PROVIDERS, Transcript, read_all, render
-from foldline.wire.claude_code import segments
 from foldline.wire.codec import dialect
 from foldline.wire.rules import check
 
@@ -119,8 +119,8 @@ def run(job: Job) -> dict[tuple[str, str, int], Tally]:
     except FoldlineError:
         return found
     for transcript in transcripts:
-        for messages in _seen_together(transcript):
-            points = _requests(messages)[:: job.every]
+        for messages in seen_together(transcript):
+            points = requests(messages)[:: job.every]
             if not points:
                 continue
             provider = _provider(transcript)
@@ -132,26 +132,9 @@ def run(job: Job) -> dict[tuple[str, str, int], Tally]:
     return found
 
 
-def _seen_together(transcript: Transcript) -> Iterator[tuple[Message, ...]]:
-    """Runs of messages that the model saw together."""
-    if any(message.kind == "digest" for message in transcript.messages):
-        yield from segments(transcript)
-    else:
-        yield transcript.messages
-
-
 def _provider(transcript: Transcript) -> str:
     spoken = dialect(transcript.format)
     return spoken if spoken in PROVIDERS else "anthropic"
-
-
-def _requests(messages: Sequence[Message]) -> list[int]:
-    """Where a request was made: before each first message of a reply."""
-    return [
-        index
-        for index, message in enumerate(messages)
-        if message.role == "assistant" and index and messages[index - 1].role != "assistant"
-    ]
 
 
 def _violations(messages: Sequence[Message], provider: str) -> int:
@@ -164,25 +147,19 @@ def _replay(messages: tuple[Message, ...], before: dict[int, int], provider: str
     tally = Tally(sessions=1)
     last: list[str] = []
     everything = 0
-    for index, message in enumerate(messages):
-        if index in before:
-            tally.requests += 1
-            total = session.path.prefix[-1]
-            tally.cost_all += _cost(total, min(everything, total))
-            everything = total
-            try:
-                view = session.view()
-            except ViewTooLarge:
-                tally.refused += 1
-                last = []
-            else:
-                folded = session.path.fold is not None
-                body = view.render(provider).body
-                _judge(tally, session, view.messages, len(check(provider, body)), before[index])
-                sent = [json.dumps(_unmarked(element)) for element in _elements(body)]
-                _reuse(tally, last, sent, total if not folded else view.tokens)
-                last = sent
-        session.add(replace(message, meta=replace(message.meta, usage=None)))
+    for step in steps(unmeasured(messages), session, before):
+        tally.requests += 1
+        tally.cost_all += _cost(step.whole, min(everything, step.whole))
+        everything = step.whole
+        if step.view is None:
+            tally.refused += 1
+            last = []
+            continue
+        body = step.view.render(provider).body
+        _judge(tally, session, step.view.messages, len(check(provider, body)), before[step.place])
+        sent = [json.dumps(_unmarked(element)) for element in _elements(body)]
+        _reuse(tally, last, sent, step.whole if session.path.fold is None else step.view.tokens)
+        last = sent
     tally.folds += session.folds
     return tally
 

@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "testing": BASE | {"wire", "measure", "plan", "digest", "view", "ledger", "recall", "session"},
 }
 MAY_IMPORT["session"] = BASE | {"measure", "plan", "wire", "ledger", "digest", "view", "recall", "telemetry"}
+MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
 for room in ("watch", "faces", "proxy", "cli"):
-    MAY_IMPORT[room] = MAY_IMPORT["session"] | {"session", "testing", "watch", "faces", "proxy", "cli"}
+    MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "faces", "proxy", "cli"}
 MAY_IMPORT["window_budget"] = {"faces"}
 
 NO_WAITING = {"time", "asyncio", "threading", "socket", "subprocess", "sqlite3", "random", "os", "io", "pathlib"}

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import click
 
 from foldline import __version__
-from foldline.errors import FoldlineError, ViewTooLarge
+from foldline.errors import FoldlineError, LedgerError, ViewTooLarge
 
 EXIT_CODES = {
     0: "done",
     1: "done, and something was found that needs you (the command says what)",
     2: "wrong use, or a file or setting that cannot be read or cannot work",
     3: "the conversation cannot be made to fit the window",
-    4: "a file could not be written, or a service could not be reached",
+    4: "a file could not be written, or a ledger or service not be reached",
     130: "stopped by Ctrl-C; nothing is left half done",
 }
 """What the exit status of every command means."""
@@ -37,6 +37,7 @@ class Row(NamedTuple):
 COMMANDS = {
     "inspect": Row("Transcripts", "inspect", "What fills it, what is broken, where it would be folded"),
     "fold": Row("Transcripts", "fold", "Fold it to a budget, in the format it came in"),
+    "replay": Row("Transcripts", "replay", "What policies would have sent, cost and lost on old sessions"),
     "config": Row("Set up", "config", "The settings in force, and where each comes from"),
     "completion": Row("Set up", "completion", "Completion for your shell"),
     "promises": Row("In a checkout of foldline", "promises", "Which tests prove which promise"),
@@ -119,7 +120,7 @@ def _run() -> int:
         return 0
     except FoldlineError as error:
         click.echo(f"foldline: {error}", err=True)
-        return 3 if isinstance(error, ViewTooLarge) else 2
+        return 3 if isinstance(error, ViewTooLarge) else 4 if isinstance(error, LedgerError) else 2
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         click.echo(f"foldline: {what}", err=True)

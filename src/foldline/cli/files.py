@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from foldline.errors import ConfigError, InputError
 from foldline.message import Message
+from foldline.replay import seen_together, unmeasured
 from foldline.wire import Transcript, read_all
 from foldline.wire import lines as text_lines
-from foldline.wire.claude_code import segments
 
 STDOUT = "-"
 
@@ -39,19 +39,26 @@ def conversation(file: str, form: str | None = None) -> Conversation:
     if len(found) != 1:
         what = f"holds {len(found)} conversations" if found else "holds no conversation"
         raise InputError(f"{file}: {what}", hint="give a file with one; foldline inspect lists what is in it")
-    return Conversation(file=file, transcript=found[0], messages=unmeasured(current(found[0])))
+    return Conversation(file=file, transcript=found[0], messages=unmeasured(seen_together(found[0])[-1]))
 
 
-def current(transcript: Transcript) -> tuple[Message, ...]:
-    """The messages since the last compaction that a transcript records: what the model would see of it now."""
-    if any(message.kind == "digest" for message in transcript.messages):
-        return segments(transcript)[-1]
-    return transcript.messages
+def gathered(places: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The files that were named, and those that only lie in a folder that was."""
+    named: list[str] = []
+    found: list[str] = []
+    for place in places:
+        if Path(place).is_dir():
+            found += _inside(place)
+        else:
+            named.append(place)
+    return named, [file for file in found if file not in set(named)]
 
 
-def unmeasured(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Messages without the usage that was logged: it measured requests which held more than the file does."""
-    return tuple(replace(message, meta=replace(message.meta, usage=None)) for message in messages)
+def _inside(folder: str) -> Iterator[str]:
+    """Everything in a folder that may be a transcript."""
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and path.name.removesuffix(".gz").endswith((".json", ".jsonl")):
+            yield str(path)
 
 
 def content(file: str) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from foldline.cli import options
-from foldline.cli.files import current, unmeasured
 from foldline.cli.out import console, print_json, safe, table
 from foldline.cli.settings import Settings
 from foldline.errors import ViewTooLarge
@@ -17,6 +16,7 @@ from foldline.measure.counter import human
 from foldline.measure.size import part_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.plan.span import handle
+from foldline.replay import seen_together, unmeasured
 from foldline.session import Session
 from foldline.wire import PROVIDERS, Transcript, read_all
 from foldline.wire.codec import dialect
@@ -54,7 +54,7 @@ def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
     """Everything `inspect` says, as data."""
     name = chosen.model(transcript.model)
     session = Session(model=name, policy=chosen.policy, tools=transcript.tools)
-    seen = current(transcript)
+    seen = seen_together(transcript)[-1]
     session.add(*unmeasured(seen))
     sizes = [session.size(message) for message in transcript.messages]
     spoken = dialect(transcript.format)

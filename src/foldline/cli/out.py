@@ -41,3 +41,12 @@ def print_json(value: Any) -> None:
 def safe(text: str) -> str:
     """A text on one line without anything that a terminal would obey."""
     return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "session"), counted(1200, "session")
+    ('1 session', '1,200 sessions')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

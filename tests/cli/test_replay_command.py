@@ -1,0 +1,160 @@
+"""`foldline replay` through the real entry point: a file, a folder, a plot, a cluster, and bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import BAD, ENTRY, clean, foldline, one_sentence
+from support.sessions import SESSIONS
+from support.shapes import documented, wrong
+
+POLICIES = ("-p", "balanced", "-p", "thrifty", "--window", "12000")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Sessions in several formats, deep in folders, among files that are none."""
+    place = tmp_path / "sessions"
+    (place / "deep").mkdir(parents=True)
+    (place / "one.jsonl").write_text(SESSIONS["claude-code"]())
+    (place / "deep" / "two.jsonl").write_text(SESSIONS["codex"](12))
+    (place / "three.json").write_text(SESSIONS["openai"](8))
+    (place / "settings.json").write_text('{"theme": "dark"}')
+    (place / "notes.txt").write_text("not a transcript")
+    return place
+
+
+def report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert not wrong(found, documented("replay"))
+    return found
+
+
+def test_one_session_under_two_policies(folder: Path) -> None:
+    done = foldline("replay", str(folder / "one.jsonl"), *POLICIES)
+    assert done.returncode == 0
+    assert not done.stderr
+    assert done.stdout.startswith("1 session, ")
+    for word in ("everything", "balanced", "thrifty", "100%", "$"):
+        assert word in done.stdout
+
+
+def test_a_folder_gives_totals_and_every_session(folder: Path) -> None:
+    found = report(foldline("replay", str(folder), *POLICIES, "--json", "--jobs", "2"))
+    assert found["files"] == 4
+    assert [Path(row["file"]).name for row in found["skipped"]] == ["settings.json"]
+    assert [row["policy"] for row in found["policies"]] == ["balanced", "thrifty"]
+    for total in found["policies"]:
+        rows = [row for row in found["sessions"] if row["policy"] == total["policy"]]
+        assert total["sessions"] == len(rows) == 3
+        assert total["sent"] == sum(row["sent"] for row in rows)
+        assert total["folds"] == sum(row["folds"] for row in rows) > 0
+
+
+def test_many_processes_find_what_one_finds(folder: Path) -> None:
+    one = report(foldline("replay", str(folder), *POLICIES, "--json", "--jobs", "1"))
+    two = report(foldline("replay", str(folder), *POLICIES, "--json", "--jobs", "2"))
+    assert {**one, "seconds": 0} == {**two, "seconds": 0}
+
+
+def test_the_configured_policy_is_the_default(folder: Path) -> None:
+    found = report(foldline("replay", str(folder / "one.jsonl"), "--json", FOLDLINE_PRESET="thrifty"))
+    assert [row["policy"] for row in found["policies"]] == ["thrifty"]
+
+
+@pytest.mark.parametrize(("name", "start"), [("costs.png", b"\x89PNG"), ("costs.svg", b"<?xml")])
+def test_a_plot_is_drawn(name: str, start: bytes, folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / name
+    done = foldline("replay", str(folder / "one.jsonl"), *POLICIES, "--plot", str(plot))
+    assert done.returncode == 0, done.stderr
+    assert plot.read_bytes().startswith(start)
+    assert str(plot) in done.stdout
+
+
+def test_plots_that_cannot_be_drawn_are_refused_first(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.png").write_text("mine")
+    one = str(folder / "one.jsonl")
+    assert "--force" in one_sentence(foldline("replay", one, "--plot", str(tmp_path / "mine.png")))
+    assert ".png or .svg" in one_sentence(foldline("replay", one, "--plot", str(tmp_path / "costs.gif")))
+    assert (tmp_path / "mine.png").read_text() == "mine"
+
+
+def test_without_matplotlib_the_extra_is_named(folder: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'matplotlib' else find(name, *a)\n"
+        f"sys.argv = ['foldline', 'replay', {str(folder / 'one.jsonl')!r}, '--plot', {str(tmp_path / 'a.png')!r}]\n"
+        "from foldline.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=clean(), check=False)
+    assert "foldline[plot]" in one_sentence(done)
+
+
+def test_a_named_file_must_be_a_transcript(folder: Path) -> None:
+    assert "settings.json" in one_sentence(foldline("replay", str(folder / "settings.json"), *POLICIES))
+    both = foldline("replay", str(folder / "one.jsonl"), str(folder / "settings.json"), *POLICIES)
+    assert "settings.json" in one_sentence(both)
+
+
+@pytest.mark.parametrize("name", ["empty", "binary", "no json", "unknown format"])
+def test_bad_input_is_one_plain_sentence(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    file.write_bytes(BAD[name])
+    assert "bad.json" in one_sentence(foldline("replay", str(file)))
+
+
+def test_nothing_to_replay(tmp_path: Path) -> None:
+    assert "no such file" in one_sentence(foldline("replay", str(tmp_path / "nowhere.jsonl")))
+    assert "no session with a request" in one_sentence(foldline("replay", str(tmp_path)))
+    (tmp_path / "alone.json").write_text('[{"role": "user", "content": "hello"}]')
+    assert "no session with a request" in one_sentence(foldline("replay", str(tmp_path / "alone.json")))
+    assert foldline("replay").returncode == 2
+    assert "dask://" in one_sentence(foldline("replay", str(tmp_path / "alone.json"), "--executor", "slurm"))
+
+
+def test_a_scheduler_that_is_not_there_is_code_four(folder: Path) -> None:
+    pytest.importorskip("distributed")
+    done = foldline("replay", str(folder), "--executor", "dask://127.0.0.1:9")
+    assert "no Dask scheduler at 127.0.0.1:9" in one_sentence(done, code=4)
+
+
+CLUSTER = """
+import subprocess, sys
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        address = cluster.scheduler_address.removeprefix("tcp://")
+        command = [sys.executable, "-m", "foldline.cli", *sys.argv[1:], "--executor", f"dask://{address}"]
+        sys.exit(subprocess.run(command).returncode)
+"""
+
+
+def test_a_cluster_finds_what_processes_find(folder: Path, tmp_path: Path) -> None:
+    """The real thing: a Dask scheduler with two workers, each a process of its own."""
+    pytest.importorskip("distributed")
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER)
+    command = [sys.executable, str(script), "replay", str(folder), *POLICIES, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=clean(), timeout=120, check=False)
+    here = report(foldline("replay", str(folder), *POLICIES, "--json", "--jobs", "1"))
+    assert {**report(done), "seconds": 0} == {**here, "seconds": 0}
+
+
+def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+    command = [*ENTRY, "replay", str(folder / "one.jsonl"), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean()) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 0

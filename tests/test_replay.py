@@ -1,0 +1,118 @@
+"""A replay accounts for requests as a provider would, whatever the policy."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.measure.models import model
+from foldline.message import Message, Meta, assistant, tool, user
+from foldline.message import ToolCall as Call
+from foldline.plan.economy import charge, tariff_of
+from foldline.policy import Policy, presets
+from foldline.replay import MILLION, Replay, Sizes, replay, requests, seen_together
+from foldline.wire import Transcript, parse
+from support.sessions import SESSIONS
+
+MODEL = "claude-sonnet-4-5"
+
+
+def session(steps: int, *, gap: float = 10.0, words: int = 300) -> Transcript:
+    messages: list[Message] = [user("Find out why port 7091 drops jobs.")]
+    for step in range(steps):
+        messages.append(assistant(f"Step {step}.", Call(id=f"c{step}", name="grep")))
+        messages.append(tool(f"c{step}", f"part_{step} " * words))
+    timed = [
+        Message(role=one.role, parts=one.parts, kind=one.kind, meta=Meta(at=place * gap))
+        for place, one in enumerate(messages)
+    ]
+    return Transcript(format="anthropic", messages=tuple(timed), model=MODEL)
+
+
+def run(transcript: Transcript, policy: Policy, **options: int) -> Replay:
+    return replay(transcript, policy, name="tried", sizes=Sizes(MODEL), **options)
+
+
+@given(steps=st.integers(1, 12), gap=st.sampled_from([10.0, 400.0]), beside=st.sampled_from([0, 18_000]))
+def test_a_policy_that_never_folds_sends_everything(steps: int, gap: float, beside: int) -> None:
+    made = run(session(steps, gap=gap), Policy.preset("verbatim"), beside=beside)
+    assert (made.sent, made.cost, made.folds, made.refused) == (made.everything, made.cost_everything, 0, 0)
+    assert made.largest == made.whole == max(made.sizes)
+    assert made.requests == steps
+
+
+def test_what_the_cache_has_is_read_and_the_rest_written() -> None:
+    """By hand: every request begins with the whole one before it."""
+    transcript = session(6)
+    made = run(transcript, Policy.preset("verbatim"))
+    sizes, tariff = made.sizes, tariff_of(model(MODEL))
+    by_hand = charge(tariff, tokens=sizes[0], common=0, warm=True)
+    for before, now in pairwise(sizes):
+        by_hand += charge(tariff, tokens=now, common=before, warm=True)
+    assert made.cost == pytest.approx(by_hand / MILLION)
+    assert made.read == sum(size for size in sizes[:-1] if size >= tariff.least_prefix)
+
+
+def test_after_a_long_pause_nothing_is_read() -> None:
+    warm, cold = run(session(6), Policy.preset("verbatim")), run(session(6, gap=400.0), Policy.preset("verbatim"))
+    assert cold.read == 0
+    assert cold.sent == warm.sent
+    assert cold.cost is not None
+    assert warm.cost is not None
+    assert cold.cost > warm.cost
+
+
+def test_a_fold_pays_for_what_it_rewrites() -> None:
+    policy = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0)
+    made = run(session(40), policy)
+    assert made.folds > 0
+    assert made.folded > 0
+    assert max(made.sizes) <= 8_000 < made.whole
+    assert made.sent < made.everything
+    assert 0 < made.read < made.sent
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_counts_by_the_same_measure(name: str) -> None:
+    """A policy may decide by words or characters; what it sent is told in the model's tokens."""
+    made = run(session(8), Policy.preset(name))
+    assert made.everything == run(session(8), Policy.preset("verbatim")).everything
+    assert made.requests == 8
+
+
+def test_refused_requests_cost_nothing() -> None:
+    made = run(session(6), Policy.preset("verbatim").but(window_tokens=1_200, reply_tokens=0))
+    assert made.refused == made.sizes.count(0) > 0
+    assert made.sent < made.everything
+
+
+def test_a_policy_that_counts_too_low_is_found_out() -> None:
+    policy = Policy(counter="words", window_tokens=6_000, reply_tokens=0, rules=())
+    made = run(session(12), policy)
+    assert made.over > 0
+
+
+def test_logged_usage_and_the_agents_own_digests_change_nothing() -> None:
+    plain = parse(SESSIONS["claude-code"](6))
+    digest = user("This session is being continued.", kind="digest")
+    compacted = Transcript(
+        format=plain.format, messages=(*plain.messages[:5], digest, *plain.messages[5:]), model=plain.model
+    )
+    assert run(plain, Policy.preset("balanced")) == run(compacted, Policy.preset("balanced"))
+    assert [len(part) for part in seen_together(compacted)] == [5, len(plain.messages) - 4]
+
+
+def test_a_model_without_prices_has_no_cost() -> None:
+    made = replay(session(3), Policy.preset("balanced"), name="x", sizes=Sizes("nobody/knows-this"))
+    assert made.cost is None
+    assert made.cost_everything is None
+    assert made.sent > 0
+
+
+def test_requests_are_where_a_reply_begins() -> None:
+    talk = [user("a"), assistant("b"), assistant("c"), user("d"), assistant("e")]
+    assert requests(talk) == [1, 4]
+    assert requests([assistant("b"), user("a")]) == []
