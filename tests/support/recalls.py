@@ -7,9 +7,14 @@ from contextlib import contextmanager
 from itertools import count
 
 from foldline import ledger
+from foldline.fold import Fold
 from foldline.ledger import Branch, Store
-from foldline.message import Message
+from foldline.measure.counter import Estimator
+from foldline.message import Message, user
+from foldline.plan.gate import Load
+from foldline.recall.artifacts import fetch, parsed
 from foldline.recall.index import Words
+from foldline.recall.search import TOKENS, Ask, search
 
 _OWNERS = count()
 
@@ -24,3 +29,35 @@ def told(url: str, messages: Sequence[Message], *, session: str = "talk") -> Ite
         yield store, branch
     finally:
         store.close()
+
+
+class Desk:
+    """The least that the tools need of a session, on a real ledger."""
+
+    WINDOW = 1000
+
+    def __init__(self, url: str, owner: str = "desk") -> None:
+        self.store = ledger.open(url, owner=owner, index=Words())
+        self.branch = self.store.session("talk")
+
+    def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> object:
+        if handle:
+            return fetch(self.store, self.branch, parsed(handle), tokens)
+        return search(self.store, self.branch, Ask(query=query, tokens=tokens, everywhere=everywhere))
+
+    def pin(self, text: str = "", *, handle: str = "") -> str:
+        name = f"pin {len(self.store.state(self.branch).pins) + 1}"
+        self.store.pin(self.branch, name, parsed(handle).first if handle else user(text))
+        return f"pinned as {name}"
+
+    def fold(self) -> str:
+        cut = max(0, self.store.head(self.branch).length - 2)
+        self.store.append_fold(self.branch, Fold(cut=cut, reason="asked for"))
+        return f"folded up to #{cut}"
+
+    def load(self) -> Load:
+        state = self.store.state(self.branch)
+        start = state.fold.cut if state.fold else 0
+        texts = [stored.message.text for stored in self.store.read(self.branch, start=start)]
+        size = sum(Estimator().count(text).tokens for text in texts)
+        return Load(request=size, history=size, count=len(texts), usable=self.WINDOW)

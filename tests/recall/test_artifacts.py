@@ -1,0 +1,126 @@
+"""Recall by handle: word for word what was said, in pages that hold their cap."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import strategies
+from foldline import ledger
+from foldline.errors import InputError
+from foldline.measure.counter import Estimator
+from foldline.message import Message, Meta, assistant, tool, user
+from foldline.plan.prune import stub
+from foldline.plan.span import handle
+from foldline.policy import Policy
+from foldline.recall.artifacts import Handle, fetch, parsed
+from foldline.recall.passage import said
+from foldline.recall.search import Ask, search
+from support.recalls import told
+
+FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+
+
+@FEW
+@given(messages=strategies.sound(), data=st.data(), tokens=st.integers(50, 400))
+def test_by_handle_gives_exactly_what_was_said(
+    ground: str, messages: list[Message], data: st.DataObject, tokens: int
+) -> None:
+    first = data.draw(st.integers(0, len(messages) - 1))
+    last = data.draw(st.integers(first, len(messages) - 1))
+    with told(ground, messages) as (store, branch):
+        read: dict[int, str] = {}
+        wanted: Handle | None = parsed(handle(first, last))
+        while wanted is not None:
+            page = fetch(store, branch, wanted, tokens)
+            assert Estimator().count(str(page)).upper == page.tokens <= tokens
+            for line in page.result.lines:
+                read[line.position] = read.get(line.position, "") + line.text
+            assert page.rest is None or page.rest == parsed(str(page.rest))
+            assert page.rest != wanted
+            wanted = page.rest
+        assert read == {at: said(messages[at]) for at in range(first, last + 1)}
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**6), st.none() | st.integers(1, 10**9), st.integers(0, 10**6))
+def test_a_handle_reads_back_as_itself(first: int, more: int, strand: int | None, skip: int) -> None:
+    wanted = Handle(first=first, last=first + more, strand=strand, skip=skip)
+    assert parsed(str(wanted)) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("#0", "#", "120", "#-5", "#5-", "#9-3", "#1e3", "#１２", "#5;DROP TABLE messages", "../../etc/passwd", ""),
+        *("#5 #6", "0#5", "#99999999999999999999", "a#5", "#5+", "\x00#5", "#5\x00", "#" * 100_000, "1" * 100_000),
+    ],
+    ids=lambda text: ascii(text[:20]),
+)
+def test_not_a_handle(text: str) -> None:
+    with pytest.raises(InputError, match="#120-131") as caught:
+        parsed(text)
+    assert len(str(caught.value)) < 300
+
+
+@given(strategies.texts())
+def test_any_text_is_a_handle_or_refused(text: str) -> None:
+    with suppress(InputError):
+        assert parsed(str(parsed(text))) == parsed(text)
+
+
+@pytest.mark.promise("F18", "I19")
+def test_the_handle_of_a_stub_gives_the_whole_back(ground: str) -> None:
+    whole = "\n".join(f"line {number} of a large result" for number in range(3000))
+    result = tool("c", whole)
+    shown = stub(result.results[0], handle(1), Policy())
+    assert "the whole is #2" in shown.text
+    with told(ground, [user("run it"), result]) as (store, branch):
+        read, wanted = "", parsed("#2")
+        for _ in range(100):
+            page = fetch(store, branch, wanted)
+            read += "".join(line.text for line in page.result.lines)
+            if page.rest is None:
+                break
+            wanted = page.rest
+        assert read == whole
+
+
+def test_what_is_not_there_is_said_to_be_not_there(ground: str) -> None:
+    with told(ground, [user("one"), assistant("two")]) as (store, branch):
+        for text in ("#3", "#1-3", "999999#1"):
+            with pytest.raises(InputError, match="not there"):
+                fetch(store, branch, parsed(text))
+        with pytest.raises(InputError, match="no room"):
+            fetch(store, branch, parsed("#1"), 10)
+
+
+@pytest.mark.promise("I17")
+def test_a_handle_reaches_other_sessions_but_no_other_owner(ground: str) -> None:
+    with told(ground, [user("the code is 4711")], session="first") as (store, _):
+        second = store.session("second")
+        store.append(second, [user("unrelated")])
+        found = search(store, second, Ask(query="code 4711", everywhere=True)).results[0]
+        assert fetch(store, second, parsed(found.handle)).result.lines[0].text == "the code is 4711"
+        stranger = ledger.share(store, "a stranger with a long name")
+        stranger.append(stranger.session("second"), [user("mine")])
+        with pytest.raises(InputError, match="not there"):
+            fetch(stranger, stranger.session("second"), parsed(found.handle))
+
+
+def test_a_branch_counts_on_its_own_path(ground: str) -> None:
+    with told(ground, [user("zero"), assistant("one"), user("two of main")]) as (store, main):
+        side = store.fork(main, "side", at=2)
+        store.append(side, [user("two of side")])
+        for branch, text in ((main, "two of main"), (side, "two of side")):
+            lines = fetch(store, branch, parsed("#1-3")).result.lines
+            assert [line.text for line in lines] == ["zero", "one", text]
+
+
+def test_what_is_internal_to_the_host_stays_internal(ground: str) -> None:
+    hidden = Message(role="user", parts=user("the inner password").parts, meta=Meta(hidden=True))
+    with told(ground, [hidden, user("hello")]) as (store, branch):
+        assert "password" not in str(fetch(store, branch, parsed("#1-2")))
+        assert not search(store, branch, Ask(query="password")).results

@@ -1,0 +1,227 @@
+"""The tools a model is offered: what they say, what they refuse, and that nothing in a call is ever more than data."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import strategies
+from foldline.errors import ConfigError
+from foldline.measure.counter import Estimator
+from foldline.message import ToolCall, assistant, tool, user
+from foldline.recall.tools import TOOLS, Tools, definitions
+from foldline.testing import assert_sendable
+from support.recalls import Desk
+
+TALK = [
+    user("Which port does the worker use?"),
+    assistant("The worker listens on 8081."),
+    user("Thanks. And the queue?"),
+    assistant("The queue is called jobs-high."),
+    user("Go on."),
+    assistant("Done."),
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | strategies.texts(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strategies.texts(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk(":memory:")
+    made.store.append(made.branch, TALK)
+    yield made
+    made.store.close()
+
+
+def call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall(id="c1", name=name, arguments=json.dumps(arguments))
+
+
+def test_recall_by_question_and_by_handle(desk: Desk) -> None:
+    tools = Tools(desk)
+    assert "8081" in str(tools.handle(call("recall", query="worker port")))
+    assert str(tools.handle(call("recall", handle="#4"))) == "#4 assistant: The queue is called jobs-high."
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"id": "c1", "type": "function", "function": {"name": "recall", "arguments": '{"query": "worker"}'}},
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "recall", "arguments": '{"query": "worker"}'},
+        {"type": "tool_use", "id": "c1", "name": "recall", "input": {"query": "worker"}},
+        call("recall", query="worker"),
+        call("recall", query="worker", handle=None, tokens=500, everywhere=True),
+    ],
+)
+def test_every_form_of_a_call_is_answered(desk: Desk, form: Any) -> None:
+    answered = Tools(desk).answer(form)
+    assert answered.results[0].call_id == "c1"
+    assert answered.results[0].name == "recall"
+    assert "8081" in answered.results[0].text
+    assert not answered.results[0].is_error
+
+
+def test_the_objects_of_the_sdks_are_calls_too(desk: Desk) -> None:
+    from anthropic.types import ToolUseBlock
+    from openai.types.chat import ChatCompletionMessageFunctionToolCall
+    from openai.types.responses import ResponseFunctionToolCall
+
+    forms = [
+        ToolUseBlock(id="c1", name="recall", input={"query": "worker"}, type="tool_use"),
+        ChatCompletionMessageFunctionToolCall.model_validate(
+            {"id": "c1", "type": "function", "function": {"name": "recall", "arguments": '{"query": "worker"}'}}
+        ),
+        ResponseFunctionToolCall(call_id="c1", name="recall", arguments='{"query": "worker"}', type="function_call"),
+    ]
+    for form in forms:
+        answered = Tools(desk).answer(form)
+        assert answered.results[0].call_id == "c1"
+        assert "8081" in answered.results[0].text
+
+
+@pytest.mark.promise("I8")
+def test_what_is_pinned_is_kept_as_it_was_said(desk: Desk) -> None:
+    tools = Tools(desk)
+    for made in (call("pin", text="never push to main"), call("pin", handle="#2")):
+        assert not tools.handle(made).is_error
+    text, said = desk.store.state(desk.branch).pins
+    assert text.message == user("never push to main")
+    assert said.position == 1
+    tools.handle(call("fold"))
+    assert len(desk.store.state(desk.branch).pins) == 2
+
+
+def test_a_fold_makes_room_and_recall_still_reaches_what_left(desk: Desk) -> None:
+    tools = Tools(desk)
+    before = str(tools.handle(call("context_left")))
+    assert "of 1,000 tokens are used" in before
+    assert "folded" in str(tools.handle(call("fold")))
+    assert str(tools.handle(call("context_left"))) != before
+    assert "8081" in str(tools.handle(call("recall", query="worker port")))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (call("recall"), "give query or handle"),
+        (call("recall", query="x", handle="#1"), "exactly one"),
+        (call("recall", query=" \n"), "give query or handle"),
+        (call("recall", handle="#99"), "not there"),
+        (call("recall", handle="1 OR 1=1"), "not a handle"),
+        (call("recall", query=["x"]), "query must be a string"),
+        (call("recall", query="x", tokens=True), "tokens must be a integer"),
+        (call("recall", query="x", tokens=1), "at least one result and 50 tokens"),
+        (call("recall", query="x", session="other"), "no argument 'session'"),
+        (call("pin", text="x" * 5000), "too many to pin"),
+        (call("pin", handle="#77"), "no message 76"),
+        (call("fold", now=True), "no argument 'now'"),
+        (call("rm -rf"), "no tool 'rm -rf'"),
+        (ToolCall(id="c1", name="recall", arguments="{"), "no JSON"),
+        (ToolCall(id="c1", name="recall", arguments="[1]"), "no JSON object"),
+        (ToolCall(id="c1", name="recall", arguments="[" * 100_000), "no JSON"),
+        ("recall", "not a tool call"),
+        ({}, "no tool ''"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_what_to_do_instead(desk: Desk, given: Any, says: str) -> None:
+    answered = Tools(desk).handle(given)
+    assert answered.is_error
+    assert says in answered.text
+    assert desk.store.head(desk.branch).length == len(TALK)
+
+
+@settings(max_examples=100)
+@given(name=st.sampled_from([tool_.name for tool_ in TOOLS] + ["other"]), arguments=JSON)
+def test_no_call_breaks_anything(name: str, arguments: Any) -> None:
+    desk = Desk(":memory:")
+    desk.store.append(desk.branch, TALK)
+    for form in (
+        {"type": "tool_use", "id": "c1", "name": name, "input": arguments},
+        {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}},
+    ):
+        answered = Tools(desk).handle(form)
+        assert answered.text
+        assert answered.is_error or name != "other"
+    assert [stored.message for stored in desk.store.read(desk.branch)] == TALK
+    desk.store.close()
+
+
+def test_no_more_than_the_cap_is_ever_returned(desk: Desk) -> None:
+    desk.store.append(desk.branch, [tool("c", "word " * 50_000)])
+    for made in (call("recall", handle="#1-7", tokens=10**9), call("recall", query="word", tokens=10**9)):
+        assert Estimator().count(str(Tools(desk).handle(made))).upper <= 2000
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic"])
+def test_definitions_are_what_the_provider_takes(provider: str) -> None:
+    made = definitions(provider)
+    assert json.loads(json.dumps(made)) == made
+    body = {"model": "m", "max_tokens": 10, "tools": made}
+    talk = {"input" if provider == "openai-responses" else "messages": [{"role": "user", "content": "hello"}]}
+    assert_sendable(body | talk, provider)
+    names = [item.get("name") or item["function"]["name"] for item in made]
+    assert names == ["recall", "pin", "fold", "context_left"]
+
+
+def test_an_unknown_provider_is_refused() -> None:
+    with pytest.raises(ConfigError, match="openai-responses"):
+        definitions("carrier pigeon")
+
+
+SERVER = "import sys; from support.recalls import Desk; from foldline.recall.mcp import serve; serve(Desk(sys.argv[1]))"
+
+
+def test_the_tools_over_mcp(tmp_path: Path) -> None:
+    """The real client, over a real pipe, to a server in another process."""
+    import anyio
+    from mcp import Client, StdioServerParameters
+
+    path = str(tmp_path / "agent.db")
+    desk = Desk(path)
+    desk.store.append(desk.branch, TALK)
+    tests = Path(__file__).parent.parent
+    program = StdioServerParameters(
+        command=sys.executable, args=["-c", SERVER, path], env=dict(os.environ) | {"PYTHONPATH": str(tests)}
+    )
+    answers: list[tuple[str, bool]] = []
+
+    async def talk() -> list[str]:
+        async with Client(program) as client:
+            listed = await client.list_tools()
+            for name, arguments in CALLS:
+                result = await client.call_tool(name, arguments)
+                answers.append(("".join(getattr(part, "text", "") for part in result.content), bool(result.is_error)))
+            return [offered.name for offered in listed.tools]
+
+    assert anyio.run(talk) == [tool_.name for tool_ in TOOLS]
+    texts = [text for text, _ in answers]
+    assert "8081" in texts[0]
+    assert texts[1] == "#4 assistant: The queue is called jobs-high."
+    assert "folded" in texts[3]
+    assert "tokens are used" in texts[4]
+    assert [wrong for _, wrong in answers] == [False, False, False, False, False, True, True]
+    assert desk.store.state(desk.branch).pins[0].message == user("never push to main")
+    assert desk.store.state(desk.branch).fold is not None
+    desk.store.close()
+
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("recall", {"query": "worker port"}),
+    ("recall", {"handle": "#4"}),
+    ("pin", {"text": "never push to main"}),
+    ("fold", {}),
+    ("context_left", {}),
+    ("recall", {"handle": "'; DROP TABLE messages"}),
+    ("recall", {"owner": "somebody else", "query": "x"}),
+]
