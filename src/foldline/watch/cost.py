@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
-from foldline.watch.events import Event, dict_at, session_of, text_at
+from foldline.watch.events import Event, Seen, text_at
 from foldline.watch.files import append_line
-from foldline.wire.usage import anthropic_usage
 
 WARN_RATIO = 0.80
 COST_WARNING, COST_LIMIT, INPUT_REQUESTED = "COST_WARNING", "COST_LIMIT", "INPUT_REQUESTED"
@@ -28,6 +27,8 @@ WRAP_UP = (
     "Finish or undo the step you are in so that nothing is left half done, then say in a few lines what is done, "
     "what is not, and what you would do next. Then stop."
 )
+_PROJECT_STEP = 0.01
+"""The share of a project's limit after which a job tells the project what it has spent, also in mid turn."""
 _MILLION = 1_000_000
 _LARGEST_USD = 1e9
 _SESSIONS = 1_000
@@ -50,19 +51,20 @@ class Spending:
 
     def feed(self, event: Event) -> None:
         """Take one event."""
-        kind = event.get("type")
-        if kind == "assistant":
-            self._price(dict_at(event, "message"))
-        elif kind == "result":
-            self._told(session_of(event), event.get("total_cost_usd"))
-        elif kind == "cost-state":
-            self._told(text_at(event, "sessionId"), event.get("totalCostUSD"))
+        self.see(Seen(event))
 
-    def _price(self, message: dict[str, Any]) -> None:
+    def see(self, seen: Seen) -> None:
+        """The same for an event that was read already."""
+        if seen.kind == "assistant":
+            if seen.usage is not None:
+                self._price(seen.message, seen.usage)
+        elif seen.kind == "result":
+            self._told(seen.session, seen.event.get("total_cost_usd"))
+        elif seen.kind == "cost-state":
+            self._told(text_at(seen.event, "sessionId"), seen.event.get("totalCostUSD"))
+
+    def _price(self, message: dict[str, Any], usage: Usage) -> None:
         """Add a reply. It arrives in pieces that repeat its usage, and the last piece knows most."""
-        usage = anthropic_usage(message.get("usage"))
-        if usage is None:
-            return
         usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
         before = self._reply_usd if reply and reply == self._reply else 0.0
         self._reply, self._reply_usd = reply, max(usd, before)
@@ -176,6 +178,36 @@ class CostBudget:
 
     def _event(self, name: str) -> CostEvent:
         return CostEvent(name, self.scope, self.spent, self.limit_usd)
+
+
+class Limits:
+    """A job's limit and its project's, each where there is one."""
+
+    def __init__(
+        self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: ProjectCosts | None = None
+    ) -> None:
+        self._job, self._project, self._costs = job, project, costs
+        self._told = 0.0
+
+    def check(self, spent: float, *, turn_ended: bool = False) -> list[CostEvent]:
+        """Compare what the job has spent with both limits; the events that are due now."""
+        found = self._job.check(spent) if self._job is not None else []
+        if self._project is not None and self._costs is not None:
+            step = self._project.limit_usd * _PROJECT_STEP
+            if spent != self._told and (turn_ended or abs(spent - self._told) >= step):
+                self._told = spent
+                found = [*found, *self._project.check(self._costs.record(spent))]
+        return found
+
+    def answer(self, *, go_on: bool) -> list[str]:
+        """What the person said; for each limit that waited and was refused, the prompt to wrap up."""
+        waiting = [limit for limit in (self._job, self._project) if limit is not None and limit.paused]
+        return [text for limit in waiting if (text := limit.answer(go_on=go_on))]
+
+    @property
+    def over(self) -> CostBudget | None:
+        """The limit that is used up."""
+        return next((limit for limit in (self._job, self._project) if limit is not None and limit.stopped), None)
 
 
 class ProjectCosts:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from foldline.watch import failures
-from foldline.watch.events import Event, calls_of, dict_at, ends_turn, is_aside, results_of, text_at
+from foldline.watch.events import Event, Seen, dict_at, ends_turn, text_at
 from foldline.watch.scratch import one_line
-from foldline.watch.undone import DeadEnd, Undone, clean, edited, only_looks, remember, some
+from foldline.watch.undone import Change, DeadEnd, Undone, clean, edited, remember, some
 
 __all__ = ["DeadEnd", "DeadEnds"]
 
@@ -42,25 +42,32 @@ class DeadEnds:
     """Watches one session's calls and their results."""
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._calls: dict[str, dict[str, Any]] = {}
         self._failed: OrderedDict[str, list[tuple[str, _Faults]]] = OrderedDict()
         self._broken: OrderedDict[str, tuple[_Faults, tuple[str, ...]]] = OrderedDict()
         self._red: OrderedDict[str, _Red] = OrderedDict()
         self._undone = Undone()
-        self._changed: list[str] = []
+        self._changed: dict[str, list[Change]] = {}
         """Files changed since the last check."""
         self._told: set[tuple[str, str]] = set()
 
     def feed(self, event: Event) -> list[DeadEnd]:
         """Take one event; what it shows to be a dead end."""
-        kind = event.get("type")
-        if kind == "assistant" and not is_aside(event):
-            for call in calls_of(event):
-                remember(self._calls, text_at(call, "id"), call, KEPT_CALLS)
-            return self._new(self._undone.flush()) if ends_turn(event) else []
-        if kind == "user" and self._calls and not is_aside(event):
-            return self._new([one for result in results_of(event) for one in self._result(result)])
-        return self._new(self._undone.flush()) if kind == "result" else []
+        return self.see(Seen(event))
+
+    def see(self, seen: Seen) -> list[DeadEnd]:
+        """The same for an event that was read already."""
+        if seen.aside:
+            return []
+        if seen.calls:
+            for call in seen.calls:
+                self._calls[text_at(call, "id")] = call
+            if len(self._calls) > KEPT_CALLS:
+                del self._calls[next(iter(self._calls))]
+            return []
+        if seen.results:
+            return self._new([one for result in seen.results for one in self._result(result)])
+        return self._new(self._undone.flush()) if ends_turn(seen) else []
 
     def _new(self, found: list[DeadEnd]) -> list[DeadEnd]:
         """Those that were not told yet."""
@@ -80,19 +87,23 @@ class DeadEnds:
         error, given = result.get("is_error") is True, dict_at(call, "input")
         path = edited(given)
         if path and not error:
-            if not only_looks(given):
-                self._changed = [*(one for one in self._changed if one != path), path][-KEPT_PROOFS:]
-            return self._undone.edit(id, path, given)
-        found, text = [] if path else self._undone.flush(), failures.result_text(result)
+            self._changed[path] = self._undone.edit(id, path, given)
+            if len(self._changed) > KEPT_PROOFS:
+                del self._changed[next(iter(self._changed))]
+            return []
+        found = [] if path else self._undone.flush()
         command = failures.command_of(call)
         if command and not error:
             found += self._undone.command(id, command)
         if command and failures.is_check(command):
+            text = failures.result_text(result)
             return found + self._check(id, command, text, red=failures.is_red(text, error=error))
         if error:
+            text = failures.result_text(result)
             return found + (self._failure(id, call, text) if failures.is_ours(text, command) else [])
-        self._failed.pop(_same(call), None)
-        self._broken.pop(_tool(call), None)
+        if self._broken and _tool(call) in self._broken:
+            self._failed.pop(_same(call), None)
+            self._broken.pop(_tool(call), None)
         return found
 
     def _failure(self, id: str, call: dict[str, Any], text: str) -> list[DeadEnd]:  # noqa: A002
@@ -120,12 +131,13 @@ class DeadEnds:
 
     def _check(self, id: str, command: str, text: str, *, red: bool) -> list[DeadEnd]:  # noqa: A002
         """A test that is red in the same way although files were changed to make it green."""
-        changed, self._changed = self._changed, []
+        edits, self._changed = self._changed, {}
         if not red:
             for name in [name for name, past in self._red.items() if past.command == command or name in command]:
                 del self._red[name]
             return []
         fault, names = failures.faults(text), failures.red_tests(text)
+        changed = [path for path, changes in edits.items() if not all(change.in_passing for change in changes)]
         tells = any(not failures.is_bare(line) for line in fault)
         stuck: list[str] = []
         for name in dict.fromkeys(name.partition("/")[0] for name in names) or dict.fromkeys(fault[:1]):

@@ -10,6 +10,9 @@ import json
 import re
 from typing import Any, TypeAlias
 
+from foldline.message import Usage
+from foldline.wire.usage import anthropic_usage
+
 Event: TypeAlias = dict[str, Any]
 
 EDITS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
@@ -20,6 +23,7 @@ _DELTA = b'{"type":"stream_event"'
 """A piece of a reply that arrives whole later: most of a stream, and nothing for us in it."""
 _NOT_SAID = ("<bash-", "<local-command-", "<task-notification>", "[Request interrupted by user", "Caveat: The messages")
 """How texts begin that stand in the user's role although no person wrote them."""
+_MADE_UP = ("isMeta", "isSynthetic", "isCompactSummary")
 _REFUSED = "To tell you how to proceed, the user said:"
 _REFUSAL_CHARS = 10_000
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
@@ -31,7 +35,9 @@ def load(line: bytes) -> Event | None:
     if line.startswith(_DELTA):
         return None
     try:
-        value = json.loads(line.decode("utf-8", "replace"))
+        value = json.loads(line)
+    except UnicodeDecodeError:
+        return load(line.decode("utf-8", "replace").encode())
     except (ValueError, RecursionError):
         return None
     return value if type(value) is dict else None
@@ -53,38 +59,48 @@ def dict_at(event: Any, key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def session_of(event: Event) -> str:
-    """The session an event belongs to. Hooks run before their session is known, so their events name none."""
-    if event.get("type") not in _SPEAKS or str(event.get("subtype", "")).startswith("hook"):
+class Seen:
+    """One event as far as anybody here needs it, read once for all of them."""
+
+    __slots__ = ("aside", "calls", "event", "kind", "message", "results", "session", "usage")
+
+    def __init__(self, event: Event) -> None:
+        kind = event.get("type")
+        self.kind = kind if type(kind) is str else ""
+        self.event = event
+        self.session = _session_of(event, self.kind)
+        """The session it belongs to."""
+        self.aside = type(event.get("parent_tool_use_id")) is str or event.get("isSidechain") is True
+        """Whether a sub-agent says it: it fills a window of its own."""
+        message = event.get("message")
+        self.message: dict[str, Any] = message if type(message) is dict else {}
+        self.calls: list[dict[str, Any]] = []
+        """The tool calls in it: nested in an assistant's message, or the event itself."""
+        self.results: list[dict[str, Any]] = []
+        self.usage: Usage | None = None
+        """What the provider says of the call behind a reply."""
+        if kind == "assistant":
+            self.usage = anthropic_usage(self.message.get("usage"))
+            self.calls = _blocks(self.message, "tool_use")
+        elif kind == "user":
+            self.results = _blocks(self.message, "tool_result")
+        elif kind == "tool_use":
+            self.calls = [event]
+
+
+def _session_of(event: Event, kind: str) -> str:
+    """The session of an event. Hooks run before their session is known, so their events name none."""
+    if kind not in _SPEAKS or (kind == "system" and str(event.get("subtype")).startswith("hook")):
         return ""
-    return text_at(event, "session_id", "sessionId")
+    found = event.get("session_id") or event.get("sessionId")
+    return found if type(found) is str else ""
 
 
-def is_aside(event: Event) -> bool:
-    """Whether a sub-agent says it: it fills a window of its own."""
-    return isinstance(event.get("parent_tool_use_id"), str) or event.get("isSidechain") is True
-
-
-def blocks_of(event: Event) -> list[dict[str, Any]]:
-    """The content blocks of a message event; those that are objects."""
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
-def calls_of(event: Event) -> list[dict[str, Any]]:
-    """The tool calls of an event: nested in an assistant's message, or the event itself."""
-    kind = event.get("type")
-    if kind == "assistant":
-        return [block for block in blocks_of(event) if block.get("type") == "tool_use"]
-    return [event] if kind == "tool_use" else []
-
-
-def results_of(event: Event) -> list[dict[str, Any]]:
-    """The tool results of a user event."""
-    if event.get("type") != "user":
+def _blocks(message: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    content = message.get("content")
+    if type(content) is not list:
         return []
-    return [block for block in blocks_of(event) if block.get("type") == "tool_result"]
+    return [block for block in content if type(block) is dict and block.get("type") == kind]
 
 
 def extract_text(content: Any) -> str:
@@ -105,14 +121,15 @@ def _text_of(block: Any) -> str:
     return text_at(block, "text") if isinstance(block, dict) and block.get("type") == "text" else ""
 
 
-def said_by_human(event: Event) -> str:
+def said_by_human(seen: Seen) -> str:
     """What a person wrote in a user event: no results, no notices of the agent, no digest; "" when nobody did."""
-    if event.get("type") != "user" or is_aside(event):
+    event = seen.event
+    if seen.kind != "user" or seen.aside or any(event.get(mark) is True for mark in _MADE_UP):
         return ""
-    if any(event.get(mark) is True for mark in ("isMeta", "isSynthetic", "isCompactSummary")):
+    content = seen.message.get("content") if seen.message else event.get("content")
+    if len(seen.results) == 1 and type(content) is list and len(content) == 1:
         return ""
-    message = event.get("message")
-    text = extract_text(message.get("content") if isinstance(message, dict) else event.get("content"))
+    text = extract_text(content)
     if "<system-reminder>" in text:
         text = _REMINDER.sub("", text)
     text = text.strip()
@@ -122,9 +139,11 @@ def said_by_human(event: Event) -> str:
     return "" if text.startswith(_NOT_SAID) else text
 
 
-def said_in_refusal(event: Event) -> list[str]:
+def said_in_refusal(seen: Seen) -> list[str]:
     """What a person said when refusing a call: it comes back as that call's result."""
-    texts = (extract_text(result.get("content")) for result in results_of(event) if result.get("is_error") is True)
+    if seen.aside:
+        return []
+    texts = (extract_text(result.get("content")) for result in seen.results if result.get("is_error") is True)
     return [said for text in texts if (said := text[:_REFUSAL_CHARS].partition(_REFUSED)[2].strip())]
 
 
@@ -132,28 +151,26 @@ def _between(text: str, tag: str) -> str:
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
 
 
-def files_changed(event: Event) -> list[str]:
+def files_changed(seen: Seen) -> list[str]:
     """The files that an event's calls write, as the agent named them."""
-    found = [text_at(dict_at(call, "input"), EDITS.get(str(call.get("name")), "")) for call in calls_of(event)]
-    if event.get("type") == "response_item":
-        patch = dict_at(event, "payload")
+    found = [text_at(dict_at(call, "input"), EDITS.get(str(call.get("name")), "")) for call in seen.calls]
+    if seen.kind == "response_item":
+        patch = dict_at(seen.event, "payload")
         if patch.get("name") == "apply_patch":
             found += _PATCHED.findall(text_at(patch, "input", "arguments"))
     return [path for path in found if path]
 
 
-def is_boundary(event: Event) -> bool:
+def is_boundary(seen: Seen) -> bool:
     """Whether the agent compacted its conversation here."""
-    return (event.get("type") == "system" and event.get("subtype") == "compact_boundary") or (
-        event.get("type") == "compacted"
-    )
+    compacted = seen.kind == "system" and seen.event.get("subtype") == "compact_boundary"
+    return (compacted or seen.kind == "compacted") and not seen.aside
 
 
-def ends_turn(event: Event) -> bool:
+def ends_turn(seen: Seen) -> bool:
     """Whether the agent hands back: a result in a stream, a reply that wants nothing more in a session file."""
-    kind = event.get("type")
-    if kind == "assistant":
-        message = event.get("message")
-        stop = message.get("stop_reason") if isinstance(message, dict) else None
-        return stop in ("end_turn", "stop_sequence", "refusal") and not is_aside(event)
-    return kind == "result" or (kind == "event_msg" and dict_at(event, "payload").get("type") == "task_complete")
+    if seen.kind == "assistant":
+        return seen.message.get("stop_reason") in ("end_turn", "stop_sequence", "refusal") and not seen.aside
+    return seen.kind == "result" or (
+        seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from foldline.watch.events import dict_at, extract_text, text_at
@@ -18,6 +19,8 @@ _READ_CHARS = 20_000
 _FAULT_LINES = 12
 _LINE_CHARS = 300
 _COMMAND_CHARS = 2_000
+_COMMANDS = 256
+"""Agents run the same commands over and over."""
 _NOT_OURS = (
     "The user doesn't want to",
     "<tool_use_error>Sibling tool call errored",
@@ -37,16 +40,31 @@ _FAULT = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(r"\s*(?:--- )?FAIL(?:ED)?:?(?:\s|$)")
-_RED = re.compile(
-    r"^(?:--- FAIL: |FAIL\b|FAILED |=+ .*\b\d+ (?:failed|errors?)\b|.*\b[1-9]\d* (?:failed|failing)\b"
-    r"|error(?:\[E\d+\])?: |Traceback |panic: |npm ERR!|make: \*\*\*|Build failed|.*ERROR task failed)",
-    re.MULTILINE,
-)
+_RED = ("--- FAIL", "FAIL", "error: ", "error[", "Traceback ", "panic: ", "npm ERR!", "make: ***", "Build failed")
+"""How lines begin that say that a check failed."""
+_RED_COUNT = re.compile(r"\b[1-9]\d{0,6} (?:failed|failing)\b|ERROR task failed")
 _RED_TEST = re.compile(
     r"--- FAIL: (\S+)|FAILED (\S+::\S+)|(?:FAIL|ERROR): (\w+ \(\S+\))|test (\S+) \.\.\. FAILED"
     r"|[✗✕×●] (.+?)(?: \(\d.*)?$"
 )
-_GREEN = re.compile(r"^(?:ok\s+\S+|PASS\b|=+ \d+ passed\b(?!.*failed)|test result: ok|OK\b)", re.MULTILINE)
+_CHECK_WORDS = (
+    "test",
+    "build",
+    "vet",
+    "lint",
+    "check",
+    "tox",
+    "nox",
+    "clippy",
+    "jest",
+    "tsc",
+    "mypy",
+    "ruff",
+    "mocha",
+    "spec",
+    "playwright",
+)
+"""One of these stands in every check: looking for them is faster than looking for a check."""
 _VOLATILE = re.compile(
     r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|(?<=:)\d+|\b\d+(?:\.\d+)?(?:ms|s|µs)?\b|/(?:tmp|var)/\S+",
     re.IGNORECASE,
@@ -118,26 +136,32 @@ def _lines(text: str) -> Iterator[str]:
 
 def command_of(call: dict[str, Any]) -> str:
     """The shell command of a call, without where it ran and how its output was cut; "" for other calls."""
-    command = text_at(dict_at(call, "input"), "command", "cmd")[:_COMMAND_CHARS]
-    before = ""
-    while before != command:
-        before, command = command, _WENT_THERE.sub("", command)
-    return " ".join(_SHOWN_ONLY.sub(" ", command).split())
+    command = text_at(dict_at(call, "input"), "command", "cmd")
+    return _bare_command(command[:_COMMAND_CHARS]) if command else ""
 
 
+@lru_cache(_COMMANDS)
+def _bare_command(command: str) -> str:
+    while command.startswith("cd ") and (found := _WENT_THERE.match(command)):
+        command = command[found.end() :]
+    if "|" in command or "2>&1" in command or ";" in command:
+        command = _SHOWN_ONLY.sub(" ", command)
+    return " ".join(command.split())
+
+
+@lru_cache(_COMMANDS)
 def is_check(command: str) -> bool:
     """Whether a command tests, builds or lints: it tells whether a change was any good."""
-    return bool(_TESTS.search(command))
+    return any(word in command for word in _CHECK_WORDS) and bool(_TESTS.search(command))
 
 
 def is_red(text: str, *, error: bool) -> bool:
     """Whether a check failed."""
-    return (error and is_ours(text)) or bool(_RED.search(text))
-
-
-def is_green(text: str) -> bool:
-    """Whether a check says that it passed."""
-    return bool(_GREEN.search(text)) and not _RED.search(text)
+    if error and is_ours(text):
+        return True
+    if ("failed" in text or "failing" in text) and _RED_COUNT.search(text):
+        return True
+    return any(line.startswith(_RED) for line in text.split("\n"))
 
 
 def thrown_away(command: str) -> list[str] | None:
@@ -145,6 +169,8 @@ def thrown_away(command: str) -> list[str] | None:
 
     `git checkout NAME` may name a branch as well: whoever knows the changed files can tell.
     """
+    if not any(word in command for word in ("checkout", "restore", "reset")):
+        return None
     for piece in re.split(r"&&|;|\|\||\n", command):
         try:
             words = shlex.split(piece)

@@ -37,6 +37,10 @@ class Folder:
             raise ConfigError(f"{self.path}: cannot be made ({error.strerror})", hint="name a work tree") from None
         self._enter()
 
+    def is_open(self) -> bool:
+        """Whether the folder was entered and is still the same."""
+        return self._fd is not None and os.path.lexists(self.path) and self._enter() == self._fd
+
     def exists(self) -> bool:
         """Whether there is a folder of ours; a link or a file in its place is an error."""
         if not os.path.lexists(self.path):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
-from foldline.watch.events import Event, dict_at, is_aside, is_boundary, session_of, text_at
+from foldline.watch.events import Event, Seen, dict_at, is_boundary, text_at
 from foldline.wire.usage import anthropic_usage, codex_usage
 
 WARN_RATIO, COMPACT_RATIO = 0.70, 0.78
@@ -42,6 +42,9 @@ class Window:
     source: str
 
 
+_UNKNOWN = Window(tokens=DEFAULT_WINDOW, source="default: the model is not known yet")
+
+
 class Meter:
     """One agent's occupancy, fed with its events one by one."""
 
@@ -64,58 +67,46 @@ class Meter:
         self.model = ""
         self.usage = _NOTHING
         """What the last call of the main agent reported; nothing before the first and right after a compaction."""
-        self.after: int | None = None
-        """What the agent says is left after a compaction, until the next call measures it."""
+        self.used = 0
+        """Tokens in the window at the last call; after a compaction what the agent says is left, until the next one."""
+        self.window = Window(tokens=window, source="as given") if window else _UNKNOWN
+        """The window: as given, as the stream says, as the model table says, or the default."""
         self.compactions = 0
         self.last_compaction: Compaction | None = None
         self.should_warn = False
         self.should_compact = False
-        self._given = Window(tokens=window, source="as given") if window else None
-        self._told: Window | None = None
-        self._looked_up: tuple[str, Window] | None = None
+        self._is_given, self._is_told = window is not None, False
         self._by_reply = False
-
-    @property
-    def used(self) -> int:
-        """Tokens in the window at the last call."""
-        return self.usage.prompt if self.after is None else self.after
 
     @property
     def share(self) -> float:
         """Occupancy as a share of the window; above 1.0 when the window is smaller than what was sent."""
         return self.used / self.window.tokens
 
-    @property
-    def window(self) -> Window:
-        """The window: as given, as the stream says, as the model table says, or the default."""
-        if self._given or self._told:
-            return self._given or self._told or _default()
-        if not self.model:
-            return _default()
-        if self._looked_up is None or self._looked_up[0] != self.model:
-            self._looked_up = (self.model, _of_table(self.model))
-        return self._looked_up[1]
-
     def give_window(self, tokens: int) -> None:
         """Take the caller's word for the window from now on."""
-        self._given = Window(tokens=tokens, source="as given")
+        self.window, self._is_given = Window(tokens=tokens, source="as given"), True
 
     def feed(self, event: Event) -> Compaction | None:
         """Take one event; the compaction that it reports, if it does."""
-        kind = event.get("type")
+        return self.see(Seen(event))
+
+    def see(self, seen: Seen) -> Compaction | None:
+        """The same for an event that was read already."""
+        kind = seen.kind
+        if seen.session and seen.session != self.session:
+            self._enter(seen.session)
         if kind == "assistant":
-            self._enter(session_of(event))
-            if not is_aside(event):
-                self._reply(dict_at(event, "message") or event)
+            if seen.usage is not None and not seen.aside and seen.usage.prompt:
+                self._use_model(text_at(seen.message, "model"))
+                self._by_reply = True
+                self._measure(seen.usage)
         elif kind == "result":
-            self._enter(session_of(event))
-            self._result(event)
+            self._result(seen.event)
         elif kind in ("system", "compacted"):
-            return self._system(event)
+            return self._system(seen)
         elif kind in ("event_msg", "turn_context", "session_meta"):
-            self._codex(event, dict_at(event, "payload"))
-        elif kind == "user":
-            self._enter(session_of(event))
+            self._codex(kind, dict_at(seen.event, "payload"))
         return None
 
     def clear_warning(self) -> None:
@@ -128,25 +119,17 @@ class Meter:
 
     def _enter(self, session: str) -> None:
         """Another session: what was measured and flagged belongs to the one before."""
-        if session and session != self.session:
-            if self.session:
-                self.usage, self.after, self._told, self._by_reply = _NOTHING, None, None, False
-                self.should_warn = self.should_compact = False
-            self.session = session
-
-    def _reply(self, message: dict[str, Any]) -> None:
-        usage = anthropic_usage(message.get("usage"))
-        if usage is None or not usage.prompt:
-            return
-        self._use_model(text_at(message, "model"))
-        self._by_reply = True
-        self._measure(usage)
+        if self.session and session != self.session:
+            self.usage, self.used, self._by_reply = _NOTHING, 0, False
+            self.should_warn = self.should_compact = False
+            if self._is_told:
+                self._is_told = False
+                self._look_up()
+        self.session = session
 
     def _result(self, event: Event) -> None:
         models = dict_at(event, "modelUsage")
-        told = _window_told(models, self.model)
-        if told is not None:
-            self._told = told
+        self._tell(_window_told(models, self.model))
         if not self._by_reply:
             usage = anthropic_usage(event.get("usage")) or anthropic_usage(event)
             if usage is not None and usage.prompt:
@@ -154,11 +137,11 @@ class Meter:
                 return
         self._judge()
 
-    def _system(self, event: Event) -> Compaction | None:
-        self._enter(session_of(event))
+    def _system(self, seen: Seen) -> Compaction | None:
+        event = seen.event
         if event.get("subtype") == "init":
             self._use_model(text_at(event, "model"))
-        if not is_boundary(event) or is_aside(event):
+        if not is_boundary(seen):
             return None
         facts = next(
             (dict_at(event, key) for key in ("compact_metadata", "compactMetadata") if dict_at(event, key)), {}
@@ -168,20 +151,18 @@ class Meter:
             text_at(facts, "trigger") or "unknown", _count(facts, "pre_tokens", "preTokens"), after
         )
         self.compactions += 1
-        self.usage, self.after = _NOTHING, after or 0
+        self.usage, self.used = _NOTHING, after or 0
         self.should_warn = self.should_compact = False
         return self.last_compaction
 
-    def _codex(self, event: Event, payload: dict[str, Any]) -> None:
-        kind = event.get("type")
-        if kind == "session_meta":
+    def _codex(self, kind: str, payload: dict[str, Any]) -> None:
+        if kind == "session_meta" and text_at(payload, "id"):
             self._enter(text_at(payload, "id"))
         elif kind == "turn_context":
             self._use_model(text_at(payload, "model"))
         elif payload.get("type") == "token_count":
             window = _count(dict_at(payload, "info"), "model_context_window")
-            if window:
-                self._told = Window(tokens=window, source="the session's model_context_window")
+            self._tell(Window(tokens=window, source="the session's model_context_window") if window else None)
             usage = codex_usage(payload)
             if usage is not None and usage.prompt:
                 self._measure(usage)
@@ -190,13 +171,24 @@ class Meter:
         """A reply names the model without the mark for a larger window that the session was started with."""
         if name and name != self.model and not (self.model.startswith(name) and self.model.endswith("]")):
             self.model = name
+            self._look_up()
+
+    def _look_up(self) -> None:
+        """Ask the model table, where nobody else has said how large the window is."""
+        if not self._is_given and not self._is_told:
+            self.window = _of_table(self.model) if self.model else _UNKNOWN
+
+    def _tell(self, window: Window | None) -> None:
+        """Take the stream's word for the window, unless the caller gave his."""
+        if window is not None and not self._is_given:
+            self.window, self._is_told = window, True
 
     def _measure(self, usage: Usage) -> None:
-        self.usage, self.after = usage, None
+        self.usage, self.used = usage, usage.prompt
         self._judge()
 
     def _judge(self) -> None:
-        share = self.share
+        share = self.used / self.window.tokens
         if share >= self.compact_ratio:
             self.should_warn = self.should_compact = True
         elif share >= self.warn_ratio:
@@ -217,10 +209,6 @@ def _of_table(name: str) -> Window:
 
     found = model(name)
     return Window(tokens=found.window, source=found.source)
-
-
-def _default() -> Window:
-    return Window(tokens=DEFAULT_WINDOW, source="default: the model is not known yet")
 
 
 def _count(facts: Any, *keys: str) -> int | None:

@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 
 from foldline.watch.events import (
     Event,
-    calls_of,
+    Seen,
     dict_at,
     extract_text,
     files_changed,
-    is_aside,
     is_boundary,
-    results_of,
     said_by_human,
     said_in_refusal,
     text_at,
@@ -84,43 +82,40 @@ class ScratchModel:
 
     def extract(self, event: Event) -> None:
         """Take what an event holds: human words, changed files, answers to the agent's questions."""
-        if not isinstance(event, dict):
-            return
-        kind = event.get("type")
+        if isinstance(event, dict):
+            self.see(Seen(event))
+
+    def see(self, seen: Seen) -> None:
+        """The same for an event that was read already."""
+        kind = seen.kind
         if kind == "user":
-            self._decided(event)
-            for words in said_in_refusal(event) if not is_aside(event) else ():
-                self._say(words)
-            said = said_by_human(event)
+            self._answers(seen)
+            said = said_by_human(seen)
             if said and self._digest_due:
                 self._digest_due = False
             elif said:
                 self._say(said)
         elif kind in ("assistant", "tool_use", "response_item"):
             self._digest_due = False
-            for path in files_changed(event):
-                if path not in self._changed:
-                    self._changed.add(path)
-                    self.artifacts.append(path)
-                    self.weight += len(path)
-            for call in calls_of(event):
-                self._ask(call)
-        elif is_boundary(event):
+            if seen.calls or kind == "response_item":
+                self._calls(seen)
+        elif kind in ("system", "compacted") and is_boundary(seen):
             self._digest_due = True
 
     def record_state_change(self, previous: str, new: str) -> None:
         """Note a change of the job's state, which the stream does not show."""
         self.state_changes.append({"from": str(previous), "to": str(new)})
+        self.weight += 1
 
     def add_dead_end(self, description: str) -> None:
         """Note an approach that failed."""
         self.dead_ends.append(str(description))
-        self.weight += len(self.dead_ends[-1])
+        self.weight += 1 + len(self.dead_ends[-1])
 
     def add_decision(self, description: str) -> None:
         """Note what was decided."""
         self.decisions.append(str(description))
-        self.weight += len(self.decisions[-1])
+        self.weight += 1 + len(self.decisions[-1])
 
     def entries(self, section: Section) -> list[str]:
         """The texts of a section."""
@@ -163,11 +158,23 @@ class ScratchModel:
         if len(self._asked) > _WAITING:
             self._asked.pop(next(iter(self._asked)))
 
-    def _decided(self, event: Event) -> None:
-        for result in results_of(event) if self._asked else ():
+    def _calls(self, seen: Seen) -> None:
+        for path in files_changed(seen):
+            if path not in self._changed:
+                self._changed.add(path)
+                self.artifacts.append(path)
+                self.weight += len(path)
+        for call in seen.calls:
+            self._ask(call)
+
+    def _answers(self, seen: Seen) -> None:
+        """What comes back as a call's result and is a person's: an answer, or the words of a refusal."""
+        for result in seen.results if self._asked else ():
             question = self._asked.pop(text_at(result, "tool_use_id"), None)
             if question is not None and result.get("is_error") is not True:
                 self.add_decision(f"{question}\n{extract_text(result.get('content'))}".strip())
+        for words in said_in_refusal(seen) if seen.results else ():
+            self._say(words)
 
 
 def page(job: str, phase: str, shown: dict[str, Shown]) -> str:
@@ -197,5 +204,7 @@ def one_line(text: str) -> str:
     >>> one_line("fix the\n\n# parser")
     'fix the # parser'
     """
-    flat = " ".join("".join(char if char.isprintable() else " " for char in text.strip()[: LINE_CHARS * 4]).split())
+    flat = " ".join(text.strip()[: LINE_CHARS * 4].split())
+    if not flat.isprintable():
+        flat = " ".join("".join(char if char.isprintable() else " " for char in flat).split())
     return flat if len(flat) <= LINE_CHARS else flat[: LINE_CHARS - 1] + "…"

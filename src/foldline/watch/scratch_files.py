@@ -28,6 +28,7 @@ class ScratchWriter:
         self._details = {section.file: _Detail(self.folder, section) for section in SECTIONS}
         self._model: ScratchModel | None = None
         self._forgotten = 0
+        self._index = b""
 
     @property
     def path(self) -> Path:
@@ -35,18 +36,23 @@ class ScratchWriter:
         return self.folder.path / INDEX
 
     def write_scratch(self, model: ScratchModel) -> None:
-        """Bring the detail files up to date, then replace the index."""
+        """Bring the detail files up to date, then replace the index if it says anything new."""
         self._prepare()
         other = model is not self._model
+        anew = other or model.forgotten != self._forgotten
         for section in SECTIONS:
-            detail = self._details[section.file]
+            detail, entries = self._details[section.file], model.entries(section)
             if other:
                 detail.start()
-            detail.refresh()
-            detail.add_missing(model.entries(section), anew=other or model.forgotten != self._forgotten)
+            if other or entries:
+                detail.refresh()
+                detail.add_missing(entries, anew=anew)
         self._model, self._forgotten = model, model.forgotten
         shown = {name: Shown(detail.count, tuple(detail.newest)) for name, detail in self._details.items()}
-        self.folder.replace(INDEX, page(model.job, model.phase, shown).encode("utf-8", "replace"))
+        text = page(model.job, model.phase, shown).encode("utf-8", "replace")
+        if text != self._index or not self.folder.size(INDEX):
+            self.folder.replace(INDEX, text)
+            self._index = text
 
     def append_human_input(self, text: str) -> None:
         """Add to `human-input.md`."""
@@ -88,6 +94,8 @@ class ScratchWriter:
         detail.append(str(text))
 
     def _prepare(self) -> None:
+        if self.folder.is_open():
+            return
         self.folder.make()
         if not self.folder.size(_IGNORE):
             self.folder.replace(_IGNORE, b"*\n")
@@ -163,8 +171,10 @@ class _Detail:
 
 
 def _plain(text: str) -> str:
-    """A text as the file can hold it: half characters become question marks."""
-    return text.encode("utf-8", "replace").decode()
+    """A text as the file may hold it: without secrets, and half characters become question marks."""
+    from foldline.digest.redact import redact  # noqa: PLC0415  # only a write needs it
+
+    return redact(text.encode("utf-8", "replace").decode())
 
 
 def _entries(data: bytes) -> list[str]:

@@ -20,20 +20,19 @@ from foldline.watch.scratch import one_line
 KEPT_FILES, KEPT_EDITS = 200, 40
 _EDIT_LINES = 400
 _FEW_LINES = 4
-_IN_PASSING = re.compile(
-    r"""^(?:import\b|from\s+\S+\s+import|use\s|require\(|\#include|(?:\w+\s+)?"[\w./@-]+"$|//|\#|\*|--|/\*)
-    |\b(?:print|println|printf|console\.\w+|fmt\.F?[Pp]rint\w*|debug\w*|dbg!|t\.Log\w*|TODO|XXX|FIXME|nolint)\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Lines whose coming and going says nothing: imports, comments, prints to look at something."""
-_PRINT = re.compile(r"(?:os\.Stderr|println?!?\(|console\.\w+\(|debug)", re.IGNORECASE)
-_WORD = re.compile(r"\w{3}")
+_LOOKING_LINES = 12
+"""A longer change is more than a look."""
+_BEGINNINGS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
+_PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
+_REMARKS = ("todo", "fixme", "nolint", "noqa")
+"""What marks lines whose coming and going says nothing: imports, comments, prints to look at something."""
 _PATHS, _OLD, _NEW = (
     ("file_path", "path", "notebook_path"),
     ("old_string", "old_str"),
     ("new_string", "new_str", "new_source"),
 )
 _WHOLE = ("content", "file_text")
+_CHANGES = frozenset((*_NEW, *_WHOLE, "edits"))
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -51,36 +50,47 @@ class DeadEnd(NamedTuple):
         return f"{self.text} [{self.kind}; {', '.join(self.evidence)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """One edit: the lines it took out and put in."""
+class Change:
+    """One edit: the lines it took out and put in, by hash, and a few of them to tell."""
 
-    call: str
-    removed: frozenset[int]
-    added: frozenset[int]
-    shown: str
-    in_passing: bool
+    __slots__ = ("_few", "added", "call", "line", "removed", "shown")
+
+    def __init__(self, call: str, old: str, new: str) -> None:
+        before, after = _lines(old), _lines(new)
+        removed, added = before - after, after - before
+        told = added or removed
+        self.call = call
+        self.removed, self.added = frozenset(map(hash, removed)), frozenset(map(hash, added))
+        self.shown = max(told, key=len, default="")
+        self.line = hash(self.shown)
+        """One of the lines it put in, or took out if it put in none."""
+        self._few = tuple(told) if len(told) <= _LOOKING_LINES else None
+
+    @property
+    def in_passing(self) -> bool:
+        """Whether it only looks at something: half of it may be anything, in a few lines all but a print."""
+        if self._few is None:
+            return False
+        small = [line.lower() for line in self._few]
+        prints = [line for line in small if any(word in line for word in _PRINTS)]
+        if prints and len(small) <= _FEW_LINES:
+            return True
+        said = sum(not _says_nothing(line) for line in small if line not in prints)
+        return said <= len(small) // 2
 
 
 @dataclass(slots=True)
 class _File:
     """A file as far as the agent changed it."""
 
-    changes: list[_Change] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     contents: list[int] = field(default_factory=list)
     """Hashes of what it was written as, whole."""
 
 
 def edited(given: dict[str, Any]) -> str:
     """The file that a call edits or writes, whatever the tool is called; "" for any other call."""
-    path = text_at(given, *_PATHS)
-    changes = any(isinstance(given.get(key), str) for key in (*_NEW, *_WHOLE)) or isinstance(given.get("edits"), list)
-    return path if changes else ""
-
-
-def only_looks(given: dict[str, Any]) -> bool:
-    """Whether an edit puts in nothing but what lets one look: prints, imports, comments."""
-    return not text_at(given, *_WHOLE) and all(_change("", old, new).in_passing for old, new in _pieces(given))
+    return "" if _CHANGES.isdisjoint(given) else text_at(given, *_PATHS)
 
 
 class Undone:
@@ -88,38 +98,54 @@ class Undone:
 
     def __init__(self) -> None:
         self._files: OrderedDict[str, _File] = OrderedDict()
-        self._found: list[tuple[str, _Change, str]] = []
+        self._found: list[tuple[str, Change, str]] = []
         """Undone in one go, not told yet."""
+        self._back: list[DeadEnd] = []
 
-    def edit(self, id: str, path: str, given: dict[str, Any]) -> list[DeadEnd]:  # noqa: A002
-        """An edit that succeeded."""
-        file = self._files.get(path) or _File()
-        remember(self._files, path, file, KEPT_FILES)
+    def edit(self, id: str, path: str, given: dict[str, Any]) -> list[Change]:  # noqa: A002
+        """An edit that succeeded; what it changed."""
+        file = self._files.get(path)
+        if file is None:
+            file = _File()
+            remember(self._files, path, file, KEPT_FILES)
         content = text_at(given, *_WHOLE)
         if content:
-            return _written(id, path, file, content)
-        for old, new in _pieces(given):
-            change = _change(id, old, new)
-            undone = next((past for past in reversed(file.changes) if _undoes(change, past)), None)
+            return [self._written(id, path, file, content)]
+        changes = [Change(id, old, new) for old, new in _pieces(given)]
+        for change in changes:
+            undone = _undone(change, file.changes)
             if undone is None:
-                file.changes = [*file.changes, change][-KEPT_EDITS:]
+                file.changes.append(change)
                 continue
             file.changes.remove(undone)
             if not undone.in_passing and not self._is_elsewhere(undone, path):
                 self._found = [*self._found, (path, undone, id)][-KEPT_EDITS:]
-        return []
+        if len(file.changes) > KEPT_EDITS:
+            del file.changes[:-KEPT_EDITS]
+        return changes
+
+    def _written(self, id: str, path: str, file: _File, content: str) -> Change:  # noqa: A002
+        """A whole file: back to what it was before is a way that was left."""
+        key = hash(content)
+        if key in file.contents[:-1] and file.contents[-1] != key:
+            words = f"{path} was written back to an earlier content"
+            self._back.append(DeadEnd("changed back", path, clean(words), (id,)))
+        file.contents = [*file.contents, key][-KEPT_EDITS:]
+        file.changes = [Change(id, "", content)]
+        return file.changes[0]
 
     def flush(self) -> list[DeadEnd]:
         """What was undone in one go, as one finding."""
+        back, self._back = self._back, []
         if not self._found:
-            return []
+            return back
         undone, self._found = self._found, []
         paths = list(dict.fromkeys(path for path, _, _ in undone))
-        shown = max((change.shown for _, change, _ in undone), key=len)
+        shown = one_line(max((change.shown for _, change, _ in undone), key=len))
         what = "an edit" if len(undone) == 1 else f"{len(undone)} edits"
         words = f"{what} of {some(paths)} {'was' if len(undone) == 1 else 'were'} undone: {shown}"
         calls = dict.fromkeys(call for _, change, later in undone for call in (change.call, later))
-        return [DeadEnd("undone", f"{paths[0]} {shown}", clean(words), tuple(calls)[:4])]
+        return [*back, DeadEnd("undone", f"{paths[0]} {shown}", clean(words), tuple(calls)[:4])]
 
     def command(self, id: str, command: str) -> list[DeadEnd]:  # noqa: A002
         """A shell command that succeeded: git may throw changes away with it, or keep them for good."""
@@ -140,7 +166,7 @@ class Undone:
         words = f"changes of {some(gone)} were thrown away by `{command[:80]}`"
         return [DeadEnd("changed back", " ".join(gone), clean(words), (*(one.call for one in changes[-4:]), id))]
 
-    def _is_elsewhere(self, undone: _Change, path: str) -> bool:
+    def _is_elsewhere(self, undone: Change, path: str) -> bool:
         """Whether the lines that went from here stand in another file now: they were moved."""
         others = (change.added for name, file in self._files.items() if name != path for change in file.changes)
         return bool(undone.added) and any(len(added & undone.added) * 2 >= len(undone.added) for added in others)
@@ -164,15 +190,6 @@ def clean(text: str) -> str:
     return " ".join(text.split())[:400]
 
 
-def _written(id: str, path: str, file: _File, content: str) -> list[DeadEnd]:  # noqa: A002
-    """A whole file: back to what it was before is a way that was left."""
-    key = hash(content)
-    back = key in file.contents[:-1] and file.contents[-1] != key
-    file.contents = [*file.contents, key][-KEPT_EDITS:]
-    file.changes = [_change(id, "", content)]
-    return [DeadEnd("changed back", path, f"{path} was written back to an earlier content", (id,))] if back else []
-
-
 def _is_one_of(path: str, named: list[str]) -> bool:
     return not named or any(path == part or path.endswith("/" + part.removeprefix("./")) for part in named)
 
@@ -184,30 +201,25 @@ def _pieces(given: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield text_at(one, *_OLD), text_at(one, *_NEW)
 
 
-def _change(call: str, old: str, new: str) -> _Change:
-    before, after = _lines(old), _lines(new)
-    removed, added = before - after, after - before
-    return _Change(
-        call,
-        frozenset(map(hash, removed)),
-        frozenset(map(hash, added)),
-        one_line(max(added or removed or {""}, key=len)),
-        _is_in_passing(added or removed),
-    )
-
-
-def _is_in_passing(lines: set[str]) -> bool:
-    """Whether a change only looks at something: half of it may be anything, in a few lines all but a print."""
-    others = sum(not _IN_PASSING.search(line) for line in lines)
-    return others <= len(lines) // 2 or (len(lines) <= _FEW_LINES and any(_PRINT.search(line) for line in lines))
+def _says_nothing(line: str) -> bool:
+    quoted = line.startswith('"') and line.endswith('"')
+    return quoted or line.startswith(_BEGINNINGS) or any(word in line for word in _REMARKS)
 
 
 def _lines(text: str) -> set[str]:
     """Lines that say something, without their indentation."""
-    return {line.strip()[:300] for line in text.split("\n")[:_EDIT_LINES] if _WORD.search(line[:300])}
+    stripped = [line.strip()[:300] for line in text.split("\n")[:_EDIT_LINES]]
+    return {line for line in stripped if not line.isascii() or line.lower() != line.upper()}
 
 
-def _undoes(change: _Change, past: _Change) -> bool:
+def _undone(change: Change, changes: list[Change]) -> Change | None:
+    """The latest of a file's changes that another one puts back. One line of each tells most of them apart."""
+    out, back = change.removed, change.added
+    likely = [past for past in changes if past.line in (out if past.added else back)]
+    return next((past for past in reversed(likely) if _undoes(change, past)), None)
+
+
+def _undoes(change: Change, past: Change) -> bool:
     """Whether a change puts things back: out what came in, in what went out, and little else that is new."""
     if not (past.added or past.removed) or not (past.added <= change.removed and past.removed <= change.added):
         return False

@@ -1,0 +1,214 @@
+"""One agent under watch: every event goes to the meter, the costs, the scratch and the dead ends; notices come out.
+
+What a notice asks for is done by whoever runs the agent. Two things are done here, and in this order: where a turn ends
+the scratch files are written, and only then a compaction that points to them is put in waiting for the next turn. The
+scratch is also written when a line is crossed in the middle of a turn, since the agent may compact by itself before it
+ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from foldline.watch.cost import Limits, Spending
+from foldline.watch.deadends import DeadEnd, DeadEnds
+from foldline.watch.events import Event, Seen, dict_at, ends_turn, text_at
+from foldline.watch.meter import Compaction, Meter
+from foldline.watch.prompts import Pending, build_compact_prompt, is_compact_tool
+from foldline.watch.scratch import FOLDER, INDEX, ScratchModel
+from foldline.watch.scratch_files import ScratchWriter
+
+FLUSH_CHARS = 200_000
+"""How much is gathered before it is written, so that a turn without end needs no memory without end."""
+
+_INTERESTING = ("assistant", "user", "result", "system", "tool_use", "event_msg", "response_item", "turn_context")
+_ALSO = ("session_meta", "compacted", "cost-state")
+_KINDS = frozenset((*_INTERESTING, *_ALSO))
+
+
+class Notice(NamedTuple):
+    """Something to tell: its name, the session it is about, and the facts."""
+
+    event: str
+    session: str
+    facts: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """The notice as an orchestrator reads it."""
+        return {"event": self.event, "session": self.session, **self.facts}
+
+
+class Watch:
+    """Watches one agent."""
+
+    def __init__(
+        self,
+        *,
+        meter: Meter | None = None,
+        writer: ScratchWriter | None = None,
+        model: ScratchModel | None = None,
+        limits: Limits | None = None,
+        state: str = "",
+    ) -> None:
+        self.meter = meter or Meter()
+        self.spending = Spending()
+        self.model = model or ScratchModel()
+        self.writer = writer
+        self.limits = limits
+        self.pending = Pending()
+        self.turns = 0
+        self.dead_ends = 0
+        self.last_error: bool | None = None
+        """Whether the last turn ended with an error; None in the middle of a turn."""
+        self._state = state
+        self._ends = DeadEnds()
+        self._wish = ""
+        self._compact_told = False
+        self._saved = False
+
+    def feed(self, event: Event) -> list[Notice]:
+        """Take one event; what there is to tell about it."""
+        seen = Seen(event)
+        kind, meter = seen.kind, self.meter
+        if kind not in _KINDS:
+            return []
+        session, usage, flags = meter.session, meter.usage, meter.should_warn + meter.should_compact
+        compaction = meter.see(seen)
+        self.model.see(seen)
+        found = self._ends.see(seen)
+        notices = self._dead_ends(found) if found else []
+        now = meter.should_warn + meter.should_compact
+        if meter.usage is not usage or now != flags or meter.session is not session or compaction is not None:
+            notices += self._measured(session, flags, compaction)
+        if kind in ("assistant", "result", "cost-state"):
+            self.last_error = None
+            self.spending.see(seen)
+            if seen.calls:
+                self._take_wish(seen)
+            if self.limits is not None:
+                notices += self._costs(turn_ended=kind != "assistant")
+        if ends_turn(seen):
+            notices += self._turn_ended(event)
+        elif self.model.weight > FLUSH_CHARS:
+            self.save()
+        return notices
+
+    def take(self, session: str) -> str | None:
+        """What the session's next turn is to open with, alone; nothing for any other session."""
+        return self.pending.take(session)
+
+    def save(self) -> None:
+        """Write the scratch files."""
+        if self.writer is not None and (self.model.weight or not self._saved):
+            self.writer.write_scratch(self.model)
+            self.model.forget()
+            self._saved = True
+
+    def answer(self, *, go_on: bool) -> list[Notice]:
+        """What the person said when a limit was reached; a no has the agent wrap up."""
+        texts = self.limits.answer(go_on=go_on) if self.limits is not None else []
+        for text in texts:
+            self.pending.put(self.meter.session, text)
+        return [self._notice("intervention", text=text) for text in texts]
+
+    def figures(self) -> dict[str, Any]:
+        """How things stand."""
+        meter = self.meter
+        return {
+            "used": meter.used,
+            "window": meter.window.tokens,
+            "share": round(meter.share, 4),
+            "window_source": meter.window.source,
+            "model": meter.model,
+            "cost_usd": round(self.spending.usd, 6),
+            "cost_source": self.spending.source,
+            "turns": self.turns,
+            "compactions": meter.compactions,
+            "dead_ends": self.dead_ends,
+        }
+
+    def _notice(self, event: str, **facts: Any) -> Notice:
+        return Notice(event, self.meter.session, facts)
+
+    def _measured(self, session: str, flags: int, compaction: Compaction | None) -> list[Notice]:
+        """What a new measurement means; the scratch is written before anybody is told to compact."""
+        meter = self.meter
+        facts = {"used": meter.used, "window": meter.window.tokens, "share": round(meter.share, 4)}
+        now = meter.should_warn + meter.should_compact
+        if session == meter.session and compaction is None and now == flags:
+            return [Notice("meter", session, facts)]
+        notices: list[Notice] = []
+        if session != meter.session:
+            self.pending.keep_only(meter.session)
+            self._compact_told = False
+            self._ends = DeadEnds() if session else self._ends
+            notices.append(self._notice("session", model=meter.model))
+        if compaction is not None:
+            self.pending.drop_compact()
+            self._compact_told = False
+            self._wish = ""
+            notices.append(self._notice("compacted", **compaction._asdict()))
+            self.model.record_state_change("working", _compacted(compaction))
+        if now > flags or compaction is not None:
+            self.save()
+        notices.append(self._notice("meter", **facts))
+        if now > flags == 0:
+            notices.append(self._notice("warning", **facts))
+        if now > flags and meter.should_compact:
+            notices.append(self._notice("compact", **facts))
+        return notices
+
+    def _turn_ended(self, event: Event) -> list[Notice]:
+        self.turns += 1
+        self.last_error = event.get("is_error") is True
+        self.save()
+        notices = [self._notice("turn", is_error=self.last_error, **self.figures())]
+        if (self.meter.should_compact or self._wish) and not self._compact_told:
+            self._compact_told = True
+            path = f"{FOLDER}/{INDEX}" if self.writer is not None else ""
+            text = self._compact_prompt(path)
+            self._wish = ""
+            self.pending.put(self.meter.session, text)
+            notices.append(self._notice("intervention", text=text))
+        if not self.meter.should_compact:
+            self._compact_told = False
+        return notices
+
+    def _compact_prompt(self, path: str) -> str:
+        task = self._wish or self.model.job or "the current task"
+        return build_compact_prompt(task=task, cfa_state=self._state or "in progress", scratch_path=path)
+
+    def _take_wish(self, seen: Seen) -> None:
+        """The agent may ask for its own compaction."""
+        for call in seen.calls if not seen.aside else ():
+            if is_compact_tool(text_at(call, "name")):
+                self._wish = text_at(dict_at(call, "input"), "focus") or "the task"
+                self._compact_told = False
+
+    def _dead_ends(self, found: list[DeadEnd]) -> list[Notice]:
+        for one in found:
+            self.dead_ends += 1
+            self.model.add_dead_end(str(one))
+        return [
+            self._notice("dead_end", kind=one.kind, text=_redacted(one.text), evidence=list(one.evidence))
+            for one in found
+        ]
+
+    def _costs(self, *, turn_ended: bool) -> list[Notice]:
+        if self.limits is None:
+            return []
+        return [
+            self._notice(one.name.lower(), scope=one.scope, spent=round(one.spent, 6), limit=one.limit, text=one.text)
+            for one in self.limits.check(self.spending.usd, turn_ended=turn_ended)
+        ]
+
+
+def _compacted(found: Compaction) -> str:
+    size = f", {found.before:,} tokens before" if found.before else ""
+    return f"compacted ({found.trigger}{size})"
+
+
+def _redacted(text: str) -> str:
+    from foldline.digest.redact import redact  # noqa: PLC0415  # only a dead end needs it
+
+    return redact(text)

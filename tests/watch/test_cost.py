@@ -1,0 +1,96 @@
+"""What an agent has spent: by its own figure where it gives one, by usage and prices until then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.errors import ConfigError
+from foldline.watch.cost import CostBudget, ProjectCosts, Spending
+from support.agent_events import ANYTHING, reply, result
+
+
+def spent(*events: dict[str, Any]) -> float:
+    spending = Spending()
+    for event in events:
+        spending.feed(event)
+    return spending.usd
+
+
+@pytest.mark.promise("S1.30")
+def test_usage_is_priced_by_the_model_table() -> None:
+    usage = {"input_tokens": 1_000_000, "output_tokens": 100_000, "cache_read_input_tokens": 1_000_000}
+    event = {"type": "assistant", "message": {"id": "m", "model": "claude-sonnet-4-5", "usage": usage}}
+    assert spent(event) == pytest.approx(3 + 1.5 + 0.3)
+    assert spent(event, event) == pytest.approx(3 + 1.5 + 0.3)
+
+
+@pytest.mark.promise("S1.30")
+def test_the_streams_own_figure_wins() -> None:
+    assert spent(reply(100_000), result(total_cost_usd=0.5)) == pytest.approx(0.5)
+    assert spent(result(total_cost_usd=0.5), result(total_cost_usd=0.7)) == pytest.approx(0.7)
+
+
+def test_a_figure_that_begins_anew_with_each_process_is_added() -> None:
+    assert spent(result(total_cost_usd=0.5), result(total_cost_usd=0.2)) == pytest.approx(0.7)
+    assert spent(
+        result(total_cost_usd=0.5, session_id="a"), result(total_cost_usd=0.2, session_id="b")
+    ) == pytest.approx(0.7)
+    dear = [reply(size * 1_000_000) for size in (1, 2)]
+    one = spent(dear[0])
+    assert spent(dear[0], result(total_cost_usd=one), dear[1], result(total_cost_usd=2 * one)) == pytest.approx(3 * one)
+
+
+def test_sub_agents_cost_money_too() -> None:
+    assert spent(reply(100_000), reply(90_000, parent_tool_use_id="t1")) > spent(reply(100_000))
+
+
+def test_a_model_without_a_price_is_named() -> None:
+    spending = Spending()
+    spending.feed(reply(100_000, model="my-own-model"))
+    assert spending.usd == 0
+    assert spending.unpriced == "my-own-model"
+
+
+@given(st.lists(st.one_of(st.builds(lambda value: result(total_cost_usd=value), ANYTHING), st.just(reply(9)))))
+def test_spending_is_never_negative_and_never_raises(events: list[dict[str, Any]]) -> None:
+    assert spent(*events) >= 0
+
+
+@given(st.lists(st.floats(0, 20), min_size=1))
+def test_each_event_of_a_budget_comes_once_and_in_order(spendings: list[float]) -> None:
+    budget = CostBudget(limit_usd=10)
+    names = [event.name for spending in spendings for event in budget.check(spending)]
+    assert names in ([], ["COST_WARNING"], ["COST_WARNING", "COST_LIMIT", "INPUT_REQUESTED"])
+    assert ("COST_WARNING" in names) == (max(spendings) >= 8)
+    assert ("COST_LIMIT" in names) == (max(spendings) >= 10)
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
+def test_an_impossible_limit_is_refused(limit: float) -> None:
+    with pytest.raises(ConfigError, match="dollars above 0"):
+        CostBudget(limit_usd=limit)
+
+
+def test_the_projects_file_survives_rows_of_others(tmp_path: Path) -> None:
+    file = tmp_path / "costs.jsonl"
+    ProjectCosts(file, "a").record(1.5)
+    with open(file, "ab") as rows:
+        rows.write(b'not json\n[]\n{"job": "b", "usd": -4}\n{"job": "b", "usd": 2}\n{"job": "c", "usd": 7')
+    costs = ProjectCosts(file, "d")
+    assert costs.record(0.0) == pytest.approx(3.5)
+    with open(file, "ab") as rows:
+        rows.write(b'0}\n{"job": "b", "usd": 3}\n')
+    assert costs.record(0.0) == pytest.approx(74.5)
+
+
+def test_a_new_limit_warns_again() -> None:
+    budget = CostBudget(limit_usd=10)
+    budget.check(11)
+    assert budget.answer(go_on=True, limit_usd=20) == ""
+    assert [event.name for event in budget.check(16)] == ["COST_WARNING"]
+    assert "COST_LIMIT" in [event.name for event in budget.check(20)]
