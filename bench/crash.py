@@ -32,7 +32,7 @@ from foldline.message import Message, assistant, user
 
 RUNS_PER_LEDGER = 50
 """A new ledger after so many runs, since each run verifies all of it."""
-LONGEST_S = 0.1
+LONGEST_S = 0.2
 """How long a process lives at most after its first acknowledgement."""
 LEASE_S = 0.2
 MOST = 2
@@ -42,7 +42,7 @@ MOST = 2
 def told(store: Store, branch: Branch) -> list[Any]:
     """What a branch says, so that two can be compared."""
     state = store.state(branch)
-    folds = [(fold.seq, fold.fold.cut) for fold in state.folds]
+    folds = [(fold.seq, fold.cut) for fold in state.folds]
     pins = [(pin.name, pin.position) for pin in state.pins]
     return [state.head.seq, state.head.length, state.head.key.hex(), folds, pins]
 

@@ -44,7 +44,7 @@ def look(store: Store, branch: Branch) -> State:
     rows = list(store.read(state.head, start=max(0, length - 50)))
     assert [row.position for row in rows] == list(range(max(0, length - 50), length)), "positions without a gap"
     assert not rows or rows[-1].key == state.head.key, "the newest message is the one the head names"
-    assert all(fold.fold.cut <= length for fold in state.folds), "a fold covers what is there"
+    assert all(fold.cut <= length for fold in state.folds), "a fold covers what is there"
     assert all(pin.position is None or pin.position < length for pin in state.pins), "a pin holds what is there"
     return state
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import InputError
@@ -33,6 +33,7 @@ def again(message: Message) -> Message:
 
 
 @pytest.mark.promise("I14", "S2.5")
+@settings(max_examples=50)
 @given(st.sampled_from(PROVIDERS).flatmap(arrived) | sound() | broken())
 def test_every_message_comes_back_whole(messages: list[Message]) -> None:
     for message in messages:
@@ -40,6 +41,7 @@ def test_every_message_comes_back_whole(messages: list[Message]) -> None:
 
 
 @pytest.mark.promise("I13")
+@settings(max_examples=50)
 @given(st.sampled_from(PROVIDERS).flatmap(lambda provider: st.tuples(st.just(provider), arrived(provider))))
 def test_stored_messages_render_as_they_came(case: tuple[str, list[Message]]) -> None:
     provider, messages = case
@@ -89,6 +91,7 @@ def test_facts_come_back(meta: Meta) -> None:
 
 
 @pytest.mark.promise("S3.41")
+@settings(max_examples=40)
 @given(sound(), st.data())
 def test_folds_come_back(messages: list[Message], data: st.DataObject) -> None:
     loss = Loss(facts=3, kept=1, carried=1, missing=("a",), unsourced=("b",))
@@ -115,6 +118,7 @@ def test_what_is_no_json_is_refused() -> None:
             message_body(Message(role="user", parts=(Opaque(kind="x", value=value),)))
 
 
+@settings(max_examples=40)
 @given(sound())
 def test_a_key_names_the_owner_the_past_and_the_content(messages: list[Message]) -> None:
     bodies = [message_body(message) for message in messages]

@@ -61,7 +61,7 @@ class Machine(RuleBasedStateMachine):
         for info in self.store.sessions():
             for mine, theirs in zip(self.store.branches(info.name), copy.branches(info.name), strict=True):
                 assert [row.message for row in copy.read(theirs)] == self.models[mine.id].said
-                assert [fold.fold for fold in copy.state(theirs).folds] == self.models[mine.id].folds
+                assert [copy.fold(theirs, fold) for fold in copy.state(theirs).folds] == self.models[mine.id].folds
         copy.close()
         self.store.close()
 
@@ -185,7 +185,8 @@ class Machine(RuleBasedStateMachine):
             for branch in self.store.branches(info.name):
                 model, state = self.models[branch.id], self.store.state(branch)
                 assert [row.message for row in self.store.read(branch)] == model.said
-                assert [fold.fold for fold in state.folds] == model.folds
+                assert [self.store.fold(branch, fold) for fold in state.folds] == model.folds
+                assert state.fold == (model.folds[-1] if model.folds else None)
                 assert {pin.name: pin.position for pin in state.pins} == model.pins
         assert list(self.store.verify()) == []
 

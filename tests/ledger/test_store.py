@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from foldline.errors import Conflict, InputError
+from foldline import ledger
+from foldline.errors import Conflict, InputError, LedgerBusy
+from foldline.fold import Digest
 from foldline.ledger import ROOT, Store
 from foldline.message import Meta, Usage, assistant, user
 from support.ledgers import FOLD, talk, texts
@@ -64,7 +67,7 @@ def test_facts_that_come_later_are_kept_and_what_was_known_stays(store: Store) -
     assert stored.meta == Meta(at=1.0, usage=Usage(input=10, output=2), model="m")
 
 
-@pytest.mark.promise("S3.41", "I7")
+@pytest.mark.promise("S3.41", "S3.30", "I7")
 def test_a_fold_is_one_record_and_comes_back_whole(opened: Callable[..., Store]) -> None:
     store = opened(clock=lambda: 5.0)
     main = store.session("s")
@@ -234,3 +237,53 @@ def test_names_that_no_database_holds_are_refused(store: Store) -> None:
             store.session(name)
         with pytest.raises(InputError):
             store.fork(store.session("s"), name)
+
+
+@pytest.mark.promise("S3.40", "I14")
+def test_a_long_path_is_read_in_little_memory(store: Store) -> None:
+    main = store.session("s")
+    store.append(main, [user(f"{number} " + "x" * 4_000) for number in range(2_000)])
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in store.read(main)) == 2_000
+        whole = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        assert len(list(store.read(main, start=1_990))) == 10
+        tail = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert whole < 3_000_000, "8 MB were read"
+    assert tail < 500_000
+
+
+@pytest.mark.promise("S3.40", "S3.41")
+def test_of_many_folds_one_is_read(store: Store) -> None:
+    main = store.session("s")
+    store.append(main, talk(*"abcdef"))
+    for number in range(30):
+        message = user(f"digest {number} " + "".join(f"{number * place:x}" for place in range(20_000)), kind="digest")
+        store.append_fold(main, replace(FOLD, digest=Digest(message=message)))
+    tracemalloc.start()
+    state = store.state(main)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(state.folds) == 30
+    assert state.fold is not None
+    assert state.fold.digest is not None
+    assert state.fold.digest.message.text.startswith("digest 29")
+    assert peak < 1_000_000, "30 digests of 100 KB were there"
+    first = store.fold(main, state.folds[0]).digest
+    assert first is not None
+    assert first.message.text.startswith("digest 0")
+
+
+def test_a_reader_that_never_ends_does_not_hang_the_next() -> None:
+    store = ledger.open(":memory:", wait_s=0.05)
+    store.append(store.session("s"), talk("a"))
+    lines = store.export()
+    next(lines)
+    with pytest.raises(LedgerBusy, match="connections are in use"):
+        store.session("t")
+    del lines
+    store.session("t")
+    store.close()

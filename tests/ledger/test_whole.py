@@ -44,7 +44,7 @@ def told(store: Store) -> object:
         for branch in store.branches(info.name):
             state = store.state(branch)
             rows = [(row.position, row.at, row.message, row.message.meta) for row in store.read(branch)]
-            folds = [(fold.fold, fold.seq, fold.branch, fold.at) for fold in state.folds]
+            folds = [(fold, store.fold(branch, fold)) for fold in state.folds]
             marks = [(entry.seq, entry.kind, entry.length, entry.at, entry.op) for entry in state.marks]
             events = [event[1:] for event in store.events(branch)]
             seen.append((info, branch.name, rows, folds, state.pins, marks, events, store.jobs.get(branch)))

@@ -126,8 +126,8 @@ def page(connection: Connection, owner: Owner, span: Span) -> list[Stored]:
 class Writer:
     """Puts messages behind a place, in a transaction of the caller's."""
 
-    def __init__(self, connection: Connection, owner: Owner, *, for_update: str, now: float) -> None:
-        self.connection, self.owner, self.for_update, self.now = connection, owner, for_update, now
+    def __init__(self, connection: Connection, owner: Owner, now: float) -> None:
+        self.connection, self.owner, self.now = connection, owner, now
         self.written: list[Written] = []
         """What was new."""
         self.strands: list[int] = []
@@ -177,8 +177,7 @@ class Writer:
     def _write(self, branch: int, place: Place, items: list[tuple[bytes, Draft]]) -> Place:
         if not items:
             return place
-        before = self._trace(place)
-        strand = place.strand if self._is_end(place) else None
+        before, strand = self._end(place)
         if strand is None:
             sql = "INSERT INTO strands (owner, branch, base, start) VALUES (?, ?, ?, ?) RETURNING id"
             strand = self.connection.run(sql, (self.owner.id, branch, place.strand, place.length))[0][0]
@@ -195,20 +194,17 @@ class Writer:
         self.connection.many(sql, rows)
         return Place(strand, place.length + len(items), items[-1][0])
 
-    def _trace(self, place: Place) -> bytes:
-        """The trace of the message at a place."""
-        if place.strand is None:
-            return ROOT
-        sql = "SELECT trace FROM messages WHERE owner = ? AND strand = ? AND position = ?"
-        trace_: bytes = self.connection.run(sql, (self.owner.id, place.strand, place.length - 1))[0][0]
-        return trace_
+    def _end(self, place: Place) -> tuple[bytes, int | None]:
+        """The trace of the message at a place, and its strand if nothing follows there.
 
-    def _is_end(self, place: Place) -> bool:
-        """Whether nothing follows on the strand; it is held, so that nothing will until the transaction ends."""
+        Should somebody write there at this moment, one of the two finds the place taken, and looks again.
+        """
         if place.strand is None:
-            return False
-        where = (self.owner.id, place.strand)
-        held = f"SELECT id FROM strands WHERE owner = ? AND id = ?{self.for_update}"  # noqa: S608  # the database's word
-        self.connection.run(held, where)
-        sql = "SELECT 1 FROM messages WHERE owner = ? AND strand = ? AND position = ?"
-        return not self.connection.run(sql, (*where, place.length))
+            return ROOT, None
+        sql = (
+            "SELECT m.trace, (SELECT n.position FROM messages n "
+            "WHERE n.owner = m.owner AND n.strand = m.strand AND n.position = m.position + 1) "
+            "FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position = ?"
+        )
+        trace_, follows = self.connection.run(sql, (self.owner.id, place.strand, place.length - 1))[0]
+        return trace_, place.strand if follows is None else None

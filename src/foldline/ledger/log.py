@@ -13,21 +13,26 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from foldline.errors import Conflict, LedgerBusy, LedgerUnavailable
+from foldline.fold import Fold
 from foldline.ledger import threads
-from foldline.ledger.body import dump, pack, unpack
+from foldline.ledger.body import dump, fold_of, pack, unpack
 from foldline.ledger.chain import Owner, Place
 from foldline.ledger.keys import ROOT, link
 from foldline.ledger.pool import Again, Connection, Lost, Pool, Values
-from foldline.ledger.records import Branch, Entry, Head
+from foldline.ledger.records import Branch, Entry, Folded, Head
 
 T = TypeVar("T")
 
 ATTEMPTS = 8
 """How often work is done anew that met somebody else's."""
-APPEND = "append"
+APPEND, FOLD = "append", "fold"
 
 _HEAD = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
-_ENTRY = "SELECT seq, kind, length, tip, at, op, body, key FROM entries WHERE owner = ? AND branch = ? "
+_ENTRY = (
+    "SELECT seq, kind, length, tip, at, op, cut, key, CASE WHEN cut IS NULL THEN body END FROM entries "
+    "WHERE owner = ? AND branch = ? "
+)
+"""A log without what its folds say: of thousands of folds, one is needed."""
 
 
 class Line(NamedTuple):
@@ -111,11 +116,12 @@ class Core:
         body = None if line.body is None else dump(line.body)
         key = entry_key(self.owner, before.log, (seq, line.kind, to.length, to.key, at, line.op), body)
         sql = (
-            "INSERT INTO entries (owner, branch, seq, kind, mark, strand, length, tip, key, at, op, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            "INSERT INTO entries (owner, branch, seq, kind, mark, strand, length, tip, key, at, op, cut, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
         where = (self.owner.id, branch.id, seq, line.kind, mark, to.strand, to.length, to.key)
-        connection.run(sql, (*where, key, at, line.op, None if body is None else pack(body)))
+        cut = line.body["fold"]["cut"] if line.kind == FOLD else None
+        connection.run(sql, (*where, key, at, line.op, cut, None if body is None else pack(body)))
         return Head(seq=seq, mark=mark, length=to.length, key=to.key, at=at, strand=to.strand, log=key)
 
 
@@ -155,10 +161,11 @@ def entries(branch: Branch, rows: Iterable[Values]) -> list[Entry]:
             tip=tip,
             at=at,
             op=op,
+            cut=cut,
             body=None if body is None else json.loads(unpack(body)),
             key=key,
         )
-        for seq, kind, length, tip, at, op, body, key in rows
+        for seq, kind, length, tip, at, op, cut, key, body in rows
     ]
 
 
@@ -173,6 +180,17 @@ def marks(connection: Connection, owner: Owner, branch: Branch, upto: int | None
     if upto is not None:
         sql, values = sql + "AND seq <= ? ", (*values, upto)
     return found + entries(branch, connection.run(sql + "ORDER BY seq", values))
+
+
+def fold(connection: Connection, owner: Owner, session: str, folded: Folded) -> Fold:
+    """All that a fold says."""
+    sql = (
+        "SELECT e.body FROM entries e JOIN branches b ON b.owner = e.owner AND b.id = e.branch "
+        "JOIN sessions s ON s.owner = b.owner AND s.id = b.session "
+        "WHERE e.owner = ? AND s.name = ? AND b.name = ? AND e.seq = ?"
+    )
+    rows = connection.run(sql, (owner.id, session, folded.branch, folded.seq))
+    return fold_of(json.loads(unpack(rows[0][0]))["fold"])
 
 
 def written(connection: Connection, owner: Owner, branch: Branch, op: str, after: int | None) -> Entry | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from foldline.errors import LedgerError
+from foldline.errors import LedgerBusy, LedgerError
 
 Values = tuple[Any, ...]
 
@@ -59,6 +59,8 @@ class Database(Protocol):
     name: str
     connections: int
     """How many connections may be open at once."""
+    wait_s: float
+    """How long to wait for others."""
     words: dict[str, str]
     """How they spell what the schema leaves open."""
     for_update: str
@@ -94,10 +96,15 @@ class Pool:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._free = threading.BoundedSemaphore(database.connections)
-        self._idle: list[Connection] = []
-        self._process = os.getpid()
         self._closed = False
+        self._inherited: list[Connection] = []
+        """The connections of the process this one was forked from: closing them would close that one's."""
+        self._stock()
+
+    def _stock(self) -> None:
+        self._process = os.getpid()
+        self._free = threading.BoundedSemaphore(self.database.connections)
+        self._idle: list[Connection] = []
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -122,8 +129,10 @@ class Pool:
         if self._closed:
             raise LedgerError("the ledger was closed", hint="open it again")
         if self._process != os.getpid():
-            self.__init__(self.database)  # type: ignore[misc]  # what a forked process inherits is not its own
-        self._free.acquire()
+            self._inherited += self._idle
+            self._stock()
+        if not self._free.acquire(timeout=self.database.wait_s):
+            raise LedgerBusy(f"all {self.database.connections} connections are in use", hint="finish reading first")
         connection: Connection | None = None
         try:
             connection = self._next()

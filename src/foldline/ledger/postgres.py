@@ -6,6 +6,7 @@ extension, nor anything newer than PostgreSQL 15.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -18,6 +19,7 @@ SCHEMA = "foldline"
 WAIT_S = 10.0
 """How long a writer waits for others."""
 CONNECTIONS = 8
+CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 MIGRATING = 0x666F6C64
 """The number of the lock that keeps two processes from building the tables at once."""
 
@@ -56,8 +58,11 @@ class Postgres:
             connection.run(f"CREATE SCHEMA {SCHEMA}")
 
     def clock(self, connection: pool.Connection) -> float:
-        """The time of the server: hosts may disagree about theirs."""
-        return float(connection.run("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
+        """The time of the server: hosts may disagree about theirs. A transaction was told when it began."""
+        if isinstance(connection, PostgresConnection) and connection.began is not None:
+            at, since = connection.began
+            return at + (time.monotonic() - since)
+        return float(connection.run(CLOCK)[0][0])
 
     def error(self, cause: Exception) -> Exception | None:
         """What went wrong, by PostgreSQL's own code for it."""
@@ -93,6 +98,8 @@ class PostgresConnection:
 
     def __init__(self, link: Any) -> None:
         self.link = link
+        self.began: tuple[float, float] | None = None
+        """The server's time at the start of the transaction, and ours."""
 
     def run(self, sql: str, values: pool.Values = ()) -> list[pool.Values]:
         """Run one statement and give all its rows."""
@@ -105,15 +112,19 @@ class PostgresConnection:
             cursor.executemany(_spelled(sql), rows)
 
     def begin(self) -> None:
-        """Start a transaction."""
-        self.link.execute("BEGIN")
+        """Start a transaction, and ask for the time on the same way."""
+        cursor = self.link.execute(f"BEGIN; {CLOCK}")
+        cursor.nextset()
+        self.began = (cursor.fetchone()[0], time.monotonic())
 
     def commit(self) -> None:
         """Wait until it is on the server's disk."""
         self.link.execute("COMMIT")
+        self.began = None
 
     def rollback(self) -> None:
         """Undo it; a connection that broke has done so."""
+        self.began = None
         if not self.link.closed:
             self.link.execute("ROLLBACK")
 

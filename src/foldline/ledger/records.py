@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from foldline.fold import Fold
-from foldline.ledger.body import fold_of, message_of
+from foldline.ledger.body import message_of
 from foldline.ledger.keys import ROOT
 from foldline.message import Message
 
@@ -109,18 +109,20 @@ class Entry:
     tip: bytes
     at: float
     op: str = ""
+    cut: int | None = None
+    """Where a fold cuts."""
     body: Any = None
     key: bytes = ROOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """A fold that was committed."""
+    """A fold that was committed: where to find it, without all it says."""
 
-    fold: Fold
-    seq: int
+    cut: int
     branch: str
     """The branch it was made on, whose log it stands in."""
+    seq: int
     at: float
 
 
@@ -138,16 +140,13 @@ class State:
     """What the log of a branch says."""
 
     head: Head = Head()
+    fold: Fold | None = None
+    """The fold in force."""
     folds: tuple[Folded, ...] = ()
-    """The folds that hold, oldest first; the last one is in force."""
+    """The folds that hold, oldest first; the last one is in force, and taking it back brings the one before."""
     pins: tuple[Pin, ...] = ()
     marks: tuple[Entry, ...] = field(default=(), repr=False)
-    """Every entry it follows from, oldest first, the origin's included."""
-
-    @property
-    def fold(self) -> Fold | None:
-        """The fold in force."""
-        return self.folds[-1].fold if self.folds else None
+    """Every entry it follows from, oldest first, the origin's included; of a fold, only where it cuts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,23 +174,23 @@ class Fault:
 
 
 def derive(marks: Iterable[Entry], head: Head) -> State:
-    """The state that follows from the marks of a branch and of its origins, oldest first."""
+    """The state that follows from the marks of a branch and of its origins, oldest first; the fold is left to read."""
     marks = tuple(marks)
     folds: list[Folded] = []
     pins: dict[str, Pin] = {}
     for entry in marks:
         match entry.kind:
             case "fold":
-                folds.append(Folded(fold=fold_of(entry.body["fold"]), seq=entry.seq, branch=entry.branch, at=entry.at))
+                folds.append(Folded(cut=entry.cut or 0, branch=entry.branch, seq=entry.seq, at=entry.at))
             case "unfold":
-                folds = [fold for fold in folds if (fold.branch, fold.seq) != tuple(entry.body["fold"])]
+                folds = [fold for fold in folds if [fold.branch, fold.seq] != entry.body["fold"]]
             case "pin":
                 pins[entry.body["name"]] = _pin(entry.body)
             case "unpin":
                 pins.pop(entry.body["name"], None)
             case "move" | "branch":
                 shared = entry.body["shared"]
-                folds = [fold for fold in folds if fold.fold.cut <= shared]
+                folds = [fold for fold in folds if fold.cut <= shared]
                 pins = {name: pin for name, pin in pins.items() if pin.position is None or pin.position < shared}
             case _:
                 pass

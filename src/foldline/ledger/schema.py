@@ -59,7 +59,7 @@ CREATE INDEX remarks_place ON remarks (owner, strand, position, id);
 CREATE TABLE entries (
     owner BIGINT NOT NULL, branch BIGINT NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL, mark BIGINT NOT NULL,
     strand BIGINT, length BIGINT NOT NULL, tip {blob} NOT NULL, key {blob} NOT NULL,
-    at DOUBLE PRECISION NOT NULL, op TEXT NOT NULL, body {blob},
+    at DOUBLE PRECISION NOT NULL, op TEXT NOT NULL, cut BIGINT, body {blob},
     PRIMARY KEY (owner, branch, seq));
 CREATE INDEX entries_marks ON entries (owner, branch, seq) WHERE kind <> 'append';
 

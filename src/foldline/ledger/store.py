@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -34,6 +35,7 @@ from foldline.ledger.records import (
     Branch,
     Event,
     Fault,
+    Folded,
     Found,
     Head,
     SessionInfo,
@@ -141,7 +143,7 @@ class Store:
                 before = self.core.enter(connection, branch, before, Line("move", to, op, body))
             if not drafts:
                 return Appended(head=before, written=0)
-            writer = Writer(connection, self.core.owner, for_update=self.core.for_update, now=self.core.now(connection))
+            writer = Writer(connection, self.core.owner, self.core.now(connection))
             to = writer.put(branch.id, log.place(before), drafts)
             indexed(self.index, connection, self.core.owner, writer.written)
             after = self.core.enter(connection, branch, before, Line(log.APPEND, to, op))
@@ -194,14 +196,22 @@ class Store:
         """What holds on a branch: where it stands, its folds and its pins."""
 
         def work(connection: Connection) -> State:
-            marks = log.marks(connection, self.core.owner, branch)
-            head = log.head(connection, self.core.owner, branch)
-            own = [entry for entry in marks if entry.branch == branch.name]
-            if (own[-1].seq if own else 0) != head.mark:
-                return work(connection)  # somebody wrote in between
-            return derive(marks, head)
+            while True:
+                marks = log.marks(connection, self.core.owner, branch)
+                head = log.head(connection, self.core.owner, branch)
+                own = [entry.seq for entry in marks if entry.branch == branch.name]
+                if head.mark == (own[-1] if own else 0):  # else somebody wrote in between
+                    break
+            found = derive(marks, head)
+            if not found.folds:
+                return found
+            return replace(found, fold=log.fold(connection, self.core.owner, branch.session, found.folds[-1]))
 
         return self.core.read(work)
+
+    def fold(self, branch: Branch, folded: Folded) -> Fold:
+        """All that one of the folds of a branch says."""
+        return self.core.read(lambda connection: log.fold(connection, self.core.owner, branch.session, folded))
 
     def note(self, branch: Branch, kind: str, body: Any = None, *, mark: int | None = None, op: str = "") -> Head:
         """Add an entry of the caller's own kind to the log: a model or a policy from here on, an approval."""

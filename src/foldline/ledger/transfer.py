@@ -183,7 +183,7 @@ class _Reader:
         """Write the messages that were taken."""
         if not self.drafts:
             return
-        writer = Writer(self.connection, self.core.owner, for_update=self.core.for_update, now=0.0)
+        writer = Writer(self.connection, self.core.owner, 0.0)
         first = self.place.length
         self.place = writer.put(self.branch.id, self.place, self.drafts)
         self.drafts = []

@@ -6,6 +6,7 @@ what is wrong is said, and what is sound can be exported.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterator
 
@@ -104,7 +105,8 @@ def _strays(connection: Connection, owner: Owner) -> Iterator[Fault]:
 def _log(connection: Connection, owner: Owner, branch: Branch) -> Iterator[Fault]:
     """Every entry of a log: in order, hanging on the one before, and at a message that is there."""
     sql = (
-        "SELECT e.seq, e.kind, e.length, e.tip, e.at, e.op, e.body, e.key, e.mark, e.strand, m.key FROM entries e "
+        "SELECT e.seq, e.kind, e.length, e.tip, e.at, e.op, e.body, e.key, e.mark, e.strand, e.cut, m.key "
+        "FROM entries e "
         "LEFT JOIN messages m ON m.owner = e.owner AND m.strand = e.strand AND m.position = e.length - 1 "
         "WHERE e.owner = ? AND e.branch = ? AND e.seq > ? ORDER BY e.seq LIMIT ?"
     )
@@ -118,7 +120,7 @@ def _log(connection: Connection, owner: Owner, branch: Branch) -> Iterator[Fault
 
 
 def _entry(connection: Connection, owner: Owner, before: Head, row: Values) -> Iterator[str]:
-    seq, kind, length, tip, _, _, stored, key, mark, strand, found = row
+    seq, kind, length, tip, _, _, stored, key, mark, strand, cut, found = row
     if seq != before.seq + 1:
         yield f"entry {before.seq + 1}, which comes before it, is missing"
     if mark != (before.mark if kind == log.APPEND else seq):
@@ -129,10 +131,11 @@ def _entry(connection: Connection, owner: Owner, before: Head, row: Values) -> I
         body = None if stored is None else unpack(stored)
         if log.entry_key(owner, before.log, row[:6], body) != key:
             yield "its content is not what its key says"
-        if kind == "fold":
-            value = log.entries(Branch(id=0, session=""), [(*row[:6], stored, key)])[0].body
-            prefix = back(connection, owner, Place(strand, length, tip), fold_of(value["fold"]).cut)
-            if prefix.key.hex() != value["prefix"]:
+        if kind == log.FOLD:
+            value = json.loads(body or b"")
+            if fold_of(value["fold"]).cut != cut:
+                yield "it cuts elsewhere than it says"
+            if back(connection, owner, Place(strand, length, tip), cut).key.hex() != value["prefix"]:
                 yield "the messages it folds are not those it was made for"
     except DAMAGED as error:
         yield f"cannot be read ({error})"
