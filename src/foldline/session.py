@@ -28,12 +28,15 @@ from foldline.message import Message, Thinking, user
 from foldline.plan import cut
 from foldline.plan.economy import Offer, Rent, offer, tariff_of
 from foldline.plan.gate import Load, Verdict, gate
+from foldline.plan.media import Allowance, Crowd, allowed, bearable, media_in
 from foldline.plan.plan import Plan, digest_room, plan
 from foldline.plan.prune import on_arrival
 from foldline.plan.span import Path
 from foldline.policy import Policy, Rule
 from foldline.view.compose import Composed, View, head, marker
+from foldline.wire.codec import PROVIDERS
 from foldline.wire.reader import parse
+from foldline.wire.rules import Limits, limits_of
 
 
 class Session:
@@ -51,6 +54,7 @@ class Session:
         self.usable = self._usable()
         self.path = Path()
         self._composed = Composed(self.path)
+        self._crowd = Crowd(self.path, self._allowance())
         self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
         self.folds = 0
         self._facts: Facts | None = None
@@ -73,6 +77,12 @@ class Session:
             limits.append(max(1, int(self.policy.prune_arrival_ratio * self.usable)))
         return min(limit for limit in limits if limit is not None)
 
+    def _allowance(self) -> Allowance:
+        """What the model's provider takes of media."""
+        provider = self.model.provider
+        limits = limits_of(provider) if provider in PROVIDERS else Limits()
+        return allowed(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=self.usable)
+
     def size(self, message: Message) -> int:
         """The size of a message by the session's counter."""
         return message_tokens(message, self.counter, self.framing)
@@ -88,13 +98,17 @@ class Session:
 
     def _append(self, message: Message) -> None:
         tokens = self.size(message)
-        shown: Message | None = None
+        shows = media_in(message)
+        borne = bearable(message, len(self.path), self._crowd.allowance) if shows else message
+        shown = borne if borne is not message else None
         if tokens >= self._too_large and len(self.path) not in self.path.pins:
-            shown = on_arrival(message, len(self.path), self.policy, limit=self._too_large, size=self.size)
-            tokens = self.size(shown) if shown is not None else tokens
+            shown = on_arrival(borne, len(self.path), self.policy, limit=self._too_large, size=self.size) or shown
+        tokens = self.size(shown) if shown is not None else tokens
         if self._purse is not None and message.role == "assistant":
             self._purse.sent(message.meta.at)
         self.path.append(message, tokens, shown)
+        if shows:
+            self._crowd.add(shown or message)
         if self.measured:
             self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message))
 
@@ -106,11 +120,14 @@ class Session:
 
     def view(self) -> View:
         """What to send now. Folds first where the policy says so; raises `ViewTooLarge` when nothing may leave."""
-        load = self.load()
+        load, folds = self.load(), self.folds
         made = plan(self.path, load, self.policy, self.size, latched=self.latched)
         verdict = made.verdict
         if made.fold is not None:
             self._fold(made.fold)
+        if self._crowd.over:
+            self._fold(self._thinned())
+        if self.folds > folds:
             load = self.load()
             verdict = gate(load, self.policy)
         self.latched = tuple([rule for rule in verdict.fired if rule.latched])
@@ -151,6 +168,21 @@ class Session:
             self.gauge = self.gauge.folded(chain(front, kept))
         self.folds += 1
         self.latched = ()
+        self._crowd.recount()
+
+    def _thinned(self) -> Fold:
+        """The fold in force, with the oldest media left out."""
+        path, before = self.path, self.load().request
+        folds = any(rule.action in {"fold", "clip"} for rule in self.policy.rules)
+        stubs = self._crowd.thinned(self.size, may=folds)
+        return replace(
+            path.fold or Fold(cut=path.cut),
+            stubs=stubs,
+            reason="too many media for one request",
+            made_at=len(path),
+            before=before,
+            after=before - sum(path.tokens(index) - tokens for index, (_, tokens) in stubs.items()),
+        )
 
     def _stand_in(self, fold: Fold) -> Digest | None:
         """What stands for the folded part."""
