@@ -1,15 +1,15 @@
 """The text index in the ledger's own database: written in the transaction that writes the messages.
 
-A term is kept as a number (its checksum), so no word of a message is ever part of a query, and nothing a database might
-read as syntax reaches it. SQLite keeps the numbers in an FTS5 table, PostgreSQL as arrays under a GIN index: both add a
-message in well under a millisecond and give the newest messages that have a term at once. Two messages' different words
-may share a number once in two thousand million; ranking bears that.
+A term is kept as a number, the checksum of the term and of whose it is: once for the strand a message stands on, once
+for its owner. So a look at one number gives one session's messages, or one owner's, and nobody else's; and no word of a
+message or a question is ever part of a query. SQLite keeps the numbers in an FTS5 table, PostgreSQL as arrays under a
+GIN index. Two words may share a number once in two thousand million; ranking bears that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from typing import NamedTuple
 from zlib import crc32
 
 from foldline.ledger.body import read_message, unpack
@@ -30,26 +30,22 @@ STRANDS = 64
 _DOC = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
 
 
-@lru_cache(maxsize=1 << 15)
-def number(term: str) -> int:
-    """A term as the index keeps it."""
-    return crc32(term.encode()) & 0x7FFF_FFFF
+class Scope(NamedTuple):
+    """Whose words: one strand's, or all of an owner's."""
 
+    kind: str
+    id: int
 
-def of_strand(strand: int) -> int:
-    """The number that every message of a strand has."""
-    return number(f"\0strand {strand}")
-
-
-def of_owner(owner: int) -> int:
-    """The number that every message of an owner has."""
-    return number(f"\0owner {owner}")
+    def number(self, term: str) -> int:
+        """A term as the index keeps it."""
+        return crc32(term.encode(), crc32(f"{self.kind} {self.id} ".encode())) & 0x7FFF_FFFF
 
 
 def numbers(owner: int, strand: int, text: str) -> str:
     """All numbers of a message, as both databases read them."""
-    found = {of_owner(owner), of_strand(strand), *map(number, terms(text))}
-    return "{" + ",".join(map(str, sorted(found))) + "}"
+    found = terms(text)
+    scopes = (Scope("owner", owner), Scope("strand", strand))
+    return "{" + ",".join(str(number) for scope in scopes for number in sorted(map(scope.number, found))) + "}"
 
 
 class Words:
@@ -89,23 +85,23 @@ class Reader:
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.core.owner.id
         self._postgres = store.core.pool.database.name == POSTGRES
-        everything = strands is None or not 0 < len(strands) <= STRANDS
-        self._scope = [of_owner(self.owner)] if everything else [of_strand(strand) for strand in strands or ()]
+        few = strands is not None and 0 < len(strands) <= STRANDS
+        self.scopes = [Scope("strand", strand) for strand in strands or ()] if few else [Scope("owner", self.owner)]
 
-    def having(self, wanted: Iterable[str], limit: int) -> list[int]:
-        """The newest messages that have all the wanted terms, newest first, by id; some may be a stranger's."""
-        numbers = sorted(map(number, wanted))
+    def having(self, wanted: Sequence[str], limit: int) -> list[int]:
+        """The newest messages that have all the wanted terms, newest first, by id."""
+        numbers = [[scope.number(term) for scope in self.scopes] for term in wanted]
         if self._postgres:
+            some = " AND ".join(["terms && CAST(? AS integer[])"] * len(numbers))
             sql = (
-                "WITH hits AS MATERIALIZED (SELECT rowid FROM words "
-                "WHERE terms @> CAST(? AS integer[]) AND terms && CAST(? AS integer[])) "
+                f"WITH hits AS MATERIALIZED (SELECT rowid FROM words WHERE {some}) "  # noqa: S608  # marks alone
                 "SELECT rowid FROM hits ORDER BY rowid DESC LIMIT ?"
             )
-            rows = self.connection.run(sql, (numbers, self._scope, limit))
+            rows = self.connection.run(sql, (*numbers, limit))
         else:
-            found = " AND ".join([*map(str, numbers), f"({' OR '.join(map(str, self._scope))})"])
+            match = " AND ".join(f"({' OR '.join(map(str, some))})" for some in numbers)
             sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
-            rows = self.connection.run(sql, (found, limit))
+            rows = self.connection.run(sql, (match, limit))
         return [row[0] for row in rows]
 
     def by_id(self, ids: Sequence[int]) -> list[Doc]:

@@ -24,8 +24,8 @@ NEAR_CHARS = 1000
 """At this distance a neighbour's score counts for a third (1/e)."""
 FEEDBACK = 10
 """How many of the best messages lend their words to the question."""
-LENT_POOL = 60
-LENT_TERMS = 30
+LENT_POOL = 40
+LENT_TERMS = 25
 LENT_SHARE = 0.4
 """The weight of all lent words together, against the question's own."""
 QUERY_TERMS = 48

@@ -13,8 +13,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
-from itertools import combinations, groupby, islice
+from heapq import nlargest, nsmallest
+from itertools import combinations, groupby
 from operator import itemgetter
 
 from foldline.errors import InputError
@@ -38,16 +38,19 @@ QUERY_CHARS = 4000
 PROMPT_CHARS = 700
 """A person's words are shown up to this length, the best part of them when there are more."""
 OTHER_CHARS = 240
-HITS = 10_000
+HITS = 4000
 """Messages that are taken for one word of the question, the newest first."""
-LENT_HITS = 500
+PAIRED = 3
+"""Of so many common words, the rarest ones, old messages are taken too if they have two of them."""
+PAIRED_HITS = 40_000
+"""A word that more messages have is not worth looking for in pairs."""
+LENT_HITS = 300
 """A lent word that more messages have says too little."""
-CANDIDATES = 200
+CANDIDATES = 150
 """Messages that are looked at closely."""
 LOOKED_AT = 2000
 """How many are tried for that where many belong to other paths."""
-PAIRS = 6
-WINDOW = 6
+WINDOW = 4
 """And so many on each side of them."""
 LENT_CHARS = 4000
 """Characters of a message whose words are lent."""
@@ -171,19 +174,25 @@ class _Search:
     def _hits(self, wanted: Iterable[str]) -> dict[str, list[int]]:
         """Which messages have each term. Of a common one the newest, and older ones that have two common ones."""
         hits = {term: self.index.having([term], HITS) for term in wanted}
-        common = [term for term, ids in hits.items() if len(ids) >= HITS]
-        older: dict[str, set[int]] = {term: set() for term in common}
-        for pair in islice(combinations(common, 2), PAIRS):
+        common = {term: self._holding(ids, HITS) for term, ids in hits.items() if len(ids) >= HITS}
+        paired = nsmallest(
+            PAIRED, [term for term in common if common[term] <= PAIRED_HITS], key=lambda term: common[term]
+        )
+        older: dict[str, set[int]] = {term: set() for term in paired}
+        for pair in combinations(paired, 2):
             both = self.index.having(pair, HITS)
             for term in pair:
                 older[term].update(id_ for id_ in both if id_ < hits[term][-1])
         return {term: ids + sorted(older.get(term, ()), reverse=True) for term, ids in hits.items() if ids}
 
-    def _rarity(self, ids: Sequence[int], limit: int) -> float:
-        """How rare a term is; for one of which not all messages were taken, by how dense the newest of them stand."""
+    def _holding(self, ids: Sequence[int], limit: int) -> int:
+        """How many messages have a term; if not all were taken, by how dense the newest of them stand."""
         if len(ids) < limit:
-            return rank.rarity(len(ids), self.total)
-        return rank.rarity(max(limit, self.total * limit // (ids[0] - ids[limit - 1] + 1)), self.total)
+            return len(ids)
+        return max(limit, self.total * limit // (ids[0] - ids[limit - 1] + 1))
+
+    def _rarity(self, ids: Sequence[int], limit: int) -> float:
+        return rank.rarity(self._holding(ids, limit), self.total)
 
     def _near(self, matched: Mapping[int, float], *, window: int) -> tuple[list[Doc], list[float]]:
         """The messages that match best and their neighbours, in the order of the talk, each with its own score."""
