@@ -136,9 +136,8 @@ def settled(store: Store) -> None:
     if store.core.pool.database.name != "postgres":
         return
     sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    with store.core.reading() as connection:
-        while connection.run(sql + " AND backend_type = 'client backend'")[0][0]:
-            time.sleep(0.002)
+    while store.core.read(lambda connection: connection.run(sql + " AND backend_type = 'client backend'"))[0][0]:
+        time.sleep(0.002)
 
 
 def runs(url: str, first: int, count: int) -> Counter[str]:

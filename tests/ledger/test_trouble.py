@@ -344,11 +344,8 @@ class TestServer:
         assert texts(store, main) == ["a", "b"]
         assert list(store.verify()) == []
 
-    @pytest.mark.parametrize("when", ["before", "after"])
-    def test_a_connection_lost_at_the_commit_writes_once(self, store: Store, url: str, when: str) -> None:
-        """Whether the commit arrived or not, the work is there exactly once: the wire breaks there, and only there."""
-        main = store.session("s")
-        expected = store.append(main, talk("a")).head.key
+    def cut(self, store: Store, url: str, when: str) -> None:
+        """Let the wire break at the next commit: before it arrived, or after."""
         with store.core.pool.reading() as connection:
             commit = connection.commit
 
@@ -359,9 +356,32 @@ class TestServer:
             connection.run("SELECT 1")
 
         connection.commit = broken  # type: ignore[method-assign]  # the wire, not what we do with it
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_connection_lost_at_the_commit_writes_once(self, store: Store, url: str, when: str) -> None:
+        """Whether the commit arrived or not, the work is there exactly once."""
+        main = store.session("s")
+        expected = store.append(main, talk("a")).head.key
+        self.cut(store, url, when)
         head = store.append(main, [user("b")], expected=expected).head
         assert texts(store, main) == ["a", "b"]
         assert head == store.head(main)
+        self.cut(store, url, when)
+        claim = store.jobs.claim(main, lease_s=60, deadline_s=60)
+        assert claim is not None
+        self.cut(store, url, when)
+        store.append_fold(main, FOLD, claim=claim)
+        assert len(store.state(main).folds) == 1
+        self.cut(store, url, when)
+        side = store.fork(main, "side")
+        assert texts(store, side) == ["a", "b"]
+        failing = store.jobs.claim(side, lease_s=60, deadline_s=60)
+        assert failing is not None
+        self.cut(store, url, when)
+        store.jobs.fail(failing, "no")
+        assert store.jobs.get(side).failures == 1
+        self.cut(store, url, when)
+        assert store.session("new") == store.session("new")
         assert list(store.verify()) == []
 
     def test_a_lock_that_is_held_too_long(self, url: str) -> None:

@@ -217,3 +217,19 @@ def test_usage_that_came_later_is_exported(store: Store, tmp_path: Path) -> None
     copy.load(store.export())
     assert next(copy.read(copy.session("s"))).message.meta.usage == Usage(input=3)
     copy.close()
+
+
+def test_an_export_is_of_one_moment(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """Whoever writes meanwhile does not tear it apart."""
+    store, other = opened(), opened()
+    furnish(store)
+    before = told(store)
+    lines = []
+    for number, line in enumerate(store.export()):
+        lines.append(line)
+        main = other.session("s" if number % 2 else f"new {number}")
+        other.append(main, [user(f"meanwhile {number}")])
+    copy = ledger.open(tmp_path / "copy.db")
+    copy.load(lines)
+    assert told(copy) == before
+    copy.close()

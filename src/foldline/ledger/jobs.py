@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from foldline.errors import Conflict
 from foldline.ledger.body import dump
-from foldline.ledger.log import Core
+from foldline.ledger.log import Core, new_op
 from foldline.ledger.pool import Connection
 from foldline.ledger.records import Branch
 
@@ -76,10 +76,13 @@ class Jobs:
         self, branch: Branch, name: str = FOLD, *, lease_s: float, deadline_s: float, holder: str = ""
     ) -> Claim | None:
         """Take a job; none while somebody else holds it or it rests after a failure."""
+        op = new_op()
 
         def work(connection: Connection) -> Claim | None:
             self.core.locked(connection, branch)
             last, now = self._newest(connection, branch, name), self.core.now(connection)
+            if last.body == op:
+                return Claim(branch, name, last.fence)  # the answer was lost, not the work
             if last.until_at > now:
                 return None
             deadline = now + deadline_s
@@ -91,6 +94,7 @@ class Jobs:
                 until_at=min(now + lease_s, deadline),
                 deadline_at=deadline,
                 failures=last.failures + (last.kind in HELD),
+                body=op,
             )
             self._write(connection, branch, name, row)
             return Claim(branch, name, row.fence)
@@ -103,14 +107,18 @@ class Jobs:
         def work(connection: Connection) -> None:
             last = self.held(connection, claim)
             until = min(self.core.now(connection) + lease_s, last.deadline_at)
-            self._write(connection, claim.branch, claim.name, replace(last, kind="beat", until_at=until))
+            self._write(connection, claim.branch, claim.name, replace(last, kind="beat", until_at=until, body=None))
 
         self.core.write(work)
 
     def fail(self, claim: Claim, cause: str, *, rest_s: float = 0.0) -> None:
-        """Give a job back without a result; it may be claimed again after a rest."""
+        """Give a job back without a result; it may be claimed again after a rest. Twice is once."""
 
         def work(connection: Connection) -> None:
+            self.core.locked(connection, claim.branch)
+            last = self._newest(connection, claim.branch, claim.name)
+            if (last.fence, last.kind) == (claim.fence, "failed"):
+                return
             last = self.held(connection, claim)
             until, failures = self.core.now(connection) + rest_s, last.failures + 1
             row = replace(last, kind="failed", until_at=until, failures=failures, body=cause)
@@ -137,7 +145,7 @@ class Jobs:
             last = self._newest(connection, branch, name)
             if last.kind not in HELD:
                 return False
-            row = replace(last, kind="cancelled", until_at=self.core.now(connection))
+            row = replace(last, kind="cancelled", until_at=self.core.now(connection), body=None)
             self._write(connection, branch, name, row)
             return True
 

@@ -55,9 +55,9 @@ class Core:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read from."""
+        """A connection to read one thing after another from, all as it was at one moment."""
         try:
-            with self.pool.reading() as connection:
+            with self.pool.looking() as connection:
                 yield connection
         except Lost as lost:
             raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
@@ -79,8 +79,12 @@ class Core:
             with self.pool.reading() as connection:
                 return work(connection)
         except Lost:
-            with self.reading() as connection:
+            pass
+        try:
+            with self.pool.reading() as connection:
                 return work(connection)
+        except Lost as lost:
+            raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work in a transaction. It must be such that doing it twice is the same as doing it once."""

@@ -40,6 +40,10 @@ class Connection(Protocol):
         """Start a transaction that will write."""
         ...
 
+    def look(self) -> None:
+        """Start a transaction that only reads, and sees nothing of what is written meanwhile."""
+        ...
+
     def commit(self) -> None:
         """Make it last."""
         ...
@@ -111,6 +115,16 @@ class Pool:
         """A connection for single statements that only read."""
         with self._taken() as connection:
             yield connection
+
+    @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """A connection for many statements that read the same moment."""
+        with self._taken() as connection:
+            connection.look()
+            try:
+                yield connection
+            finally:
+                connection.rollback()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

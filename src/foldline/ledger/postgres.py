@@ -117,6 +117,10 @@ class PostgresConnection:
         cursor.nextset()
         self.began = (cursor.fetchone()[0], time.monotonic())
 
+    def look(self) -> None:
+        """Start a transaction that reads one moment."""
+        self.link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
     def commit(self) -> None:
         """Wait until it is on the server's disk."""
         self.link.execute("COMMIT")

@@ -35,7 +35,7 @@ def prune(core: Core, older_than: float, index: Index | None = None) -> tuple[st
         return old
 
     found = core.write(work)
-    with core.reading() as connection, suppress(Exception):  # others may be at work; the room is used again anyway
+    with core.pool.reading() as connection, suppress(Exception):  # others may be at work; the room is used again anyway
         for statement in core.pool.database.tidy:
             connection.run(statement)
     return found

@@ -107,6 +107,10 @@ class SqliteConnection:
         """Start a transaction, as the only writer from here on."""
         self.link.execute("BEGIN IMMEDIATE")
 
+    def look(self) -> None:
+        """Start a transaction that reads one moment from its first statement on."""
+        self.link.execute("BEGIN DEFERRED")
+
     def commit(self) -> None:
         """Wait until it is on the disk."""
         self.link.execute("COMMIT")

@@ -97,19 +97,22 @@ class Store:
         Folds and pins that lie within them hold on the new branch too.
         """
         threads.named("a branch", name)
-        owner = self.core.owner
+        owner, op = self.core.owner, log.new_op()
 
         def work(connection: Connection) -> Branch:
             before, now = self.core.locked(connection, branch), self.core.now(connection)
             length = _within(before, before.length if at is None else at)
-            if threads.find(connection, owner, branch.session, name) is not None:
+            known = threads.find(connection, owner, branch.session, name)
+            if known is not None:
+                if log.written(connection, owner, known, op, None) is not None:
+                    return known  # the answer was lost, not the work
                 raise InputError(f"session {branch.session!r} has a branch {name!r} already", hint="take another name")
             to = chain.back(connection, owner, log.place(before), length)
             plan = Branch(id=0, session=branch.session, name=name, origin=branch.id, origin_seq=before.seq)
             made = threads.add(connection, owner, plan, now)
             start = Head(log=log.root(owner, made))
             body = {"shared": length, "origin": branch.name, "seq": before.seq}
-            self.core.enter(connection, made, start, Line("branch", to, log.new_op(), body))
+            self.core.enter(connection, made, start, Line("branch", to, op, body))
             return made
 
         return self.core.write(work)
