@@ -181,6 +181,21 @@ class TestChunks:
         assert asked[-1].text.count("» digest: ") == len(asked) - 1
         assert not digest.cause
 
+    def test_a_word_without_end_is_cut_and_costs_no_more_than_its_length(self) -> None:
+        said = [f"» {mark}{'x' * 50_000}" for mark in ("shell$ ", "you: ", "agent.call run: ", "tool!err: ")]
+        calls = 0
+
+        def size(text: str) -> int:
+            nonlocal calls
+            calls += 1
+            return len(text)
+
+        chunks = chunked(said, 1_000, size)
+        assert all(len(chunk) <= 1_000 for chunk in chunks)
+        assert sum(chunk.count("x") for chunk in chunks) == 200_000
+        assert len(chunks) < 300
+        assert calls < 5_000
+
     def test_a_digester_without_room_is_not_asked(self) -> None:
         scripted = Scripted()
         digest = made(job(talk(3)), Digester(complete=scripted, window=512, count=lambda text: 3 * words(text)))

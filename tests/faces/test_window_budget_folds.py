@@ -154,7 +154,7 @@ class TestSummarize:
         complete = Recorder()
         deps = SummarizeDeps(complete=complete, prior_digest="The parser is done.")
         found = made_by(talk(12), deps)
-        assert found.message.content == f"{SESSION}\nThe parser is done.\n12 earlier messages were condensed."
+        assert found.message.content.startswith(f"{SESSION}\nThe parser is done.\n12 earlier messages were condensed.")
         assert found == made_by(talk(12), deps)
         assert not complete.asked
 
@@ -215,6 +215,37 @@ class TestSummarize:
         carried = made_by([found, *given]).message
         assert str(carried).count(SESSION) == 1, "it is known as a digest when it comes back"
 
+    @pytest.mark.promise("S0.44")
+    def test_a_local_digest_carries_the_facts_and_numbers_nothing(self) -> None:
+        said = [
+            UserMessage(content="Port src/budget.py and never touch main.py."),
+            AssistantMessage(content=[ToolCallBlock(id="1", name="read", arguments={"path": "src/budget.py"})]),
+            ToolResultMessage(toolCallId="1", content="def budget_limit(model):\n" * 200),
+            AssistantMessage(content="The limit is computed in budget_limit, because the gate needs it."),
+        ]
+        text = made_by(said).message.content
+        assert "never touch main.py" in text
+        assert "src/budget.py" in text
+        assert "[#" not in text
+        assert "recall" not in text
+
+    def test_more_than_the_digester_can_read_is_asked_in_pieces_and_all_of_it(self) -> None:
+        complete = Recorder()
+        said = [UserMessage(content=" ".join(f"n{number}" for number in range(30_000)))]
+        found = made_by(said, SummarizeDeps(complete=complete, model=Model(contextWindow=20_000)))
+        assert not found.cause
+        assert len(complete.asked) > 3
+        seen = {word for prompt in complete.prompts for word in prompt.split()}
+        assert {f"n{number}" for number in range(30_000)} <= seen
+
+    def test_a_secret_reaches_neither_the_completer_nor_the_digest(self) -> None:
+        secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+        complete = Recorder(AssistantMessage(content=f"# Objective\nuse {secret} for it"))
+        said = [UserMessage(content=f"My token is {secret}. Use it."), *talk(5)]
+        for deps in (SummarizeDeps(complete=complete, model=MODEL, prior_digest=secret), SummarizeDeps()):
+            assert secret not in made_by(said, deps).message.content
+        assert secret not in complete.prompts[0]
+
 
 def _raising(error: BaseException) -> Any:
     async def complete(model: Any, context: Any, options: Any = None, logger: Any = None) -> Any:
@@ -235,23 +266,23 @@ def _reply(*blocks: Any, **fields: Any) -> AssistantMessage:
 FAULTS: dict[str, tuple[Any, str]] = {
     "raises": (_raising(ValueError("quota is used up")), "ValueError: quota is used up"),
     "times out": (_raising(TimeoutError("30 s")), "TimeoutError: 30 s"),
-    "is cancelled": (_raising(asyncio.CancelledError()), "the completer was cancelled"),
+    "is cancelled": (_raising(asyncio.CancelledError()), "Stopped: the digester was cancelled"),
     "raises without words": (_raising(Unspeakable()), "Unspeakable"),
-    "gives nothing": (Recorder(None), "the completer gave NoneType and not a reply"),
-    "gives a text": (Recorder("# Objective"), "the completer gave str and not a reply"),
-    "gives a number": (Recorder(7), "the completer gave int and not a reply"),
+    "gives nothing": (Recorder(None), "TypeError: the completer gave NoneType and not a reply"),
+    "gives a text": (Recorder("# Objective"), "TypeError: the completer gave str and not a reply"),
+    "gives a number": (Recorder(7), "TypeError: the completer gave int and not a reply"),
     "speaks as the user": (
         Recorder(UserMessage(content="# Objective")),
-        "the completer gave UserMessage and not a reply",
+        "TypeError: the completer gave UserMessage and not a reply",
     ),
     "says nothing": (Recorder(_reply()), "the reply says nothing"),
     "says white space": (Recorder(_reply(TextBlock(text=" \n"))), "the reply says nothing"),
-    "only thinks": (Recorder(_reply(ThinkingBlock(thinking="hm"))), "the reply says nothing"),
+    "only thinks": (Recorder(_reply(ThinkingBlock(thinking="hm"))), "the reply is only reasoning"),
     "calls a tool": (
         Recorder(_reply(TextBlock(text="# Objective"), ToolCallBlock(id="1", name="run"))),
         "the reply calls a tool",
     ),
-    "breaks off": (Recorder(_reply(TextBlock(text="# Obj"), stopReason="length")), "the reply ended with length"),
+    "breaks off": (Recorder(_reply(TextBlock(text="# Obj"), stopReason="length")), "the reply was cut off (length)"),
     "reports an error": (
         Recorder(_reply(TextBlock(text="Overloaded"), stopReason="error", errorMessage="529")),
         "the reply ended with error: 529",
@@ -267,7 +298,7 @@ def test_whatever_a_model_does_there_is_a_digest_and_the_cause_is_told(
 ) -> None:
     complete, cause = FAULTS[fault]
     found = made_by(talk(5), SummarizeDeps(complete=complete, model=MODEL, prior_digest="The parser is done."))
-    assert found.message.content == f"{SESSION}\nThe parser is done.\n5 earlier messages were condensed."
+    assert found.message.content.startswith(f"{SESSION}\nThe parser is done.\n5 earlier messages were condensed.")
     assert (found.covered_count, found.cause) == (5, cause)
     messages = talk(20)
     assert run(condenser_of(complete), messages)[1:] == plan_slice(messages, POLICY).kept
@@ -365,7 +396,7 @@ class TestCondenser:
         rebuilt = run(condenser_of(grown), messages)
         assert text_of(rebuilt[0]).startswith(f"{SESSION}\n")
         assert estimate_tokens(rebuilt) < estimate_tokens(messages)
-        assert caplog.messages == ["digest made without the model: the digest is larger than what it stands for"]
+        assert caplog.messages == ["digest made without the model: the digest is larger than its cap"]
         small = [UserMessage(content="hi"), *talk(1, 9_000)]
         unasked = Recorder()
         assert run(condenser_of(unasked), small) is small

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 
+from foldline.measure.counter import Counter
 from foldline.measure.models import Model
 from foldline.measure.models import model as model_of
-from foldline.measure.tokenizers import counter_for
 from foldline.message import Message, Usage
 
 _LEAST_WINDOW = 512
@@ -77,11 +78,9 @@ class Digester:
     def __post_init__(self) -> None:
         known = model_of(self.model)
         window = max(_LEAST_WINDOW, self.window or known.window)
-        counter = counter_for(self.model)
         object.__setattr__(self, "known", known)
         object.__setattr__(self, "window", window)
         object.__setattr__(self, "reply", min(self.reply or known.reply, window // 2))
-        object.__setattr__(self, "count", self.count or (lambda text: counter.count(text).upper))
 
     @property
     def name(self) -> str:
@@ -90,4 +89,11 @@ class Digester:
 
     def size(self, text: str) -> int:
         """Tokens of a text, rather too many than too few."""
-        return self.count(text) if self.count else len(text)
+        return self.count(text) if self.count else _counter(self.model).count(text).upper
+
+
+@cache
+def _counter(model: str) -> Counter:
+    from foldline.measure.tokenizers import counter_for  # noqa: PLC0415 (whoever asks no model loads no tokenizer)
+
+    return counter_for(model)

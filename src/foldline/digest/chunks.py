@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 Size = Callable[[str], int]
 
-_SPEAKER = re.compile(r"» [^\s:]+(?: [^\s:]+)?")
+_SPEAKER = re.compile(r"» [^\s:]{1,40}(?: [^\s:]{1,80}(?=:))?")
+"""Who speaks, short enough to be said again in every piece."""
 GOES_ON = " (goes on): "
 
 

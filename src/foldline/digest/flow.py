@@ -29,7 +29,7 @@ from foldline.fold import Digest
 from foldline.message import Message, Usage, user
 
 _CAUSE_CHARS = 300
-_SHRINKS = 3
+_SHRINKS = 5
 """How often a request that the provider finds too long is cut smaller."""
 _SHRINK = 0.6
 _WORDS_PER_TOKEN = 0.6
@@ -87,6 +87,9 @@ class Job:
     least: int | None = None
     """The fewest tokens of a digest; by default a small share of what it stands for."""
     signal: object = None
+    """The caller's sign to stop, handed to the digester and looked at while it is awaited."""
+    bare: bool = False
+    """For a host's own list, which has no record behind it: nothing is numbered, and the digest before stays in it."""
 
 
 class Kept(NamedTuple):
@@ -120,6 +123,8 @@ def locally(job: Job, *, cause: str = "", parts: Sequence[str] = ()) -> Digest |
     if cause and job.on_failure == "keep":
         return Kept(cause)
     facts = job.facts or gather(job.messages, job.first)
+    if job.bare:
+        return _barely(job, facts, cause)
     before = "\n".join(filter(None, (redact(job.prior) if job.facts is None else "", *parts)))
     header = f"{job.header or job.scope.header}\n{REFERENCE}"
     made = local_digest(facts, cap=job.cap, size=job.size, header=header, prior_text=before, kept=job.kept)
@@ -127,6 +132,34 @@ def locally(job: Job, *, cause: str = "", parts: Sequence[str] = ()) -> Digest |
     message = job.scope.message(text, header=job.header, role=job.role)
     lost = no_gain(job.size(message.text), job.covered) if job.covered else ""
     return Kept(lost) if lost else replace(made, message=message, cause=cause)
+
+
+def _barely(job: Job, facts: Facts, cause: str) -> Digest:
+    """The local digest for a list: the digest before it as it was, as far as half the cap reaches, and the new one."""
+    header = job.header or job.scope.header
+    lines: list[str] = []
+    for line in redact(job.prior).split("\n"):
+        if lines and job.size("\n".join([*lines, line])) > job.cap // 2:
+            break
+        lines.append(line)
+    prior = "\n".join(lines).strip()
+    made = local_digest(facts, cap=max(1, job.cap - job.size(prior)), size=job.size, header=header, kept=job.kept)
+    text = unnumbered(made.message.text.removeprefix(header).strip())
+    if not facts.facts and not facts.names:
+        text = text.partition("\n")[0]
+    return Digest(message=job.scope.message("\n".join(filter(None, (prior, text))), header=job.header), cause=cause)
+
+
+_NUMBERS = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed): #[\d-]+, ask recall for (?:them|it)")
+
+
+def unnumbered(text: str) -> str:
+    """A digest without the numbers that only a record can resolve."""
+    return _NUMBERS.sub("", text)
+
+
+class _TooLong(Exception):
+    """A request that would not fit into the digester's window."""
 
 
 class _Author:
@@ -197,6 +230,8 @@ class _Author:
             signal=job.signal,
             prefix=job.prefix if self.share == 1.0 else (),
         )
+        if not ask.prefix and self.digester.size(ask.system + ask.text) + self.reply > self.digester.window:
+            raise _TooLong  # what is counted in pieces may be more as a whole
         answer = yield ask
         if not isinstance(answer, Answer):
             raise Refused(f"the digester gave {type(answer).__name__} and not an answer")
@@ -215,14 +250,16 @@ class _Author:
         """The digest, if its size is right; facts it left out are added where there are too few."""
         job = self.job
         facts = job.facts or gather(job.messages, job.first)
-        head = job.size(job.scope.message(REFERENCE, header=job.header).text)
+        reference = "" if job.bare else f"{REFERENCE}\n"
+        head = job.size(job.scope.message(reference, header=job.header).text)
         tokens = job.size(body)
         least = min(_LEAST_TOKENS, int(_LEAST_SHARE * job.covered)) if job.least is None else job.least
         cause = too_large(tokens + head, job.cap) or too_small(tokens, least)
         if cause:
             raise Refused(cause)
         text, loss = top_up(body, facts, floor=job.floor, cap=job.cap - head, size=job.size)
-        message = job.scope.message(f"{REFERENCE}\n{text}", header=job.header, role=job.role)
+        text = unnumbered(text) if job.bare else text
+        message = job.scope.message(f"{reference}{text}", header=job.header, role=job.role)
         cause = no_gain(job.size(message.text), job.covered) if job.covered else ""
         if cause:
             raise Refused(cause)
@@ -239,7 +276,7 @@ def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
 
 def _is_overflow(error: Exception) -> bool:
     """Whether an error says that the request was too long for the model."""
-    return not isinstance(error, Refused) and _OVERFLOW.search(str(error)) is not None
+    return isinstance(error, _TooLong) or (not isinstance(error, Refused) and bool(_OVERFLOW.search(told(error))))
 
 
 def told(error: BaseException) -> str:

@@ -6,7 +6,6 @@ his session, so the local digest takes its place, and the cause is told.
 
 from __future__ import annotations
 
-from asyncio import CancelledError, current_task
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -14,18 +13,27 @@ from inspect import isawaitable
 from typing import Any, NamedTuple
 
 from foldline.digest import prompt
-from foldline.digest.local import count_digest
-from foldline.digest.prompt import CONDENSER_BRIEF
+from foldline.digest.ask import Answer, Ask, Digester
+from foldline.digest.drive import Patience, awrite
+from foldline.digest.flow import Job, Kept, locally
+from foldline.digest.models import answer_of
+from foldline.digest.prompt import sections
+from foldline.digest.scope import scope_of
+from foldline.faces.window_budget.budget import window_of
 from foldline.faces.window_budget.contract import CompleteFn, CondenseScope, SummarizeDeps, Summary
 from foldline.faces.window_budget.messages import Context, SimpleStreamOptions, UserMessage
-from foldline.faces.window_budget.talk import HEADERS, REQUEST, Carried, Talk, headless
+from foldline.faces.window_budget.talk import PRESET, REQUEST, Carried, Talk, headless, tokens
 from foldline.message import Message, user
 from foldline.wire.fields import pick, text_of
 
 _HOST = "indusagi.ai"
 """The documented host: its completer is the default one wherever it is installed."""
-_BROKEN_OFF = ("error", "aborted", "length", "max_tokens", "content_filter", "refusal")
-_CAUSE_CHARS = 300
+_LEAST_WINDOW = 16_000
+"""No model that is asked for digests reads less; a smaller figure is a host's budget and not the digester's window."""
+_LEAST_CAP = 60
+"""Room for the header and one line."""
+_PATIENCE = Patience(seconds=600.0, attempts=1)
+"""A completer is asked once: it has its own retries, and whoever waits has his own deadline."""
 
 
 class Written(NamedTuple):
@@ -67,65 +75,75 @@ def build_summary_prompt(
 
 async def write(carried: Carried, deps: SummarizeDeps) -> Written:
     """The digest with its header."""
-    if deps.model is None:
-        return write_locally(carried, deps, "no model was given")
-    text, cause = await _ask(carried, deps)
-    return Written(f"{HEADERS[deps.scope]}\n{text}") if text else write_locally(carried, deps, cause)
+    complete = deps.complete or _host_completer()
+    if deps.model is None or complete is None:
+        cause = "no model was given" if deps.model is None else "no completer was given"
+        return write_locally(carried, deps, cause)
+    window = max(_LEAST_WINDOW, window_of(deps.model))
+    digester = Digester(complete=_Host(complete, deps), model=_name(deps.model), window=window, reply=window)
+    return _written(await awrite(_job(carried, deps), digester, _PATIENCE))
 
 
 def write_locally(carried: Carried, deps: SummarizeDeps, cause: str = "") -> Written:
     """The digest that needs no model."""
+    return _written(locally(_job(carried, deps), cause=cause))
+
+
+def _written(made: Any) -> Written:
+    if isinstance(made, Kept):  # never here: a list is always folded when it comes to this
+        return Written("", made.cause)
+    text = made.message.text
+    first, _, body = text.partition("\n")
+    return Written(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", made.cause)
+
+
+def _job(carried: Carried, deps: SummarizeDeps) -> Job:
+    said: tuple[Message, ...] = (user(carried.request),) if carried.request else ()
     prior = _prior(carried, deps)
-    return Written(count_digest(carried.said, first=None, header=HEADERS[deps.scope], prior=prior).text, cause)
+    covered = sum(map(tokens, carried.said)) + _size(prior)
+    return Job(
+        messages=said + carried.said,
+        size=_size,
+        cap=max(_LEAST_CAP, min(PRESET.digest_tokens, covered // 2), deps.max_tokens or 0),
+        scope=scope_of(deps.scope),
+        form=sections(scope_of(deps.scope)),
+        prior=prior,
+        thinking=True,
+        least=0,
+        signal=deps.signal,
+        bare=True,
+    )
+
+
+def _size(text: str) -> int:
+    return tokens(user(text))
+
+
+class _Host:
+    """A host's completer, asked in the documented way."""
+
+    def __init__(self, complete: CompleteFn, deps: SummarizeDeps) -> None:
+        self.complete, self.deps = complete, deps
+
+    async def __call__(self, ask: Ask) -> Answer:
+        """One request."""
+        context = Context(systemPrompt=ask.system, messages=[UserMessage(content=ask.text)])
+        options = SimpleStreamOptions(reasoning="high", signal=self.deps.signal, maxTokens=self.deps.max_tokens)
+        reply: Any = self.complete(self.deps.model, context, options)
+        reply = await reply if isawaitable(reply) else reply
+        message = Talk([reply]).messages[0]
+        if message.role != "assistant":
+            raise TypeError(f"the completer gave {type(reply).__name__} and not a reply")
+        return replace(answer_of(message), error=text_of(pick(reply, "errorMessage")) or "")
+
+
+def _name(model: Any) -> str:
+    return text_of(model) or text_of(pick(model, "id")) or text_of(pick(model, "name"))
 
 
 def _prior(carried: Carried, deps: SummarizeDeps) -> str:
     given = headless(deps.prior_digest or "").replace(REQUEST, f"\\{REQUEST}")
     return "\n\n".join(filter(None, (given, carried.prior)))
-
-
-async def _ask(carried: Carried, deps: SummarizeDeps) -> tuple[str, str]:
-    """The model's digest, or "" and the reason why there is none."""
-    complete = deps.complete or _host_completer()
-    if complete is None:
-        return "", "no completer was given"
-    said: tuple[Message, ...] = (user(carried.request),) if carried.request else ()
-    asked = prompt.build_summary_prompt(said + carried.said, deps.scope, _prior(carried, deps))
-    context = Context(systemPrompt=CONDENSER_BRIEF, messages=[UserMessage(content=asked)])
-    options = SimpleStreamOptions(reasoning="high", signal=deps.signal, maxTokens=deps.max_tokens)
-    try:
-        reply: Any = complete(deps.model, context, options)
-        return _text(await reply if isawaitable(reply) else reply)
-    except CancelledError:
-        task = current_task()
-        if task is not None and task.cancelling():
-            raise  # the caller himself is being cancelled
-        return "", "the completer was cancelled"
-    except Exception as error:  # noqa: BLE001 (whatever a completer raises, the session must go on)
-        return "", _told(error)
-
-
-def _text(reply: Any) -> tuple[str, str]:
-    """What a reply says, or "" and why it will not do."""
-    message = Talk([reply]).messages[0]
-    if message.role != "assistant":
-        return "", f"the completer gave {type(reply).__name__} and not a reply"
-    stop = message.meta.stop
-    if stop in _BROKEN_OFF:
-        return "", f"the reply ended with {stop}: {text_of(pick(reply, 'errorMessage'))}".removesuffix(": ")
-    if message.calls:
-        return "", "the reply calls a tool"
-    text = message.text.strip()
-    for mark in (*HEADERS.values(), REQUEST):
-        text = text.removeprefix(mark).lstrip().replace(mark, f"\\{mark}")
-    return text, "" if text else "the reply says nothing"
-
-
-def _told(error: Exception) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"[:_CAUSE_CHARS]
-    except Exception:  # noqa: BLE001 (its own words may fail too)
-        return type(error).__name__
 
 
 def _host_completer() -> CompleteFn | None:
