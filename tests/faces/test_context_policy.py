@@ -209,7 +209,7 @@ class TestTruncation:
             transform(messages, window(700))
         assert caught.value.bill["history"] > 700
 
-    @pytest.mark.promise("S3.12", "S3.13")
+    @pytest.mark.promise("S3.12", "S3.13", "I6")
     @given(chats(), st.integers(50, 2000), st.integers(0, 4), st.sampled_from(["openai", "anthropic"]))
     def test_fits_or_says_so_and_can_be_sent(self, talk: list[Message], room: int, floor: int, provider: str) -> None:
         messages = wire(talk, provider)

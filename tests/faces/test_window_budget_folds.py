@@ -337,7 +337,7 @@ class TestCondenser:
         assert run(create_condenser(), messages) is messages
         assert run(create_condenser(CondenserDeps(policy=POLICY)), messages) is messages
 
-    @pytest.mark.promise("S0.47")
+    @pytest.mark.promise("S0.47", "I6")
     def test_the_same_list_when_there_is_nothing_to_do(self) -> None:
         complete = Recorder()
         under, one, only_digest = talk(4), talk(1, 9_000), [UserMessage(content=f"{SESSION}\n" + "x" * 9_000), *talk(1)]
