@@ -103,8 +103,9 @@ class Replay:
     """The largest request."""
     whole: int = 0
     """The largest request with nothing folded."""
+    window: int = 0
     usable: int = 0
-    """What a request could fill."""
+    """What a request could fill of the window."""
     cost: float | None = None
     """None where the model's prices are not known."""
     cost_everything: float | None = None
@@ -168,6 +169,7 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, b
         read=account.read,
         largest=account.largest,
         whole=whole.largest,
+        window=session.window,
         usable=session.usable,
         cost=account.dollars,
         cost_everything=whole.dollars,

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import TypeVar
 
 from foldline.errors import ConfigError
@@ -48,7 +48,13 @@ def _pool(executor: str, processes: int) -> Iterator[Executor]:
         raise ConfigError(f"no executor is called {executor!r}", hint=f"leave it out, or give {DASK}HOST[:PORT]")
     else:
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_leave_ctrl_c) as pool:
-            yield pool
+            try:
+                yield pool
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for helper in active_children():
+                    helper.terminate()
+                raise
 
 
 @contextmanager

@@ -70,9 +70,9 @@ def _timeline(axes: Any, report: dict[str, Any]) -> None:
     for place, row in enumerate(rows[: len(report["policies"])]):
         sizes = [size or float("nan") for size in row["sizes"]]
         axes.plot(range(1, len(sizes) + 1), sizes, color=f"C{place}", label=row["policy"], linewidth=1.4)
-    limit = longest["usable"]
+    limit = longest["window"]
     axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
-    axes.annotate(" usable window", (1, limit), color=GREY, fontsize=8, va="bottom")
+    axes.annotate(" window", (1, limit), color=GREY, fontsize=8, va="bottom")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(lambda value, _place: f"{value / 1000:,.0f}k")
     axes.set_xlabel("request")
