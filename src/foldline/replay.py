@@ -147,7 +147,7 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, b
         session.counter = sizes
     talk = unmeasured(message for message in transcript.messages if message.kind != "digest")
     fixed = tools_tokens(transcript.tools, sizes, sizes.framing) + beside
-    account, whole = _Account(sizes, fixed), _Account(sizes, fixed)
+    account, whole = Account(sizes, fixed), Account(sizes, fixed)
     timeline: list[int] = []
     for step in steps(talk, session, requests(talk)):
         at = talk[step.place - 1].meta.at or talk[step.place].meta.at
@@ -179,7 +179,7 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, b
     )
 
 
-class _Account:
+class Account:
     """What the requests of one session cost, each beside the one before it."""
 
     def __init__(self, sizes: Sizes, fixed: int) -> None:

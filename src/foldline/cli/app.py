@@ -35,6 +35,7 @@ class Row(NamedTuple):
 
 
 COMMANDS = {
+    "demo": Row("First", "demo", "Watch a recorded session being kept inside a small window"),
     "inspect": Row("Transcripts", "inspect", "What fills it, what is broken, where it would be folded"),
     "fold": Row("Transcripts", "fold", "Fold it to a budget, in the format it came in"),
     "replay": Row("Transcripts", "replay", "What policies would have sent, cost and lost on old sessions"),
@@ -88,7 +89,8 @@ def cli() -> None:
     r"""Keep a long LLM conversation inside the model's context window.
 
     \b
-    Try:  foldline inspect session.jsonl
+    Try:  foldline demo
+          foldline inspect session.jsonl
 
     Settings come from foldline.toml in the project, from your own ~/.config/foldline/config.toml, from the
     environment (FOLDLINE_...) and from flags, later ones winning: foldline config shows them.

@@ -1,0 +1,66 @@
+"""`foldline demo` on the shipped recording, and the script that made it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from foldline.cli.demo import recording
+from foldline.testing import violations
+from foldline.wire import read
+from support.command import ROOT, clean, foldline
+from support.shapes import documented, wrong
+
+
+def test_it_folds_several_times_and_ends_with_a_summary() -> None:
+    done = foldline("demo", "--fast")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert done.stdout.count("─── fold ") >= 3
+    assert "FL-2231" in done.stdout
+    assert "AssertionError" in done.stdout, "recall gives back what was folded"
+    assert "saved; all" in done.stdout
+    assert done.stdout.rstrip().splitlines()[-1].lstrip().startswith("foldline replay")
+    assert "\x1b" not in done.stdout
+
+
+def test_the_receipt_as_json() -> None:
+    done = foldline("demo", "--json")
+    report = json.loads(done.stdout)
+    assert not wrong(report, documented("demo"))
+    assert report["folds"] >= 3
+    assert report["kept"] == report["messages"] == len(recording().messages)
+    assert report["with"]["largest"] <= report["window"] < report["without"]["largest"]
+    assert report["with"]["cost"] < report["without"]["cost"]
+    assert report["seconds"] < 30
+
+
+def test_other_settings_are_played() -> None:
+    report = json.loads(
+        foldline("demo", "--json", "--policy", "thrifty", "--window", "24000", "--model", "gpt-5").stdout
+    )
+    assert (report["policy"], report["window"], report["model"]) == ("thrifty", 24_000, "gpt-5")
+    refused = foldline("demo", "--json", "--window", "500")
+    assert refused.returncode == 3
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_recording_is_a_request_that_a_provider_would_take() -> None:
+    found = recording()
+    assert found.format == "anthropic"
+    assert {call.name for message in found.messages for call in message.calls} == {"read", "search", "edit", "run"}
+    assert not violations(found.messages[:-1], "anthropic")
+    text = "".join(result.text for message in found.messages for result in message.results)
+    assert "[exit status 1]" in text, "a test failed"
+    assert not any(place in text for place in ("/root/", "/home/", "/tmp/", "/work/"))
+
+
+def test_the_script_still_applies_to_this_checkout(tmp_path: Path) -> None:
+    """Without running the tests in it, which would take a minute."""
+    out = tmp_path / "session.json.gz"
+    command = [sys.executable, str(ROOT / "examples" / "record_session.py"), str(out), "--no-run"]
+    done = subprocess.run(command, capture_output=True, text=True, env=clean(), timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(read(out).messages) > 80
