@@ -35,13 +35,14 @@ def regenerate(text: str) -> str:
 
 
 def _run(command: str) -> str:
-    """What a command of this checkout prints; the first word is `foldline` or `python`."""
+    """What a command of this checkout prints, or its last lines (`| tail -9`); it is `foldline` or `python`."""
+    command, _, lines = command.partition(" | tail -")
     name, *arguments = shlex.split(command)
     start = {"foldline": [sys.executable, "-m", "foldline.cli"], "python": [sys.executable]}[name]
     env = {**os.environ, **_PLAIN}
     done = subprocess.run([*start, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
     printed = _TIME.sub("1.0 s", done.stdout + done.stderr)
-    return "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines())
+    return "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines()[-int(lines or 0) :])
 
 
 if __name__ == "__main__":
