@@ -15,7 +15,7 @@ ENTRY = [sys.executable, "-m", "foldline.cli"]
 def clean(**given: str) -> dict[str, str]:
     """An environment without settings of whoever runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FOLDLINE_", "XDG_", "COVERAGE"))}
-    return {**kept, "COLUMNS": "100", "NO_COLOR": "1", "XDG_CONFIG_HOME": "/nowhere", **given}
+    return {**kept, "COLUMNS": "100", "NO_COLOR": "1", "XDG_CONFIG_HOME": "/dev/null/nowhere", **given}
 
 
 def foldline(

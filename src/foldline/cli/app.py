@@ -40,7 +40,9 @@ COMMANDS = {
     "fold": Row("Transcripts", "fold", "Fold it to a budget, in the format it came in"),
     "replay": Row("Transcripts", "replay", "What policies would have sent, cost and lost on old sessions"),
     "config": Row("Set up", "config", "The settings in force, and where each comes from"),
+    "doctor": Row("Set up", "doctor", "What is installed and in force, what cannot work, and how to mend it"),
     "completion": Row("Set up", "completion", "Completion for your shell"),
+    "bench": Row("In a checkout of foldline", "bench", "The measurements of this project"),
     "promises": Row("In a checkout of foldline", "promises", "Which tests prove which promise"),
 }
 """Every sub-command in the order of the list; its module holds a command of the same name."""

@@ -40,6 +40,11 @@ _model = click.option("--model", "-m", metavar="NAME", help=_MODEL)
 _window = click.option("--window", "-w", type=click.IntRange(min=1), metavar="TOKENS", help=_WINDOW)
 
 
+def policy_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """The same three as they were given, for a command that wants to see what is wrong with them."""
+    return _policy(_model(_window(command)))
+
+
 def chosen(command: Callable[..., None]) -> Callable[..., None]:
     """`--policy`, `--model`, `--window`: the command gets the `Settings` they lead to as `chosen`."""
 
@@ -47,7 +52,7 @@ def chosen(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, policy: str | None, model: str | None, window: int | None, **rest: Any) -> None:
         command(*args, chosen=settings(policy=policy, model=model, window=window), **rest)
 
-    return _policy(_model(_window(run)))
+    return policy_flags(run)
 
 
 def chosen_each(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,0 +1,94 @@
+"""`foldline doctor` says what is there and what to mend; `foldline bench` runs where the measurements are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from foldline import ledger
+from foldline.cli.doctor import extras
+from support.command import ROOT, foldline, one_sentence
+from support.shapes import documented, wrong
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> dict[str, list[dict[str, Any]]]:
+    report = json.loads(done.stdout)
+    assert not wrong(report, documented("doctor"))
+    assert done.returncode == (1 if report["problems"] else 0)
+    assert report["problems"] == sum(row["state"] == "problem" for row in report["findings"])
+    by_subject: dict[str, list[dict[str, Any]]] = {}
+    for row in report["findings"]:
+        by_subject.setdefault(row["about"], []).append(row)
+    return by_subject
+
+
+def test_a_sound_installation_has_no_problems(tmp_path: Path) -> None:
+    done = foldline("doctor", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.rstrip().endswith("no problems")
+    found = findings(foldline("doctor", "--json", cwd=tmp_path))
+    assert {"foldline", "configuration", "model", "counter", "prices", "window", "policy", "ledger"} <= set(found)
+    assert "extra exact" in found
+
+
+def test_extras_are_those_of_the_package() -> None:
+    assert extras()["exact"] == ["splintr-rs"]
+    assert "test" not in extras()
+
+
+def test_counter_window_and_prices_follow_the_model(tmp_path: Path) -> None:
+    found = findings(foldline("doctor", "--json", "--model", "nobody/knows-this", cwd=tmp_path))
+    assert found["model"][0]["state"] == "note"
+    assert "FOLDLINE_MODELS" in found["model"][0]["fix"]
+    assert found["prices"][0]["state"] == "note"
+    found = findings(foldline("doctor", "--json", "--model", "gpt-4o", "--window", "50000", cwd=tmp_path))
+    assert "50,000 from flag" in found["window"][0]["says"]
+
+
+def test_what_cannot_work_is_a_problem_with_its_fix(tmp_path: Path) -> None:
+    too_wide = findings(foldline("doctor", "--json", "--model", "gpt-4o", "--window", "500000", cwd=tmp_path))
+    assert "more than the 128,000" in too_wide["policy"][0]["says"]
+    nothing = findings(foldline("doctor", "--json", cwd=tmp_path, FOLDLINE_RESERVE_TOKENS="999999"))
+    assert "reserve_tokens" in nothing["policy"][0]["fix"]
+    (tmp_path / "foldline.toml").write_text("[policy]\nkeep_tokenz = 1\n")
+    broken = findings(foldline("doctor", "--json", cwd=tmp_path))
+    assert broken["configuration"][0]["state"] == "problem"
+    assert "keep_tokens" in broken["configuration"][0]["fix"]
+
+
+def test_variables_that_set_nothing_are_noticed(tmp_path: Path) -> None:
+    env = {"FOLDLINE_KEEP_TOKENZ": "3", "FOLDLINE_MODELS": str(tmp_path / "none.toml")}
+    rows = findings(foldline("doctor", "--json", cwd=tmp_path, **env))["environment"]
+    assert [row["state"] for row in rows] == ["note", "problem"]
+    assert "KEEP_TOKENS" in rows[0]["fix"]
+
+
+def test_the_ledger_is_tried_and_never_made(tmp_path: Path) -> None:
+    place = tmp_path / "agent.db"
+    found = findings(foldline("doctor", "--json", cwd=tmp_path, FOLDLINE_LEDGER=str(place)))
+    assert "made when first used" in found["ledger"][0]["says"]
+    assert not place.exists()
+    store = ledger.open(place)
+    store.session("one")
+    store.close()
+    assert "1 session" in findings(foldline("doctor", "--json", FOLDLINE_LEDGER=str(place)))["ledger"][0]["says"]
+    place.write_bytes(b"this is no ledger at all" * 100)
+    assert findings(foldline("doctor", "--json", FOLDLINE_LEDGER=str(place)))["ledger"][0]["state"] == "problem"
+    gone = str(tmp_path / "no" / "such" / "place.db")
+    assert findings(foldline("doctor", "--json", FOLDLINE_LEDGER=gone))["ledger"][0]["state"] == "problem"
+
+
+def test_a_password_is_not_printed(tmp_path: Path) -> None:
+    done = foldline("doctor", cwd=tmp_path, FOLDLINE_LEDGER="postgresql://me:hunter2@127.0.0.1:9/none")
+    assert done.returncode == 1
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_bench_lists_and_runs_where_the_checkout_is(tmp_path: Path) -> None:
+    listed = foldline("bench", cwd=ROOT)
+    assert {"replay", "speed", "economy"} <= set(listed.stdout.split())
+    assert "--data" in foldline("bench", "replay", "--help", cwd=ROOT).stdout
+    assert foldline("bench", "nothing-like-this", cwd=ROOT).returncode == 2
+    assert "no checkout of foldline here" in one_sentence(foldline("bench", cwd=tmp_path))
