@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
     from foldline.plan.gate import Need
     from foldline.policy import Policy
-    from foldline.session import Session
+    from foldline.session import Ledger, Preview, Session, open  # noqa: A004
     from foldline.view.compose import View
     from foldline.wire import Rendered, Request, Transcript, parse, read, render
 
@@ -24,12 +24,14 @@ _HOME = {
     "FoldlineError": "errors",
     "FormatUnknown": "errors",
     "InputError": "errors",
+    "Ledger": "session",
     "Media": "message",
     "Message": "message",
     "Need": "plan.gate",
     "Opaque": "message",
     "Part": "message",
     "Policy": "policy",
+    "Preview": "session",
     "Rendered": "wire",
     "Request": "wire",
     "Session": "session",
@@ -42,6 +44,7 @@ _HOME = {
     "View": "view.compose",
     "ViewTooLarge": "errors",
     "WireError": "errors",
+    "open": "session",
     "parse": "wire",
     "read": "wire",
     "render": "wire",
@@ -52,12 +55,14 @@ __all__ = [
     "FoldlineError",
     "FormatUnknown",
     "InputError",
+    "Ledger",
     "Media",
     "Message",
     "Need",
     "Opaque",
     "Part",
     "Policy",
+    "Preview",
     "Rendered",
     "Request",
     "Session",
@@ -70,6 +75,7 @@ __all__ = [
     "View",
     "ViewTooLarge",
     "WireError",
+    "open",
     "parse",
     "read",
     "render",

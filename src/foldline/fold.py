@@ -32,6 +32,19 @@ class Loss:
         """The share of the facts that is shown."""
         return self.kept / self.facts if self.facts else 1.0
 
+    def __str__(self) -> str:
+        said = [f"{self.kept:,} of {self.facts:,} facts are shown ({self.coverage:.0%})"]
+        if self.carried:
+            said[0] += f", {self.carried:,} of them added below the model's text"
+        left = self.facts - self.kept
+        if left:
+            said.append(f"{left:,} only recall can give back{', the weightiest' if left > len(self.missing) else ''}:")
+            said += [f"  {fact}" for fact in self.missing]
+        if self.unsourced:
+            said.append("claimed by the digest, and found nowhere in what it stands for:")
+            said += [f"  {claim}" for claim in self.unsourced]
+        return "\n".join(said)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
@@ -68,3 +81,15 @@ class Fold:
     """How many messages there were."""
     before: int = 0
     after: int = 0
+
+    def __str__(self) -> str:
+        stay = len(self.pinned) + len(self.carried)
+        kept = f", but {stay:,} of them stay" if stay else ""
+        lines = [f"{self.cut:,} messages left the view{kept}: ~{self.before:,} → ~{self.after:,} tokens. {self.reason}"]
+        if self.stubs:
+            lines.append(f"{len(self.stubs):,} results behind them were shortened")
+        if self.digest is not None:
+            cause = f", because {self.digest.cause}" if self.digest.cause else ""
+            lines.append(f"in their place: {self.digest_tokens:,} tokens, written by {self.digest.by}{cause}")
+            lines += [str(self.digest.loss)] if self.digest.loss else []
+        return "\n".join(lines).rstrip()

@@ -24,6 +24,7 @@ Action = Literal["warn", "fold", "clip", "pause"]
 Atom = Literal["message", "step", "turn"]
 Snap = Literal["forward", "backward"]
 Leave = Literal["digest", "marker", "nothing"]
+Failure = Literal["local", "keep"]
 End = Literal["head", "tail"]
 Unit = Literal["tokens", "words"]
 
@@ -144,6 +145,20 @@ class Policy:
     """Who says the digest. `system` turns old talk into orders, and only the preset that documents it does so."""
     digest_header: str = "[session digest — older turns condensed]"
     """The digest's first line."""
+    digest_form: Literal["sections", "cumulative"] = "sections"
+    """How a model is asked: for the documented sections, or for a running summary brought up to date."""
+    digest_model: str = ""
+    """The model that writes digests, where a digester is given; empty: the digester's own."""
+    digest_seconds: int = 120
+    """How long a model's digest may take, all its requests together."""
+    digest_shared: bool = False
+    """Ask behind the session's own view where the provider's cache makes that cheaper than sending it anew."""
+    coverage_ratio: float = 0.5
+    """The share of facts a model's digest must show; missing ones are added below it, within the cap."""
+    on_failure: Failure = "local"
+    """What a failed model's digest leads to: a `local` one, or everything stays (`keep`) while it still fits."""
+    cooldown_messages: int = 8
+    """After a fold was refused, so many messages pass before the next is tried; what no longer fits does not wait."""
 
     # What is too large
     prune_arrival_tokens: int | None = None
@@ -346,7 +361,8 @@ def _check(policy: Policy) -> None:
             raise ConfigError(f"{name} must be between 0 and 1, not {value}")
         elif isinstance(value, int) and not isinstance(value, bool) and value < 0:
             raise ConfigError(f"{name} cannot be negative, not {value}")
-    for name in ("window_tokens", "preview_chars", "preview_lines", "prune_arrival_tokens", "prune_fold_tokens"):
+    above = ("window_tokens", "preview_chars", "preview_lines", "prune_arrival_tokens", "prune_fold_tokens")
+    for name in (*above, "digest_seconds"):
         if getattr(policy, name) == 0:
             raise ConfigError(f"{name} must be at least 1", hint="leave it out to switch it off")
     for name in ("memory_cap", "digest_cap", "history_cap", "total_cap"):

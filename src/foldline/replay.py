@@ -142,9 +142,9 @@ class Sizes:
 def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, beside: int = 0) -> Replay:
     """Replay one session. `beside` is what every request carried and no message shows: system prompt, tool schemas."""
     session = Session(model=sizes.model.name, policy=policy, tools=transcript.tools)
-    session.tools += beside
-    if session.measured:
-        session.counter = sizes
+    session.desk.tools += beside
+    if session.desk.measured:
+        session.desk.counter = sizes
     talk = unmeasured(message for message in transcript.messages if message.kind != "digest")
     fixed = tools_tokens(transcript.tools, sizes, sizes.framing) + beside
     account, whole = Account(sizes, fixed), Account(sizes, fixed)

@@ -38,7 +38,7 @@ def conversations() -> st.SearchStrategy[list[Message]]:
 
 def size_of(session: Session, view: View) -> int:
     """The size of a view, counted anew."""
-    return session.tools + sum(session.size(message) for message in view.messages)
+    return session.desk.tools + sum(session.size(message) for message in view.messages)
 
 
 # Sendable
@@ -116,7 +116,7 @@ def at_least(session: Session) -> int:
     kept = [*range(path.lead), *asked, *range(start, len(path))]
     room = max(MARKER_TOKENS, int(DIGEST_SHARE * session.usable))
     digest = MARKER_TOKENS + (min(policy.digest_tokens, room) if policy.leave == "digest" else 0)
-    return session.tools + digest + sum(session.size(shrunk(path.messages[index])) for index in kept)
+    return session.desk.tools + digest + sum(session.size(shrunk(path.messages[index])) for index in kept)
 
 
 def shrunk(message: Message) -> Message:

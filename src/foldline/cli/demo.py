@@ -65,7 +65,7 @@ class Stage:
         sizes = Sizes(chosen.model(transcript.model))
         self.session = Session(model=sizes.model.name, policy=policy, tools=transcript.tools)
         self.messages = unmeasured(transcript.messages)
-        self.sent, self.everything = Account(sizes, self.session.tools), Account(sizes, self.session.tools)
+        self.sent, self.everything = Account(sizes, self.session.desk.tools), Account(sizes, self.session.desk.tools)
         self.requests = 0
         self.folded: list[Fold] = []
         self.store = ledger.open(":memory:", index=Words())

@@ -16,6 +16,7 @@ from foldline.measure.counter import Counter
 from foldline.measure.models import Model
 from foldline.measure.models import model as model_of
 from foldline.message import Message, Usage
+from foldline.policy import Policy
 
 _LEAST_WINDOW = 512
 """In less there is no room for a prompt and a digest."""
@@ -90,6 +91,15 @@ class Digester:
     def size(self, text: str) -> int:
         """Tokens of a text, rather too many than too few."""
         return self.count(text) if self.count else _counter(self.model).count(text).upper
+
+
+def appointed(digester: Digester | None, policy: Policy) -> Digester | None:
+    """The digester under a policy: with the model that the policy names, if it names one."""
+    if digester is None or policy.digest_model in ("", digester.model):
+        return digester
+    return Digester(
+        complete=digester.complete, model=policy.digest_model, reasoning=digester.reasoning, count=digester.count
+    )
 
 
 @cache

@@ -23,7 +23,7 @@ from foldline.message import Message, Text, ToolCall, ToolResult
 KINDS = ("request", "constraint", "decision", "read", "modified", "command", "error", "failed", "open", "done", "said")
 """What a fact may be. Names are kept apart: `path`, `identifier`, `id`, `number`, `url`."""
 
-_MOST = 120
+MOST = 120
 """Facts of one kind that are kept; beyond that the oldest go, but never what the first prompt said."""
 _PLACES = 4
 """Messages that a fact names at most: the first one and the newest."""
@@ -50,6 +50,8 @@ class Facts:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     """By what they are about, the latest last."""
     names: Mapping[str, Name] = field(default_factory=dict)
+    forgotten: frozenset[int] = frozenset()
+    """Marks of names that were let go, so that one can still say that they occurred."""
     pending: Mapping[str, tuple[int, Act]] = field(default_factory=dict)
     """Calls whose results have not been read yet."""
     tasks: int = 0
@@ -72,7 +74,7 @@ class _Reader:
     def __init__(self, prior: Facts) -> None:
         self.prior = prior
         self.found = dict(prior.facts)
-        self.uses = Uses(prior.names)
+        self.uses = Uses(prior.names, prior.forgotten)
         self.pending = dict(prior.pending)
         self.tasks, self.prompt = prior.tasks, prior.prompt
         self.counts = Counter(fact.kind for fact in self.found.values())
@@ -84,6 +86,7 @@ class _Reader:
             end=end,
             facts=self.found,
             names=self.uses.names,
+            forgotten=self.uses.forgotten,
             pending=self.pending,
             tasks=self.tasks,
             prompt=self.prompt,
@@ -101,7 +104,7 @@ class _Reader:
             elif isinstance(part, ToolResult):
                 self._result(index, part)
         self.uses.commit(index)
-        while len(self.pending) > _MOST:
+        while len(self.pending) > MOST:
             del self.pending[next(iter(self.pending))]
 
     def _text(self, index: int, message: Message, text: str) -> None:
@@ -200,7 +203,7 @@ class _Reader:
         self._drop(key)
         self.found[key] = fact
         self.counts[fact.kind] += 1
-        if self.counts[fact.kind] > _MOST:
+        if self.counts[fact.kind] > MOST:
             same = (old for old, it in self.found.items() if it.kind == fact.kind and it.at[0] != self.prompt)
             self._drop(next(same, key))
 

@@ -12,12 +12,12 @@ its place with the cause in the record, or nothing is folded, as the policy says
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from foldline.digest.ask import Answer, Ask, Digester
-from foldline.digest.audit import top_up
+from foldline.digest.audit import audit, top_up
 from foldline.digest.chunks import chunked
 from foldline.digest.facts import Facts, gather
 from foldline.digest.local import local_digest
@@ -29,6 +29,8 @@ from foldline.fold import Digest
 from foldline.message import Message, Usage, user
 
 _CAUSE_CHARS = 300
+_ABOVE = "(everything above this message)"
+"""Stands for a transcript that the digester has in front of it already."""
 _SHRINKS = 5
 """How often a request that the provider finds too long is cut smaller."""
 _SHRINK = 0.6
@@ -64,8 +66,10 @@ class Job:
     """The number of the first message in the record."""
     facts: Facts | None = None
     """The facts of everything that is folded; by default gathered from the messages."""
-    kept: tuple[int, ...] = ()
-    """Messages among them that stay in the view word for word."""
+    cut: int | None = None
+    """The first message that is not folded, where the facts reach further."""
+    kept: Collection[int] = ()
+    """Messages that stay in the view word for word, before or behind the cut."""
     prior: str = ""
     """The digest of what was folded before."""
     scope: Scope = SESSION
@@ -127,11 +131,11 @@ def locally(job: Job, *, cause: str = "", parts: Sequence[str] = ()) -> Digest |
         return _barely(job, facts, cause)
     before = "\n".join(filter(None, (redact(job.prior) if job.facts is None else "", *parts)))
     header = f"{job.header or job.scope.header}\n{REFERENCE}"
-    made = local_digest(facts, cap=job.cap, size=job.size, header=header, prior_text=before, kept=job.kept)
+    made = local_digest(facts, cap=job.cap, size=job.size, header=header, prior_text=before, kept=job.kept, cut=job.cut)
     text = made.message.text.partition("\n")[2]
     message = job.scope.message(text, header=job.header, role=job.role)
     lost = no_gain(job.size(message.text), job.covered) if job.covered else ""
-    return Kept(lost) if lost else replace(made, message=message, cause=cause)
+    return Kept(lost) if lost else replace(made, message=message, cause=cause, loss=audit(text, facts, kept=job.kept))
 
 
 def _barely(job: Job, facts: Facts, cause: str) -> Digest:
@@ -182,7 +186,7 @@ class _Author:
         for _ in range(_SHRINKS):
             try:
                 if self.job.prefix and self.share == 1.0:
-                    return (yield from self._ask("", last=True))
+                    return (yield from self._ask(_ABOVE, last=True))
                 return (yield from self._rounds())
             except Exception as error:
                 if not _is_overflow(error):

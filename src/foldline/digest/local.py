@@ -24,8 +24,6 @@ NONE = "none"
 """What stands under a heading that has nothing."""
 _LEAST = 160
 """Below this cap sections say less than one line does."""
-_LABEL = 60
-"""Characters of the file or command in front of what was read from it."""
 _TOGETHER = 3
 """So many names from one file or command are shown as its own."""
 _TRIES = 4
@@ -123,7 +121,7 @@ class _Writer:
         sources = {word: self.facts.names[word].lines[0] for word in words if word not in paths}
         counts = Counter(line.source for line in sources.values())
         placed = {word: line for word, line in sources.items() if line.source and counts[line.source] >= _TOGETHER}
-        lines += grouped(clips, placed, lambda source: f"{quote(sections.path(source)[:_LABEL])}: " if source else "")
+        lines += grouped(clips, placed, sections.label)
         others = [word for word in sources if word not in placed]
         return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 

@@ -95,7 +95,17 @@ def sections(scope: Scope = SESSION) -> Form:
     return Form(system=CONDENSER_BRIEF, template=template)
 
 
-def cumulative(system: str, template: str) -> Form:
+SUMMARY_SYSTEM = (
+    "You write summaries of conversations. Keep every fact, decision, tool outcome and open task. Be brief."
+)
+SUMMARY_TEMPLATE = (
+    "Bring the running summary up to date.\n\n"
+    "<existing-summary>\n{previous_summary}\n</existing-summary>\n\n"
+    "<new-conversation>\n{messages}\n</new-conversation>"
+)
+
+
+def cumulative(system: str = SUMMARY_SYSTEM, template: str = SUMMARY_TEMPLATE) -> Form:
     """A running summary: the same template at first and later, with the summary before in it."""
     if "{messages}" not in template:
         raise ConfigError("the template shows no conversation", hint="put {messages} into it")

@@ -30,6 +30,8 @@ _SAID = 400
 """Characters of the newest reply."""
 _CLIP = 200
 """Characters of any other line."""
+_LABEL = 60
+"""Characters of the file or command that something was read from."""
 _RAN = 4
 """Commands that went well, shown at the most."""
 _STUCK = 6
@@ -64,10 +66,19 @@ class Sections:
         """A path as it is shown: without the folder that most of them are in."""
         return path.removeprefix(self.root) if self.root else path
 
+    def label(self, source: str) -> str:
+        """The file or command in front of what was read from it: the end of a path, the beginning of a command."""
+        shown = self.path(source)
+        if len(shown) > _LABEL:
+            command = " " in shown
+            shown = shown[:_LABEL].rpartition(" ")[0] + " …" if command else "…/" + shown[-_LABEL:].partition("/")[2]
+        return f"{quote(shown)}: " if shown else ""
+
     def _objective(self) -> Iterator[str]:
         asked = self._by.get("request", [])
-        others = [fact for fact in asked[1:-1] if fact.text.count(" ") >= _WORDS]
-        for fact in (*asked[:1], *asked[1:][-1:], *reversed(others)):
+        first = [fact for fact in asked if fact.at[0] == self._prompt]
+        others = [fact for fact in reversed(asked) if fact not in first and fact.text.count(" ") >= _WORDS]
+        for fact in (*first, *others):
             yield line(fact.text, fact.at, clip=_WHOLE)
 
     def _guardrails(self) -> Iterator[str]:

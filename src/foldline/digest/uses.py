@@ -6,9 +6,10 @@ than the session. The odds that a name is needed again are judged from nothing b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import exp, log
 from typing import NamedTuple
+from zlib import crc32
 
 from foldline.digest.names import WORD, names_of, urls
 
@@ -94,8 +95,8 @@ def likely(name: Name, end: int) -> float:
 class Uses:
     """What is known of names, while messages are read."""
 
-    def __init__(self, prior: Mapping[str, Name]) -> None:
-        self.names = dict(prior)
+    def __init__(self, prior: Mapping[str, Name], forgotten: frozenset[int]) -> None:
+        self.names, self.forgotten = dict(prior), forgotten
         self._known: dict[str, tuple[tuple[str, str], ...]] = {}
         self._here: dict[str, _Use] = {}
 
@@ -147,8 +148,14 @@ class Uses:
         self._here = {}
         if len(names) > _MOST * 3 // 2:
             ranked = sorted(names, key=lambda text: (-likely(names[text], index + 1), text))
+            self.forgotten |= {crc32(text.encode("utf-8", "replace")) for text in ranked[_MOST:]}
             for text in ranked[_MOST:]:
                 del names[text]
+
+
+def seen_before(name: str, forgotten: Collection[int]) -> bool:
+    """Whether a name is among those that were let go. One in some thousand millions is taken for another."""
+    return crc32(name.encode("utf-8", "replace")) in forgotten
 
 
 class _Use:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from typing import Any, TypeVar
 
+from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE
 from foldline.errors import ConfigError
 from foldline.policy import Policy
 
@@ -113,14 +114,8 @@ class CompactionConfig:
     """How summaries are made."""
 
     mode: CompactionExecutionMode = CompactionExecutionMode.Background
-    summarizer_system_prompt: str = (
-        "You write summaries of conversations. Keep every fact, decision, tool outcome and open task. Be brief."
-    )
-    summarizer_user_prompt: str = (
-        "Bring the running summary up to date.\n\n"
-        "<existing-summary>\n{previous_summary}\n</existing-summary>\n\n"
-        "<new-conversation>\n{messages}\n</new-conversation>"
-    )
+    summarizer_system_prompt: str = SUMMARY_SYSTEM
+    summarizer_user_prompt: str = SUMMARY_TEMPLATE
     """`{messages}` becomes the transcript, `{previous_summary}` the summary before it."""
     summary_max_tokens: int | None = None
     summary_model: str | None = None

@@ -76,6 +76,23 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     return Plan(verdict=verdict, fold=fold)
 
 
+def by_hand(path: Path, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Fold | None:
+    """The fold that somebody asked for: down to the floors, or with `force` all before the last thing the user said.
+
+    None when nothing would leave.
+    """
+    draft = _Draft(path, load, policy, size)
+    if force:
+        turns = path.cuts["turn"]
+        draft.cut = max(path.cut, turns[-1] if turns else 0)
+    else:
+        floor_at = cutting.floor(path, policy, load.usable)
+        draft.land(floor_at=floor_at, goal=int(policy.target_ratio * load.usable), basis="request", start=0)
+    if draft.cut <= max(path.cut, path.lead):
+        return None
+    return draft.fold(before=load.request, reason="asked for")
+
+
 def _too_large(items: dict[str, int], load: Load, tokens: int, *, hint: str = "") -> ViewTooLarge:
     """The refusal of a view of up to `tokens`: what its blocks are estimated at, and the margin of the estimate."""
     return ViewTooLarge(tokens, load.usable, {**items, "margin": tokens - sum(items.values())}, hint=hint)

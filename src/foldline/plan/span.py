@@ -15,6 +15,9 @@ from foldline.fold import Fold
 from foldline.message import Media, Message, Text, ToolCall, ToolResult
 from foldline.policy import Atom
 
+GONE = Message(role="gone")
+"""Stands in a path where a folded message was left in the record."""
+
 
 class Path:
     """Messages in order, each with its size as it stands in the view, and where the path may be cut.
@@ -99,6 +102,16 @@ class Path:
             self.lead += 1
         else:
             self._index(index, message.role, _look(message))
+
+    def skip(self, count: int) -> None:
+        """Leave out messages that are folded and stay in the record: only their places are kept."""
+        if count > 0:
+            self.cuts["step"].append(len(self.messages))  # a step that begins in here is not whole
+            self.messages += [GONE] * count
+            self.shown += [GONE] * count
+            self.prefix += [self.prefix[-1]] * count
+            self._asked = self._replied = self._led = False
+            self._open.clear()
 
     def _index(self, index: int, role: str, look: _Look) -> None:
         speaks, results = role == "assistant", look.results

@@ -69,9 +69,9 @@ def marker(first: int, last: int, *, kept: int = 0) -> Message:
     )
 
 
-def head(path: Path) -> tuple[Message, ...]:
+def head(path: Path, fold: Fold | None = None) -> tuple[Message, ...]:
     """Everything in front of the verbatim part: system, pins, digest, and what the fold carried over."""
-    fold = path.fold
+    fold = fold or path.fold
     lead = tuple(path.messages[: path.lead])
     if fold is None:
         return lead

@@ -1,0 +1,12 @@
+"""The way through the house: a session in memory or on a ledger, and the ledger that sessions are opened from.
+
+ledger = foldline.open("agent.db")
+session = ledger.session("ticket-42", model="claude-sonnet-5")
+session.add({"role": "user", "content": "Why does the build fail?"})
+body = session.view().render("anthropic").body
+"""
+
+from foldline.session.house import Ledger, open  # noqa: A004  # called as foldline.open
+from foldline.session.session import Preview, Session, fold_list
+
+__all__ = ["Ledger", "Preview", "Session", "fold_list", "open"]
