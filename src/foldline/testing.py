@@ -33,7 +33,7 @@ from foldline.wire.rules import Violation, check
 
 __all__ = ["FAULTS", "Scripted", "Violation", "assert_sendable", "faulty", "violations"]
 
-LATE_SECONDS = 0.5
+LATE_SECONDS = 1.5
 """How long the `late` digester takes."""
 
 

@@ -261,7 +261,7 @@ class _Author:
         cause = too_large(tokens + head, job.cap) or too_small(tokens, least)
         if cause:
             raise Refused(cause)
-        text, loss = top_up(body, facts, floor=job.floor, cap=job.cap - head, size=job.size)
+        text, loss = top_up(body, facts, floor=job.floor, cap=job.cap - head, size=job.size, kept=job.kept)
         text = unnumbered(text) if job.bare else text
         message = job.scope.message(f"{reference}{text}", header=job.header, role=job.role)
         cause = no_gain(job.size(message.text), job.covered) if job.covered else ""

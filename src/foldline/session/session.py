@@ -17,7 +17,7 @@ from typing import Any
 from foldline.digest.ask import Digester, appointed
 from foldline.digest.drive import Patience, write
 from foldline.digest.facts import Facts, gather
-from foldline.digest.flow import Job, Kept
+from foldline.digest.flow import Job, Kept, locally
 from foldline.digest.prompt import cumulative
 from foldline.digest.scope import SESSION, body_of
 from foldline.errors import Conflict, InputError
@@ -148,7 +148,8 @@ class Session:
             made, folds = self.desk.plan(), self.folds
             must = made.verdict.need is Need.HARD
             self._tell_verdict(made)
-            if made.fold is not None and (must or not self._cooling) and not self._commit(made.fold, must=must):
+            cools = self._cooling
+            if made.fold is not None and (must or not cools) and not self._commit(made.fold, must=must, cools=cools):
                 continue
             thinner = self.desk.thinned()
             if thinner is not None and not self._commit(thinner, must=True):
@@ -200,10 +201,15 @@ class Session:
         self.record.unfold(self._at.mark)
         self._load()
 
-    def _commit(self, planned: Fold, *, must: bool, instructions: str = "", text: str | None = None) -> bool:
-        """Make a planned fold and write it down, unless it is refused; False when somebody else was faster."""
+    def _commit(
+        self, planned: Fold, *, must: bool, cools: bool = False, instructions: str = "", text: str | None = None
+    ) -> bool:
+        """Make a planned fold and write it down, unless it is refused; False when somebody else was faster.
+
+        `cools`: a digest was refused a short time ago, so the digester is not asked, and not paid, again.
+        """
         self._tell("planned", cut=planned.cut, reason=planned.reason)
-        made = self._stand_in(planned, must=must, instructions=instructions, text=text)
+        made = self._stand_in(planned, must=must, cools=cools, instructions=instructions, text=text)
         try:
             if isinstance(made, Kept):
                 self.refused = Refused(len(self.desk.path), made.cause)
@@ -222,7 +228,7 @@ class Session:
         return True
 
     def _stand_in(
-        self, fold: Fold, *, must: bool, instructions: str = "", text: str | None = None
+        self, fold: Fold, *, must: bool, cools: bool = False, instructions: str = "", text: str | None = None
     ) -> Digest | Kept | None:
         """What stands for the folded part."""
         path, policy = self.desk.path, self.desk.policy
@@ -238,6 +244,8 @@ class Session:
         if policy.leave == "marker":
             return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
         job = replace(self._job(fold, must=must), instructions=instructions)
+        if cools and self.digester is not None and self.refused is not None:
+            return locally(job, cause=self.refused.cause)
         return write(job, self.digester, Patience(seconds=policy.digest_seconds))
 
     def _job(self, fold: Fold, *, must: bool) -> Job:

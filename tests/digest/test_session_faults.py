@@ -1,0 +1,192 @@
+"""A session with a digester that fails: the view is sound, smaller or as it was, and the record has the true cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from foldline import Session
+from foldline.digest.ask import Ask, Digester
+from foldline.digest.scope import REFERENCE
+from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.plan.gate import Need
+from foldline.policy import Policy
+from foldline.testing import FAULTS, INJECTED, LEAKED, Scripted, assert_sendable, faulty
+
+POLICY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=1_000, digest_tokens=800)
+IMPATIENT = POLICY.but(digest_seconds=1)
+SOUND = ("injected instruction", "leaked key", "invented path")
+"""Faults that make a digest worse and not impossible."""
+
+
+def talk(turns: int) -> list[Message]:
+    said: list[Message] = []
+    for turn in range(turns):
+        call = ToolCall(id=f"c{turn}", name="read", arguments=f'{{"path": "src/part_{turn}.py"}}')
+        said += [
+            user(f"Look at src/part_{turn}.py, and never touch setup_{turn}.cfg."),
+            assistant("Looking.", call),
+            tool(call.id, f"def part_{turn}(): return {turn}  # a line of source text\n" * 14, name="read"),
+            assistant(f"Part {turn} is as it should be, so nothing was changed."),
+        ]
+    return said
+
+
+def filled(digester: Digester | None, policy: Policy = POLICY) -> Session:
+    """A session that has just become too full."""
+    session = Session(model="claude-sonnet-5", policy=policy, digester=digester)
+    said = talk(60)
+    for place in range(0, len(said), 4):
+        session.add(*said[place : place + 4])
+        if session.plan().fold is not None:
+            return session
+    raise AssertionError("it never became full")
+
+
+def digest_of(session: Session) -> Any:
+    assert session.desk.path.fold is not None
+    return session.desk.path.fold.digest
+
+
+@pytest.mark.promise("S0.45", "S0.48", "S0.56", "F2")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_view_is_sound_and_smaller_and_the_cause_is_in_the_record(fault: str) -> None:
+    session = filled(faulty(fault), IMPATIENT if fault in {"hang", "late"} else POLICY)
+    before = session.desk.load().request
+    view = session.view()
+    for provider in ("anthropic", "openai", "gemini", "openai-responses"):
+        assert_sendable(view.render(provider))
+    assert view.tokens < before
+    assert view.need is not Need.HARD
+    digest = digest_of(session)
+    assert (digest.by == "local") == bool(digest.cause) == (fault not in SOUND)
+    text = digest.message.text
+    assert REFERENCE in text
+    assert digest.message.role == "user"
+    for gone in (LEAKED, INJECTED):
+        assert gone not in text
+    assert digest.loss is not None
+    assert (fault == "invented path") <= bool(digest.loss.unsourced)
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in SOUND])
+def test_with_keep_everything_stays_and_nobody_pays_again_at_once(fault: str) -> None:
+    scripted = faulty(fault).complete
+    policy = IMPATIENT if fault in {"hang", "late"} else POLICY
+    early = policy.but(rules=("fold when request > 60%",), target_ratio=0.4)
+    session = filled(Digester(complete=scripted), early.but(on_failure="keep", cooldown_messages=4))
+    assert isinstance(scripted, Scripted)
+    shown = session.view().messages
+    assert shown == tuple(session.desk.path.shown)
+    assert session.refused is not None
+    assert session.refused.cause
+    asked = len(scripted.asks)
+    for _ in range(3):
+        session.add(user("Go on."))
+        assert session.view().messages[:-1] == shown, "everything stays"
+        shown = session.view().messages
+    assert len(scripted.asks) == asked, "it cools down"
+    session.add(user("Go on."))
+    session.view()
+    assert len(scripted.asks) > asked
+    cause = session.refused.cause
+    asked = len(scripted.asks)
+    session.add(user("word " * 2_500))
+    assert session.view().tokens <= session.desk.usable, "what no longer fits does not wait"
+    assert digest_of(session).cause == cause
+    assert digest_of(session).by == "local"
+    assert len(scripted.asks) == asked, "and nobody is paid for it"
+
+
+def test_a_digest_by_the_model_is_carried_into_the_next() -> None:
+    scripted = Scripted()
+    session = Session(model="claude-sonnet-5", policy=POLICY, digester=Digester(complete=scripted, model="gpt-5-mini"))
+    for message in talk(80):
+        session.add(message)
+        session.view()
+    assert session.folds >= 3
+    assert digest_of(session).by == "gpt-5-mini"
+    assert "<carried-digest>\n# Objective\nThe user asked: Look at src/part_" in scripted.asks[1].text
+    assert "<carried-digest>" not in scripted.asks[0].text
+    assert all(REFERENCE not in ask.text for ask in scripted.asks)
+
+
+@pytest.mark.promise("S0.43")
+def test_the_digester_sees_everything_that_leaves() -> None:
+    scripted = Scripted()
+    session = Session(model="claude-sonnet-5", policy=POLICY, digester=Digester(complete=scripted, window=4_000))
+    for message in talk(80):
+        session.add(message)
+        session.view()
+    seen = "\n".join(ask.text for ask in scripted.asks)
+    cut = session.desk.path.cut
+    for turn in range(1, cut // 4):
+        assert f"def part_{turn}(): return" in seen
+        assert f"never touch setup_{turn}.cfg" in seen
+
+
+class TestByHand:
+    @pytest.mark.promise("S0.52", "S0.53", "S0.54", "S0.55")
+    @pytest.mark.parametrize("turns", [2, 3, 8])
+    def test_force_folds_all_before_the_last_user_turn_however_little_that_is(self, turns: int) -> None:
+        session = Session(policy=POLICY)
+        session.add(*talk(turns))
+        assert session.fold() is None, "nothing is beyond the floors"
+        fold = session.fold(force=True)
+        assert fold is not None
+        assert fold.cut == 4 * (turns - 1)
+        view = session.view()
+        assert view.messages[-4:] == tuple(talk(turns)[-4:])
+        assert len(view.messages) < 4 * turns
+        assert_sendable(view.render("anthropic"))
+        assert session.fold(force=True) is None, "there is nothing more to fold"
+
+    @pytest.mark.promise("S0.52")
+    def test_one_turn_is_not_folded(self) -> None:
+        session = Session(policy=POLICY)
+        session.add(*talk(1))
+        assert session.fold(force=True) is None
+        assert session.view().messages == tuple(talk(1))
+
+    def test_instructions_reach_the_digester_and_never_the_view(self) -> None:
+        scripted = Scripted()
+        session = Session(policy=POLICY, digester=Digester(complete=scripted))
+        session.add(*talk(6))
+        assert session.fold(force=True, instructions="Keep the XYZZY numbers") is not None
+        assert "XYZZY" in scripted.asks[0].text
+        assert "XYZZY" not in str(session.view().render("anthropic").body)
+
+
+class TestModel:
+    def test_the_policy_names_the_model_and_its_window_counts(self) -> None:
+        scripted = Scripted()
+        digester = Digester(complete=scripted, model="claude-opus-4-5", window=700)
+        session = Session(policy=POLICY.but(digest_model="claude-haiku-4-5"), digester=digester)
+        session.add(*talk(6))
+        session.fold(force=True)
+        assert {ask.model for ask in scripted.asks} == {"claude-haiku-4-5"}
+        assert len(scripted.asks) == 1
+        assert digest_of(session).by == "claude-haiku-4-5"
+
+    @pytest.mark.parametrize(("model", "behind"), [("claude-sonnet-5", True), ("claude-haiku-4-5", False)])
+    def test_a_digest_is_asked_for_behind_the_view_only_where_the_cache_makes_it_cheaper(
+        self, model: str, behind: bool
+    ) -> None:
+        asks: list[Ask] = []
+
+        def reply(ask: Ask) -> str:
+            asks.append(ask)
+            return "The user looked at all the parts one after the other, and none of them had to be changed."
+
+        policy = POLICY.but(digest_shared=True, window_tokens=60_000, coverage_ratio=0.0)
+        session = Session(
+            model="claude-sonnet-5", policy=policy, digester=Digester(complete=Scripted(reply), model=model)
+        )
+        session.add(*talk(30))
+        shown = session.view().messages
+        session.fold(force=True)
+        assert bool(asks[0].prefix) == behind
+        if behind:
+            assert asks[0].prefix == shown
+            assert "part_3" not in asks[0].text
