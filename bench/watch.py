@@ -47,7 +47,7 @@ def _event(number: int, chance: random.Random) -> dict[str, Any]:
         return {"type": "assistant", "message": message, **base}
     if kind < 16:
         output = "\n".join(f"{line:>5}\t{text}" for line in range(chance.randint(1, 12)))
-        block = {"type": "tool_result", "tool_use_id": f"toolu_{number - 8}", "content": output}
+        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": f"toolu_{number - 8}", "content": output}
         block["is_error"] = not number % 40
         return {"type": "user", "message": {"role": "user", "content": [block]}, **base}
     if kind < 18:

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from foldline.cli.app import main
+import sys
+
+_AT_ONCE = {"statusline": "foldline.watch.statusline", "hook": "foldline.watch.hooks"}
+"""What an agent runs at every turn, without options: it starts without the rest of the command line."""
+
+
+def main() -> None:
+    """Run the command."""
+    from importlib import import_module  # noqa: PLC0415
+
+    if len(sys.argv) == 2 and sys.argv[1] in _AT_ONCE:
+        sys.exit(import_module(_AT_ONCE[sys.argv[1]]).run())
+    import_module("foldline.cli.app").main()
+
 
 __all__ = ["main"]

@@ -1,6 +1,6 @@
 """`python -m foldline.cli`, for where the `foldline` script is not on the path."""
 
-from foldline.cli.app import main
+from foldline.cli import main
 
 if __name__ == "__main__":
     main()

@@ -19,7 +19,7 @@ EDITS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "N
 """The tools that change a file, and the field that names it."""
 
 _SPEAKS = ("assistant", "user", "result", "system")
-_DELTA = b'{"type":"stream_event"'
+DELTA = b'{"type":"stream_event"'
 """A piece of a reply that arrives whole later: most of a stream, and nothing for us in it."""
 _NOT_SAID = ("<bash-", "<local-command-", "<task-notification>", "[Request interrupted by user", "Caveat: The messages")
 """How texts begin that stand in the user's role although no person wrote them."""
@@ -32,7 +32,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE
 
 def load(line: bytes) -> Event | None:
     """The event on a line; None for garbage, half a line, or what is no object."""
-    if line.startswith(_DELTA):
+    if line.startswith(DELTA):
         return None
     try:
         value = json.loads(line)
@@ -170,7 +170,8 @@ def is_boundary(seen: Seen) -> bool:
 def ends_turn(seen: Seen) -> bool:
     """Whether the agent hands back: a result in a stream, a reply that wants nothing more in a session file."""
     if seen.kind == "assistant":
-        return seen.message.get("stop_reason") in ("end_turn", "stop_sequence", "refusal") and not seen.aside
+        done = seen.message.get("stop_reason") in ("end_turn", "stop_sequence", "refusal")
+        return done and not seen.aside and seen.message.get("model") != "<synthetic>"
     return seen.kind == "result" or (
         seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
     )

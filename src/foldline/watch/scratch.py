@@ -181,7 +181,8 @@ def page(job: str, phase: str, shown: dict[str, Shown]) -> str:
     """The index: every section with an equal share of the lines, its newest entries and the name of its detail file."""
     sections = [section for section in SECTIONS if section.always or shown[section.file].total]
     share = (PAGE_LINES - _HEAD_LINES) // len(sections) - _SECTION_HEAD_LINES
-    lines = [f"# Job: {one_line(job)}".rstrip(), f"Phase: {one_line(phase)}".rstrip()]
+    title = f"# Job: {one_line(job)}" if job else "# Working notes"
+    lines = [title, f"Phase: {one_line(phase)}" if phase else "One line an entry; the whole text is in the file named."]
     for section in sections:
         count, newest = shown[section.file]
         kept = newest[-share:]
@@ -194,7 +195,8 @@ def page(job: str, phase: str, shown: dict[str, Shown]) -> str:
 def _pointer(section: Section, count: int, kept: int) -> str:
     if not count:
         return "none so far"
-    which = f"{count:,} entries" if kept == count else f"{count:,} entries, the newest {kept} here"
+    which = "1 entry" if count == 1 else f"{count:,} entries"
+    which += f", the newest {kept} here" if kept < count else ""
     return f"{which} → {FOLDER}/{section.file}"
 
 

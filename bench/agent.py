@@ -1,0 +1,198 @@
+"""A real Claude Code against a local server, with `foldline watch` on its stream and foldline's hooks inside it.
+
+Three turns: a task with a shell call, a compaction, another task. Every request is answered by a few canned replies on
+127.0.0.1, so nothing leaves the machine and nothing is paid. What a user would see is looked for afterwards: the meter,
+the warning, the notice of the compaction, the scratch files, the words that reached the summary, and the pointer that
+reached the next turn.
+
+    npm install @anthropic-ai/claude-code && python -m bench agent --claude node_modules/.bin/claude
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+FOLDLINE = [sys.executable, "-m", "foldline.cli"]
+PROMPTS = ("say hello with the shell and never touch main.py", "/compact", "and say it again")
+USED = 150_000
+"""What the server says each call filled the window with."""
+WINDOW = 190_000
+SECONDS = 120
+
+
+class Model(ThreadingHTTPServer):
+    """A provider that answers every first request of a turn with a shell call and every other one with a sentence."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.bodies: list[dict[str, Any]] = []
+        self.ids = iter(range(1, 10_000))
+
+    def reply(self, body: dict[str, Any]) -> dict[str, Any]:
+        """One reply to one request."""
+        users = [json.dumps(one) for one in body.get("messages", []) if one.get("role") == "user"]
+        asked = users[-1] if users else ""
+        block: dict[str, Any] = {"type": "text", "text": "Hello was said."}
+        can_run = any(one.get("name") == "Bash" for one in body.get("tools", []))
+        if can_run and "tool_result" not in asked and "summary" not in asked:
+            given = {"command": "echo hello", "description": "Say hello"}
+            block = {"type": "tool_use", "id": f"toolu_{next(self.ids)}", "name": "Bash", "input": given}
+        return {
+            "id": f"msg_{next(self.ids)}",
+            "type": "message",
+            "role": "assistant",
+            "model": body.get("model", "model"),
+            "content": [block],
+            "stop_reason": "tool_use" if block["type"] == "tool_use" else "end_turn",
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": USED,
+                "cache_read_input_tokens": 0,
+                "cache_creation_input_tokens": 0,
+                "output_tokens": 9,
+            },
+        }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Model
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def do_HEAD(self) -> None:
+        self._send(b"", "text/plain")
+
+    def do_GET(self) -> None:
+        self._send(b'{"data": [], "has_more": false}', "application/json")
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        if self.path.split("?")[0].endswith("/count_tokens"):
+            self._send(json.dumps({"input_tokens": USED}).encode(), "application/json")
+            return
+        self.server.bodies.append(body)
+        reply = self.server.reply(body)
+        if not body.get("stream"):
+            self._send(json.dumps(reply).encode(), "application/json")
+            return
+        events = (f"event: {name}\ndata: {json.dumps({'type': name, **facts})}\n\n" for name, facts in _events(reply))
+        self._send("".join(events).encode(), "text/event-stream")
+
+    def _send(self, data: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def _events(reply: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A reply as the provider streams it."""
+    block = reply["content"][0]
+    yield "message_start", {"message": {**reply, "content": [], "stop_reason": None}}
+    start: dict[str, Any]
+    delta: dict[str, Any]
+    if block["type"] == "text":
+        start, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+    else:
+        start = {**block, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    yield "content_block_start", {"index": 0, "content_block": start}
+    yield "content_block_delta", {"index": 0, "delta": delta}
+    yield "content_block_stop", {"index": 0}
+    stop = {"stop_reason": reply["stop_reason"], "stop_sequence": None}
+    yield "message_delta", {"delta": stop, "usage": {"output_tokens": 9}}
+    yield "message_stop", {}
+
+
+def run(claude: str, place: Path) -> tuple[list[dict[str, Any]], Model, str]:
+    """The three turns; what the watch told, what the server got, and what the meter printed."""
+    home, project = place / "home", place / "project"
+    home.mkdir()
+    project.mkdir()
+    server = Model()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.server_port}",
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "NO_COLOR": "1",
+    }
+    install = [*FOLDLINE, "install", "claude-code", "--project", "--yes"]
+    subprocess.run(install, cwd=project, env=env, check=True, capture_output=True)
+    notices: list[dict[str, Any]] = []
+    stream = b""
+    for number, prompt in enumerate(PROMPTS):
+        options = ["--output-format", "stream-json", "--verbose", "--allowedTools", "Bash", *(["-c"] if number else [])]
+        with subprocess.Popen([claude, "-p", prompt, *options], cwd=project, env=env, stdout=subprocess.PIPE) as agent:
+            watch = [*FOLDLINE, "watch", "--json", "--pass-through", "--scratch", ".", "--window", str(WINDOW)]
+            seen = subprocess.run(
+                watch, cwd=project, env=env, stdin=agent.stdout, capture_output=True, timeout=SECONDS, check=False
+            )
+        stream += seen.stdout
+        notices += [json.loads(line) for line in seen.stderr.decode().splitlines() if line.startswith("{")]
+    meter = subprocess.run(
+        [*FOLDLINE, "watch", "--window", str(WINDOW)],
+        cwd=project,
+        env=env,
+        input=stream,
+        capture_output=True,
+        check=False,
+    )
+    server.shutdown()
+    return notices, server, meter.stderr.decode()
+
+
+def findings(notices: list[dict[str, Any]], server: Model, project: Path) -> dict[str, bool]:
+    """What a user would see, and whether it was there."""
+    kinds = [notice["event"] for notice in notices]
+    page = project / ".context" / "scratch.md"
+    text = page.read_text() if page.exists() else ""
+    sent = [json.dumps(body) for body in server.bodies]
+    meters = [notice["used"] for notice in notices if notice["event"] == "meter"]
+    return {
+        f"the meter shows {USED:,} tokens, as the provider said": USED in meters,
+        "the warning comes": "warning" in kinds,
+        "the compaction command is put in waiting": any("/compact" in one.get("text", "") for one in notices),
+        "the compaction is told": "compacted" in kinds,
+        "the hook recorded what the person asked": "never touch main.py" in text,
+        "the hook recorded the compaction": "compacted (manual" in text,
+        "the summary was told what to keep": any("Working notes are kept" in body for body in sent),
+        "the next turn was pointed to the notes": "read .context/scratch.md" in sent[-1],
+    }
+
+
+def main(argv: list[str]) -> int:
+    options = argparse.ArgumentParser(prog="python -m bench agent", description=__doc__)
+    options.add_argument("--claude", default=os.environ.get("FOLDLINE_CLAUDE", "claude"), help="the agent's command")
+    claude = shutil.which(options.parse_args(argv).claude)
+    if claude is None:
+        print("no claude here: npm install @anthropic-ai/claude-code, then --claude node_modules/.bin/claude")
+        return 2
+    with tempfile.TemporaryDirectory() as place:
+        notices, server, meter = run(os.path.abspath(claude), Path(place))
+        project = Path(place) / "project"
+        found = findings(notices, server, project)
+        print(meter)
+        page = project / ".context" / "scratch.md"
+        print(page.read_text() if page.exists() else "no scratch file")
+    for name, was_seen in found.items():
+        print(f"{'yes' if was_seen else 'NO ':3} {name}")
+    return 0 if all(found.values()) else 1

@@ -1,0 +1,52 @@
+"""`foldline install`: hooks and status line in the settings of an agent, shown before they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from foldline.cli.out import print_json
+from foldline.watch.install import TARGETS, place, plan
+
+
+@click.command()
+@click.argument("agent", type=click.Choice(list(TARGETS)))
+@click.option("--user", "where", flag_value="user", default="user", help="In your own settings (the default).")
+@click.option("--project", "where", flag_value="project", help="In the settings of this folder.")
+@click.option("--uninstall", is_flag=True, help="Take foldline's entries out again.")
+@click.option("--dry-run", is_flag=True, help="Show the change and write nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="The change as one JSON object; writes only with --yes.")
+def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bool) -> None:
+    r"""Put foldline's hooks and status line into an agent's settings, or take them out.
+
+    The change is shown first. What is there already stays as it is.
+
+    \b
+    Example:  foldline install claude-code
+              foldline install claude-code --project --dry-run
+              foldline install codex --uninstall
+    """
+    target = TARGETS[agent]
+    path = place(target, project=Path.cwd() if where == "project" else None)
+    change = plan(target, path, remove=uninstall)
+    if how["as_json"]:
+        writes = bool(change.diff) and how["yes"] and not dry_run
+        if writes:
+            change.apply()
+        print_json({"file": str(path), "diff": change.diff, "remarks": change.remarks, "written": writes})
+        return
+    for remark in change.remarks:
+        click.echo(f"note: {remark}", err=True)
+    if not change.diff:
+        click.echo(f"{path}: nothing to {'remove' if uninstall else 'change'}", err=True)
+        return
+    click.echo(change.diff, nl=False)
+    if dry_run:
+        return
+    if not how["yes"] and not click.confirm("Write this?", default=True, err=True):
+        raise click.Abort
+    change.apply()
+    done = f"removed from {target.name}" if uninstall else f"installed; {target.name} uses it from its next session on"
+    click.echo(f"{path}: {done}", err=True)

@@ -1,0 +1,201 @@
+"""`foldline watch`: an agent's stream or session file, with a meter for people and events for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, Self
+
+import click
+
+from foldline.cli.live import Live
+from foldline.watch.cost import CostBudget, Limits, ProjectCosts
+from foldline.watch.events import DELTA, Event, load
+from foldline.watch.lines import Cutter, of_file, of_stream
+from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
+from foldline.watch.scratch import ScratchModel
+from foldline.watch.scratch_files import ScratchWriter
+from foldline.watch.watcher import Watch
+
+ENDED, FAILED, COMPACT, COST, CUT = 0, 1, 10, 11, 12
+EXITS = {
+    ENDED: "the agent finished and nothing is due",
+    FAILED: "the agent finished with an error",
+    COMPACT: "a compaction is due before its next turn",
+    COST: "a cost limit is reached",
+    CUT: "the stream ended in the middle of a turn",
+}
+"""Why the command ended, as its exit code says it."""
+
+
+@click.command(epilog="Exit codes: " + "; ".join(f"{code} {why}" for code, why in EXITS.items()) + ".")
+@click.argument("file", type=click.Path(), required=False)
+@click.option("--follow", "-f", is_flag=True, help="Go on while the file grows.")
+@click.option("--idle", type=float, default=0.0, metavar="SECONDS", help="With --follow: end when it rests that long.")
+@click.option("--scratch", type=click.Path(), metavar="FOLDER", help="Keep working notes in FOLDER/.context.")
+@click.option("--job", default="", help="What the agent is working on, for notes and compactions.")
+@click.option("--state", default="", help="The state the job is in, for compactions.")
+@click.option("--window", type=click.IntRange(min=1), metavar="TOKENS", help="The window, instead of the model's own.")
+@click.option(
+    "--warn", type=float, default=WARN_RATIO, show_default=True, help="Warn from this share of the window on."
+)
+@click.option("--compact", type=float, default=COMPACT_RATIO, show_default=True, help="Compact from this share on.")
+@click.option("--cost-limit", type=float, metavar="USD", help="What the job may cost.")
+@click.option("--project-limit", type=float, metavar="USD", help="What all jobs of the project may cost together.")
+@click.option("--project-costs", type=click.Path(), metavar="FILE", help="Where the project's jobs note their costs.")
+@click.option("--ask", is_flag=True, help="At a cost limit, hold the agent and ask on the terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Events for an orchestrator, one JSON object a line.")
+@click.option("--pass-through", is_flag=True, help="Copy the input to standard output unchanged; events go to stderr.")
+def watch(file: str | None, **options: Any) -> int:
+    r"""Watch an agent: how full its window is, what it costs, what it tried in vain.
+
+    Without a file, the stream is read from standard input.
+
+    \b
+    Example:  foldline watch -f ~/.claude/projects/.../session.jsonl
+              claude -p "fix the tests" --output-format stream-json --verbose | foldline watch --scratch .
+    """
+    view = _view(options["as_json"], options["pass_through"])
+    return _run(file, options, view)
+
+
+def _run(file: str | None, options: dict[str, Any], view: Live | _Events) -> int:
+    """Feed every line to the watch; why it ended."""
+    watching, cutter = _watch(options), Cutter()
+    garbage = 0
+    with view:
+        try:
+            for line in _lines(file, options, cutter):
+                event = load(line)
+                if event is None:
+                    garbage += not line.startswith(DELTA)
+                elif not _feed(watching, view, event, ask=options["ask"]):
+                    break
+        finally:
+            watching.save()
+        code = _why(watching)
+        view.end(watching, {"code": code, "reason": EXITS[code], "garbage": garbage + cutter.too_long})
+    return code
+
+
+def _feed(watching: Watch, view: Live | _Events, event: Event, *, ask: bool) -> bool:
+    """Take one event and show what there is to tell; False when a person said that it is enough."""
+    notices = watching.feed(event)
+    for notice in notices:
+        view.show(watching, notice)
+    questions = [notice.facts["text"] for notice in notices if notice.event == "input_requested"] if ask else []
+    if not questions:
+        return True
+    go_on = view.ask(questions[0])
+    for notice in watching.answer(go_on=go_on):
+        view.show(watching, notice)
+    return go_on
+
+
+def _why(watching: Watch) -> int:
+    if watching.limits is not None and watching.limits.over is not None:
+        return COST
+    if watching.meter.should_compact:
+        return COMPACT
+    if watching.last_error is None:
+        return CUT
+    return FAILED if watching.last_error else ENDED
+
+
+def _watch(options: dict[str, Any]) -> Watch:
+    meter = Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"])
+    folder = options["scratch"]
+    return Watch(
+        meter=meter,
+        writer=ScratchWriter(Path(folder)) if folder else None,
+        model=ScratchModel(job=options["job"], phase=options["state"]),
+        limits=_limits(options),
+        state=options["state"],
+    )
+
+
+def _limits(options: dict[str, Any]) -> Limits | None:
+    job, project, file = options["cost_limit"], options["project_limit"], options["project_costs"]
+    if (project is None) != (file is None):
+        raise click.UsageError("--project-limit and --project-costs go together: a limit, and the file that is shared")
+    if job is None and project is None:
+        return None
+    return Limits(
+        job=CostBudget(limit_usd=job) if job is not None else None,
+        project=CostBudget(limit_usd=project, scope="project") if project is not None else None,
+        costs=ProjectCosts(Path(file), options["job"] or f"job-{os.getpid()}") if file is not None else None,
+    )
+
+
+def _lines(file: str | None, options: dict[str, Any], cutter: Cutter) -> Iterator[bytes]:
+    tee = _tee() if options["pass_through"] else None
+    if file is None or file == "-":
+        if sys.stdin.isatty():
+            raise click.UsageError("nothing on standard input: pipe a stream in, or name a session file")
+        return of_stream(sys.stdin.fileno(), cutter, tee)
+    return of_file(file, cutter, follow=options["follow"], idle_seconds=options["idle"], tee=tee)
+
+
+def _tee() -> Callable[[bytes], None]:
+    """Write bytes on as they are; when nobody reads them any more, watching goes on."""
+    out = sys.stdout.fileno()
+    gone = False
+
+    def write(chunk: bytes) -> None:
+        nonlocal gone
+        while chunk and not gone:
+            try:
+                chunk = chunk[os.write(out, chunk) :]
+            except BrokenPipeError:
+                gone = True
+
+    return write
+
+
+class _Events:
+    """Notices as JSON lines."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.flush()
+
+    def show(self, watching: Watch, notice: Any) -> None:  # noqa: ARG002  # the same call as the live view's
+        """Print one notice at once."""
+        self._write(notice.as_json())
+
+    def ask(self, question: str) -> bool:
+        """An orchestrator answers by ending the pipe: without a terminal the answer is no."""
+        return _ask_terminal(question)
+
+    def end(self, watching: Watch, facts: dict[str, Any]) -> None:
+        """Print how things stand at the end."""
+        self._write({"event": "end", "session": watching.meter.session, **watching.figures(), **facts})
+
+    def _write(self, value: dict[str, Any]) -> None:
+        self._out.write(json.dumps(value, ensure_ascii=True) + "\n")
+        self._out.flush()
+
+
+def _ask_terminal(question: str) -> bool:
+    """Ask on the terminal itself, since standard input is the stream; the agent waits on its full pipe meanwhile."""
+    try:
+        with open("/dev/tty", "r+", encoding="utf-8") as terminal:
+            terminal.write(f"{question} [y/N] ")
+            terminal.flush()
+            return terminal.readline().strip().lower() in ("y", "yes")
+    except OSError:
+        return False
+
+
+def _view(as_json: bool, pass_through: bool) -> Live | _Events:
+    if as_json:
+        return _Events(sys.stderr if pass_through else sys.stdout)
+    return Live(_ask_terminal, err=True)

@@ -1,0 +1,161 @@
+"""What foldline's hooks do inside Claude Code and Codex: record, write, point, and never get in the way.
+
+    UserPromptSubmit   the prompt is recorded; when the window is filling up, the person is told
+    PreCompact         the whole session is read and the scratch files are written; the summary is told what to keep
+    PostCompact        the compaction and its summary are recorded, the person is told where the notes are
+    SessionStart       after a compaction or a resume, the agent is told where the notes are
+
+A hook that fails must not cost a turn: whatever goes wrong is one line on standard error and a status that no agent
+takes for a veto.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from foldline.errors import FoldlineError
+from foldline.watch.events import text_at
+from foldline.watch.scratch import FOLDER, INDEX
+
+EVENTS = ("UserPromptSubmit", "PreCompact", "PostCompact", "SessionStart")
+"""The events a hook is installed for."""
+TAIL_BYTES = 1 << 20
+"""How much of a session's end is read to find its last call."""
+_FAILED = 1
+_POINTER = f"{FOLDER}/{INDEX}"
+
+
+def run() -> int:
+    """Read a hook's input on standard input and answer it."""
+    try:
+        given = json.loads(sys.stdin.buffer.read())
+        answer = handle(given) if isinstance(given, dict) else ""
+    except (ValueError, RecursionError):
+        sys.stderr.write("foldline hook: what came in is not JSON\n")
+        return _FAILED
+    except (FoldlineError, OSError) as error:
+        sys.stderr.write(f"foldline hook: {error}\n")
+        return _FAILED
+    if answer:
+        sys.stdout.buffer.write((answer + "\n").encode("utf-8", "replace"))
+    return 0
+
+
+def handle(given: dict[str, Any]) -> str:
+    """What to answer to one event; "" for nothing."""
+    tree = Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_at(given, "cwd") or ".")
+    match given.get("hook_event_name"):
+        case "UserPromptSubmit":
+            return _prompted(tree, given)
+        case "PreCompact":
+            return _before(tree, given)
+        case "PostCompact":
+            return _after(tree, given)
+        case "SessionStart" if given.get("source") in ("compact", "resume"):
+            return _started(tree, given)
+    return ""
+
+
+def _prompted(tree: Path, given: dict[str, Any]) -> str:
+    from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415  # each event loads what it needs
+
+    prompt = text_at(given, "prompt", "user_prompt").strip()
+    if prompt and not prompt.startswith("/compact"):
+        ScratchWriter(tree).append_human_input(prompt)
+    notice = _fullness(given)
+    return json.dumps({"systemMessage": notice}) if notice else ""
+
+
+def _before(tree: Path, given: dict[str, Any]) -> str:
+    from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
+
+    writer = ScratchWriter(tree)
+    _record(writer, given)
+    counts = writer.counts()
+    if "turn_id" in given:
+        return ""  # Codex takes no words for its summary
+    return (
+        f"Keep in the summary, in the user's own words, what the user asked for and has not got yet. "
+        f"Working notes are kept in {_POINTER} ({_told(counts)}): mention that file."
+    )
+
+
+def _after(tree: Path, given: dict[str, Any]) -> str:
+    from foldline.watch.scratch import ScratchModel  # noqa: PLC0415
+    from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
+
+    writer, trigger = ScratchWriter(tree), text_at(given, "trigger") or "unknown"
+    summary = text_at(given, "compact_summary")
+    writer.append_state_change("working", f"compacted ({trigger})" + (f"\n{summary}" if summary else ""))
+    writer.write_scratch(ScratchModel())
+    return json.dumps({"systemMessage": f"compacted; working notes are in {_POINTER} ({_told(writer.counts())})"})
+
+
+def _started(tree: Path, given: dict[str, Any]) -> str:
+    from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
+
+    counts = ScratchWriter(tree).counts()
+    if not any(counts.values()):
+        return ""
+    was = "this conversation was compacted" if given.get("source") == "compact" else "this session was resumed"
+    text = f"Before {was}, working notes were kept: read {_POINTER} ({_told(counts)}) for preserved context."
+    specific = {"hookEventName": "SessionStart", "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": specific})
+
+
+def _record(writer: Any, given: dict[str, Any]) -> None:
+    """Read the whole session and bring the scratch files up to date."""
+    from foldline.watch.events import load  # noqa: PLC0415
+    from foldline.watch.lines import Cutter, of_file  # noqa: PLC0415
+    from foldline.watch.watcher import Watch  # noqa: PLC0415
+
+    watch = Watch(writer=writer)
+    path = text_at(given, "transcript_path")
+    for line in of_file(path, Cutter(), follow=False) if path and os.path.isfile(path) else ():
+        event = load(line)
+        if event is not None:
+            watch.feed(event)
+    watch.save()
+
+
+def _fullness(given: dict[str, Any]) -> str:
+    """A word to the person when the last call filled the window beyond the warning."""
+    from foldline.watch.events import load  # noqa: PLC0415
+    from foldline.watch.meter import Meter  # noqa: PLC0415
+
+    meter = Meter()
+    for line in _tail(text_at(given, "transcript_path")):
+        event = load(line)
+        if event is not None:
+            meter.feed(event)
+    if not meter.should_warn:
+        return ""
+    due = "time to /compact" if meter.should_compact else "a compaction is near"
+    return f"context {meter.share:.0%} full ({meter.used:,} of {meter.window.tokens:,} tokens): {due}"
+
+
+def _tail(path: str) -> list[bytes]:
+    """The last lines of a session file."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            lines = file.read(TAIL_BYTES).split(b"\n")
+    except OSError:
+        return []
+    return lines[1:] if size > TAIL_BYTES else lines
+
+
+def _told(counts: dict[str, int]) -> str:
+    """What the notes hold, in a few words."""
+    words = {
+        "human-input.md": "human inputs",
+        "decisions.md": "decisions",
+        "dead-ends.md": "dead ends",
+        "artifacts.md": "changed files",
+    }
+    return ", ".join(f"{counts[name]} {word}" for name, word in words.items() if counts.get(name)) or "empty so far"
