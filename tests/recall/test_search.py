@@ -12,7 +12,7 @@ from foldline.errors import InputError
 from foldline.ledger import Branch, Store
 from foldline.measure.counter import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
-from foldline.recall.index import Words
+from foldline.recall.index import Words, catch_up
 from foldline.recall.passage import LEFT_OUT, excerpt, said
 from foldline.recall.search import Ask, Recalled, search
 from foldline.recall.terms import STOP
@@ -172,6 +172,26 @@ def test_the_best_part_of_a_long_result_is_shown(ground: str) -> None:
         found = ask(store, branch, "which port could not be bound?")
         assert "could not bind to port 8081" in str(found)
         assert found.tokens < 200
+
+
+def test_a_rare_word_in_a_huge_result_beats_talk_about_the_rest_of_it(ground: str) -> None:
+    words = "request handler timeout retry connection server client worker queue".split()  # noqa: SIM905
+    talk = [user(f"the {words[at % 9]} and the {words[at * 5 % 9]} of the {words[at * 7 % 9]}") for at in range(120)]
+    talk[60] = tool("c", " ".join(words) * 900 + " zebra-4711 " + " ".join(words) * 900)
+    with told(ground, talk) as (store, branch):
+        best = ask(store, branch, "zebra-4711").results[0]
+        assert 60 in [line.position for line in best.lines]
+        assert "zebra-4711" in str(best)
+
+
+def test_a_ledger_written_without_the_index_catches_up(ground: str) -> None:
+    with told(ground, [user("indexed alpha")]) as (store, branch):
+        store.index = None
+        store.append(branch, [user("forgotten beta"), assistant("yes")])
+        assert not ask(store, branch, "beta").results
+        assert catch_up(store) == 2
+        assert catch_up(store) == 0
+        assert 1 in positions(ask(store, branch, "beta"))
 
 
 def test_a_whole_discussion_comes_back_as_one_result(ground: str) -> None:

@@ -79,6 +79,25 @@ class Words:
             connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
 
 
+def catch_up(store: Store) -> int:
+    """Index what was written while nobody told the index; how many messages that were."""
+    owner, words, done = store.core.owner.id, Words(), 0
+    sql = (
+        "SELECT m.id, m.strand, m.position, m.body, m.meta FROM messages m "
+        "LEFT JOIN documents d ON d.message = m.id WHERE m.owner = ? AND d.message IS NULL ORDER BY m.id LIMIT ?"
+    )
+
+    def work(connection: Connection) -> int:
+        found = connection.run(sql, (owner, ASKED))
+        rows = [Row(row[0], owner, row[1], row[2], read_message(unpack(row[3]), row[4])) for row in found]
+        words.add(connection, rows)
+        return len(rows)
+
+    while count := store.core.write(work):
+        done += count
+    return done
+
+
 class Reader:
     """Questions to the index, within one owner, on one connection."""
 

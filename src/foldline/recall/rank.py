@@ -9,7 +9,7 @@ well: people do not repeat their own words. Every number was chosen on one half 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import exp, log
+from math import exp, log, sqrt
 from typing import NamedTuple
 
 from foldline.recall.terms import terms
@@ -18,10 +18,16 @@ LENGTH_CHARS = 800
 """A message of this length is weighed as it is."""
 LENGTH_WEIGHT = 0.9
 """How much a longer one loses: 0 would be nothing."""
+LONG_CHARS = 4000
+"""Beyond this it loses no more: a rare word in a huge result is still a rare word."""
+FLOOR = 0.2
+"""What scores less than this share of the best is not worth its tokens."""
 PROMPT_WEIGHT = 2.0
 """What a person said weighs more than what a model or a tool said about it."""
+RARITY_POWER = 1.5
+"""How much more a rare word says than two that are half as rare."""
 NEAR_CHARS = 1000
-"""At this distance a neighbour's score counts for a third (1/e)."""
+"""At this distance the square of a neighbour's score counts for a third (1/e)."""
 FEEDBACK = 10
 """How many of the best messages lend their words to the question."""
 LENT_POOL = 40
@@ -59,45 +65,55 @@ def asked(query: str) -> dict[str, float]:
 
 def rarity(holding: int, total: int) -> float:
     """What a term that stands in `holding` of `total` messages says about one that has it."""
-    return log(1 + (max(total, holding) - holding + 0.5) / (holding + 0.5))
+    worth: float = log(1 + (max(total, holding) - holding + 0.5) / (holding + 0.5)) ** RARITY_POWER
+    return worth
 
 
-def match(
-    hits: Mapping[str, Sequence[int]], weights: Mapping[str, float], rarities: Mapping[str, float]
-) -> dict[int, float]:
-    """The summed rarity of the terms that each message has, by its id."""
-    found: dict[int, float] = {}
+def match(found: dict[int, float], hits: Mapping[str, Sequence[int]], worth: Mapping[str, float]) -> dict[int, float]:
+    """Add to each message, by its id, what the terms that it has are worth."""
     for term, ids in hits.items():
-        worth = weights[term] * rarities[term]
+        more = worth[term]
         for id_ in ids:
-            found[id_] = found.get(id_, 0.0) + worth
+            found[id_] = found.get(id_, 0.0) + more
     return found
+
+
+def best(found: Mapping[int, float], count: int) -> list[int]:
+    """The ids that have most, at most `count`, the newest first among equals."""
+    least = sorted(found.values(), reverse=True)[count - 1] if len(found) > count else 0.0
+    chosen = sorted([(-value, -id_) for id_, value in found.items() if value >= least])
+    return [-id_ for _, id_ in chosen[:count]]
 
 
 def score(docs: Iterable[Doc], matched: Mapping[int, float]) -> list[float]:
     """Each message by itself."""
-    return [
-        matched.get(doc.id, 0.0)
-        * (PROMPT_WEIGHT if doc.prompt else 1.0)
-        / (1 + LENGTH_WEIGHT * doc.size / LENGTH_CHARS)
-        for doc in docs
-    ]
+    return [matched.get(doc.id, 0.0) * _worth(doc) for doc in docs]
+
+
+def _worth(doc: Doc) -> float:
+    """What a match in a message counts."""
+    length = 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS
+    return (PROMPT_WEIGHT if doc.prompt else 1.0) / length
 
 
 def spread(docs: Sequence[Doc], scores: Sequence[float]) -> list[float]:
-    """Each message with what stands around it; `docs` are in the order of the talk, with gaps where strangers stand."""
-    out = list(scores)
+    """Each message with what stands around it; `docs` are in the order of the talk, with gaps where strangers stand.
+
+    Squares are summed, so that many faint matches around do not drown one that is clear.
+    """
+    squares = [score_ * score_ for score_ in scores]
+    out = list(squares)
     for order in (range(len(docs)), range(len(docs) - 1, -1, -1)):
         carried, before = 0.0, -1
         for at in order:
             if before >= 0 and adjacent(docs[before], docs[at]):
                 apart = (docs[before].size + docs[at].size) / 2
-                carried = (carried + scores[before]) * exp(-apart / NEAR_CHARS)
+                carried = (carried + squares[before]) * exp(-apart / NEAR_CHARS)
                 out[at] += carried
             else:
                 carried = 0.0
             before = at
-    return out
+    return [sqrt(square) for square in out]
 
 
 def adjacent(one: Doc, other: Doc) -> bool:
@@ -106,27 +122,26 @@ def adjacent(one: Doc, other: Doc) -> bool:
 
 
 def lent(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
-    """The terms that the best messages could lend to the question, the likeliest first, with the share that says so."""
+    """The terms that the best messages share and could lend to the question, each with the share that says so."""
     total = sum(worth for worth, _ in best) or 1.0
-    found: dict[str, float] = {}
+    found: dict[str, list[float]] = {}
     for worth, text in best:
         own = terms(text)
         for term in own:
             if term not in weights:
-                found[term] = found.get(term, 0.0) + worth / total / len(own)
-    likeliest = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return dict(likeliest[:LENT_POOL])
+                found.setdefault(term, []).append(worth / total / len(own))
+    shared = [(term, sum(shares)) for term, shares in found.items() if len(shares) > 1]
+    return dict(sorted(shared, key=lambda item: (-item[1], item[0]))[:LENT_POOL])
 
 
-def widened(weights: Mapping[str, float], pool: Mapping[str, float], rarities: Mapping[str, float]) -> dict[str, float]:
-    """The question's terms and the lent ones, rare ones preferred, which together weigh `LENT_SHARE` of it."""
+def lent_weights(
+    weights: Mapping[str, float], pool: Mapping[str, float], rarities: Mapping[str, float]
+) -> dict[str, float]:
+    """What each lent term weighs: rare ones are preferred, and together they weigh `LENT_SHARE` of the question."""
     worth = {term: share * rarities[term] for term, share in pool.items() if term in rarities}
-    best = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[:LENT_TERMS]
-    total = sum(value for _, value in best)
-    if not total:
-        return dict(weights)
-    scale = LENT_SHARE * sum(weights.values()) / total
-    return dict(weights) | {term: value * scale for term, value in best}
+    best_ = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[:LENT_TERMS]
+    scale = LENT_SHARE * sum(weights.values()) / (sum(value for _, value in best_) or 1.0)
+    return {term: value * scale for term, value in best_}
 
 
 def choose(
@@ -137,7 +152,9 @@ def choose(
     Messages that follow one another are one result. When there are as many results as may be, only their neighbours
     are added, as long as the budget lasts.
     """
-    order = sorted((at for at in range(len(docs)) if scores[at] > 0), key=lambda at: (-scores[at], -docs[at].id))
+    least = FLOOR * max(scores, default=0.0)
+    wanted = (at for at, score_ in enumerate(scores) if score_ > 0 and score_ >= least)
+    order = sorted(wanted, key=lambda at: (-scores[at], -docs[at].id))
     shown: set[int] = set()
     chosen: list[int] = []
     runs, spent = 0, 0.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest, nsmallest
+from heapq import nsmallest
 from itertools import combinations, groupby
 from operator import itemgetter
 
@@ -155,20 +155,19 @@ class _Search:
         """Ask, ask again with the words that the best messages lend, and show what is best then."""
         hits = self._hits(weights)
         rarities = {term: self._rarity(ids, HITS) for term, ids in hits.items()}
-        docs, scores = self._near(rank.match(hits, weights, rarities), window=0)
+        worth = {term: weights[term] * rarities[term] for term in hits}
+        matched = rank.match({}, hits, worth)
+        docs, scores = self._near(matched, window=0)
         best = sorted(zip(scores, docs, strict=True), key=lambda item: (-item[0], -item[1].id))[: rank.FEEDBACK]
-        pool = rank.lent([(worth, said(self._read(doc))[:LENT_CHARS]) for worth, doc in best if worth > 0], weights)
-        for term in pool:
-            ids = self.index.having([term], LENT_HITS)
-            if len(ids) < LENT_HITS:
-                hits[term], rarities[term] = ids, self._rarity(ids, LENT_HITS)
-        wide = rank.widened(weights, pool, rarities)
-        hits = {term: ids for term, ids in hits.items() if term in wide}
-        docs, scores = self._near(rank.match(hits, wide, rarities), window=WINDOW)
+        pool = rank.lent([(score, said(self._read(doc))[:LENT_CHARS]) for score, doc in best if score > 0], weights)
+        more = {term: self.index.having([term], LENT_HITS) for term in pool}
+        few = {term: self._rarity(ids, LENT_HITS) for term, ids in more.items() if len(ids) < LENT_HITS}
+        lent = rank.lent_weights(weights, pool, few)
+        worth |= {term: weight * few[term] for term, weight in lent.items()}
+        docs, scores = self._near(rank.match(matched, {term: more[term] for term in lent}, worth), window=WINDOW)
         scores = rank.spread(docs, scores)
         costs = [(min(doc.size, _allowance(doc)) + LINE_CHARS) / CHARS_PER_TOKEN for doc in docs]
         chosen = rank.choose(docs, scores, costs, results=ask.results, budget=ask.tokens)
-        worth = {term: wide[term] * rarities[term] for term in hits}
         return self._fitted([docs[at] for at in chosen], worth, ask.tokens, counter)
 
     def _hits(self, wanted: Iterable[str]) -> dict[str, list[int]]:
@@ -196,10 +195,10 @@ class _Search:
 
     def _near(self, matched: Mapping[int, float], *, window: int) -> tuple[list[Doc], list[float]]:
         """The messages that match best and their neighbours, in the order of the talk, each with its own score."""
-        ordered = nlargest(LOOKED_AT, matched.items(), key=lambda item: (item[1], item[0]))
+        ordered = rank.best(matched, LOOKED_AT)
         found: list[Doc] = []
         for start in range(0, len(ordered), CANDIDATES):
-            found += filter(self._allowed, self.index.by_id([id_ for id_, _ in ordered[start : start + CANDIDATES]]))
+            found += filter(self._allowed, self.index.by_id(ordered[start : start + CANDIDATES]))
             if len(found) >= CANDIDATES:
                 break
         places = {(doc.strand, doc.position + step) for doc in found for step in range(-window, window + 1)}
