@@ -24,7 +24,7 @@ from foldline.digest.local import local_digest
 from foldline.digest.prompt import Form, lines_of, sections
 from foldline.digest.redact import redact
 from foldline.digest.scope import REFERENCE, SESSION, Scope
-from foldline.digest.validate import clean, no_gain, refusal, too_large, too_small
+from foldline.digest.validate import clean, no_gain, refusal, too_large, too_small, unordered
 from foldline.fold import Digest
 from foldline.message import Message, Usage, user
 
@@ -132,7 +132,7 @@ def locally(job: Job, *, cause: str = "", parts: Sequence[str] = ()) -> Digest |
     before = "\n".join(filter(None, (redact(job.prior) if job.facts is None else "", *parts)))
     header = f"{job.header or job.scope.header}\n{REFERENCE}"
     made = local_digest(facts, cap=job.cap, size=job.size, header=header, prior_text=before, kept=job.kept, cut=job.cut)
-    text = made.message.text.partition("\n")[2]
+    text, _ = unordered(made.message.text.partition("\n")[2], users=_asked(facts))
     message = job.scope.message(text, header=job.header, role=job.role)
     lost = no_gain(job.size(message.text), job.covered) if job.covered else ""
     return Kept(lost) if lost else replace(made, message=message, cause=cause, loss=audit(text, facts, kept=job.kept))
@@ -148,10 +148,15 @@ def _barely(job: Job, facts: Facts, cause: str) -> Digest:
         lines.append(line)
     prior = "\n".join(lines).strip()
     made = local_digest(facts, cap=max(1, job.cap - job.size(prior)), size=job.size, header=header, kept=job.kept)
-    text = unnumbered(made.message.text.removeprefix(header).strip())
+    text, _ = unordered(unnumbered(made.message.text.removeprefix(header).strip()), users=_asked(facts))
     if not facts.facts and not facts.names:
         text = text.partition("\n")[0]
     return Digest(message=job.scope.message("\n".join(filter(None, (prior, text))), header=job.header), cause=cause)
+
+
+def _asked(facts: Facts) -> str:
+    """What the user said, as far as the facts have it: his own orders are no stranger's."""
+    return "\n".join(fact.text for fact in facts.facts.values() if fact.kind in {"request", "constraint"})
 
 
 _NUMBERS = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed): #[\d-]+, ask recall for (?:them|it)")
@@ -262,13 +267,13 @@ class _Author:
         if cause:
             raise Refused(cause)
         text, loss = top_up(body, facts, floor=job.floor, cap=job.cap - head, size=job.size, kept=job.kept)
-        text = unnumbered(text) if job.bare else text
+        text, more = unordered(unnumbered(text) if job.bare else text, users=f"{self.users}\n{_asked(facts)}")
         message = job.scope.message(f"{reference}{text}", header=job.header, role=job.role)
         cause = no_gain(job.size(message.text), job.covered) if job.covered else ""
         if cause:
             raise Refused(cause)
-        if self.orders:
-            loss = replace(loss, unsourced=(*loss.unsourced, f"orders to the reader: {self.orders}"))
+        if self.orders + more:
+            loss = replace(loss, unsourced=(*loss.unsourced, f"orders to the reader: {self.orders + more}"))
         return Digest(message=message, by=self.digester.name, loss=loss, usage=self.usage)
 
 

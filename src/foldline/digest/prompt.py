@@ -75,13 +75,13 @@ class Form:
 
     def write(self, transcript: str, *, prior: str = "", words: int = 0, wishes: str = "") -> str:
         """The one user turn. What is filled in is never looked at for further marks."""
-        said = fenced(redact(prior))
+        said = _safe(prior)
         limit = f"\n\nAt most {words:,} words." if words else ""
         filled = {
             "messages": transcript,
             "previous_summary": said,
             "carried": f"\n\n{_CARRIED}\n<carried-digest>\n{said}\n</carried-digest>" if said else "",
-            "limit": limit + (f"\n\nThe user asks of this digest: {fenced(redact(wishes))}" if wishes else ""),
+            "limit": limit + (f"\n\nThe user asks of this digest: {_safe(wishes)}" if wishes else ""),
         }
         return _HOLE.sub(lambda hole: filled[hole[1]], self.template)
 

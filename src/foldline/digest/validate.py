@@ -51,8 +51,10 @@ _ORDER = re.compile(
     r"\b(?:dear|attention|note to|message to|instructions? (?:to|for)) (?:the )?"
     r"(?:ai|assistant|agent|model|llm|reader|next agent)\b|<\|[^|>]{1,40}\|>|\[/?INST\]|<</?SYS>>|"
     r"</?(?:system|instructions?|important|system-reminder)>",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
+_RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)
+"""Where the rest of something is, only foldline says."""
 LEFT_OUT = "(a line that gave orders to the reader was left out)"
 
 
@@ -117,25 +119,37 @@ def clean(text: str, *, users: str = "") -> tuple[str, int]:
     The documented headings stay; everything else that passes for a mark of ours does not. An order that the user
     himself gave (`users` are his words) is what a digest is for.
     """
-    theirs = " ".join(users.lower().split())
     text = body_of(redact(_THOUGHT.sub("", text)).strip())
     if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
         text = text.partition("\n")[2].removesuffix("```").strip()
-    lines, orders = [], 0
+    text, orders = unordered(text, users=users)
+    lines = []
     for line in text.split("\n"):
         if line.strip() in HEADINGS or not line.strip():
             lines.append(line.strip())
-        elif (order := _ORDER.search(line)) and " ".join(order[0].lower().split()) not in theirs:
-            orders += 1
-            lines.append(LEFT_OUT)
         else:
             indent = line[: len(line) - len(line.lstrip())]
             lines.append(indent + _own(line))
     return "\n".join(lines).strip(), orders
 
 
+def unordered(text: str, *, users: str = "") -> tuple[str, int]:
+    """A text without lines that give orders to the reader, and how many there were; the user's own orders stay."""
+    if not _ORDER.search(text):
+        return text, 0
+    theirs = " ".join(users.lower().split())
+    lines, orders = [], 0
+    for line in text.split("\n"):
+        found = _ORDER.search(line)
+        order = found is not None and " ".join(found[0].lower().split()) not in theirs
+        lines.append(LEFT_OUT if order else line)
+        orders += order
+    return "\n".join(lines), orders
+
+
 def _own(line: str) -> str:
     """A line of the digester: its own headings stay headings, below ours."""
+    line = _RECALL.sub("", line)
     bare = line.lstrip()
     if bare.startswith("#"):
         return "## " + harmless(bare.lstrip("# "))
