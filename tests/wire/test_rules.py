@@ -463,7 +463,7 @@ def test_a_users_own_figures_win() -> None:
 def test_limits_are_dated() -> None:
     from importlib.resources import files
 
-    table = json.loads((files("foldline.wire") / "limits.json").read_text())
+    table = json.loads((files("foldline.wire.rules") / "limits.json").read_text())
     assert table["read"] >= "2026"
     known = {each.name for each in fields(Limits)} | {"source"}
     assert all(set(table[provider]) <= known and table[provider]["source"] for provider in PROVIDERS)

@@ -137,7 +137,7 @@ class _Pieces:
 
 
 def _part_value(part: Part, pieces: _Pieces) -> list[Any]:
-    """A part: its kind, the fields that differ from nothing, its wire form."""
+    """A part: its kind, the fields that differ from their defaults, its wire form."""
     said: dict[str, Any] = {}
     for field in _FIELDS[type(part)]:
         value = getattr(part, field.name)
@@ -146,7 +146,7 @@ def _part_value(part: Part, pieces: _Pieces) -> list[Any]:
         elif field.name == "value":
             said["value"] = pieces.values.get(id(value), [value])
         elif isinstance(value, str):
-            if value or field.name in {"text", "id", "name"}:
+            if value != field.default:
                 said[field.name] = pieces.strings.get(value, value) if len(value) >= SHARED_FROM else value
         elif value:
             said[field.name] = value
