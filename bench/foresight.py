@@ -1,12 +1,13 @@
 """What the agent needed next, and whether a policy still showed it: sessions replayed request by request.
 
 At every reply the view is built that the policy would have sent under a budget. Sessions that never reach it are left
-out: no policy does anything there. Counted are the locators of the calls then made that
-had occurred before, the share still visible (verbatim or in a digest), among those absent from the newest messages
-(long-range) and in the context of a line they came from; and for every edit whether the line to be replaced was still
-there word for word. Beside foldline's presets stand policies as people write them by hand: everything, a sliding
-window, dropping to half, clearing old results. The cost is that of the input with a prompt cache, against sending
-everything; after a pause longer than the cache lives nothing is read from it.
+out, since no policy does anything there, and so are the digests that the agent then made itself. Counted are the
+locators of the calls then made that had occurred before, the share still visible (verbatim or in a digest), among those
+absent from the newest messages (long-range) and in the context of a line they came from; and for every edit whether the
+line to be replaced was still there word for word. Beside foldline's presets stand policies as people write them by
+hand: everything, a sliding window, dropping to half, clearing old results. The cost is that of the input with a prompt
+cache, against sending everything: with a cache that is always warm, and with one that is lost in every pause longer
+than it lives.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.replay import LEAST, READ, TOLERANCE, WRITE
 from foldline.errors import FoldlineError, ViewTooLarge
 from foldline.message import Message, Part, Text, ToolResult
 from foldline.policy import Policy
-from foldline.replay import requests, seen_together, unmeasured
+from foldline.replay import requests, unmeasured
 from foldline.session import Session
 from foldline.wire import read_all
 
@@ -57,8 +58,8 @@ class Tally:
     edits_shown: int = 0
     cost: float = 0.0
     cost_all: float = 0.0
-    warm: float = 0.0
-    warm_all: float = 0.0
+    paused: float = 0.0
+    paused_all: float = 0.0
 
     def add(self, other: Tally) -> None:
         """Add another tally to this one."""
@@ -117,11 +118,11 @@ def run(job: Job) -> dict[str, Tally]:
     except FoldlineError:
         return found
     for transcript in transcripts:
-        for messages in map(unmeasured, seen_together(transcript)):
-            model = next((message.meta.model for message in messages if message.meta.model), "")
-            if sum(map(Session(model=model).size, messages)) > job.budget:
-                for policy in job.policies:
-                    _replay(messages, _policy(policy, job, model), found.setdefault(policy, Tally()))
+        messages = unmeasured(message for message in transcript.messages if message.kind != "digest")
+        model = next((message.meta.model for message in messages if message.meta.model), "")
+        if sum(map(Session(model=model).size, messages)) > job.budget:
+            for policy in job.policies:
+                _replay(messages, _policy(policy, job, model), found.setdefault(policy, Tally()))
     return found
 
 
@@ -224,8 +225,8 @@ def _replay(messages: Sequence[Message], policy: Hand | Ours, tally: Tally) -> N
             tally.requests += 1
             cold = last is not None and message.meta.at is not None and message.meta.at - last > LIFE
             last = message.meta.at if message.meta.at is not None else last
-            tally.cost_all += cost(total, 0 if cold else everything)
-            tally.warm_all += cost(total, everything)
+            tally.paused_all += cost(total, 0 if cold else everything)
+            tally.cost_all += cost(total, everything)
             everything = total
             try:
                 view = policy.messages()
@@ -236,8 +237,8 @@ def _replay(messages: Sequence[Message], policy: Hand | Ours, tally: Tally) -> N
                 sizes = [known(each)[2] for each in view]
                 same = sum(sizes[: _common(sent, view)])
                 tally.over += sum(sizes) > TOLERANCE * (policy.session.usable if isinstance(policy, Ours) else 1 << 40)
-                tally.cost += cost(sum(sizes), 0 if cold else same)
-                tally.warm += cost(sum(sizes), same)
+                tally.paused += cost(sum(sizes), 0 if cold else same)
+                tally.cost += cost(sum(sizes), same)
                 sent = view
             _judge(tally, list(_reply(messages, index)), texts, "\n".join(known(each)[1] for each in view))
         policy.add(message)
@@ -294,10 +295,12 @@ def _judge(tally: Tally, reply: list[Message], texts: list[str], shown: str) -> 
 
 def _table(totals: dict[tuple[str, str], Tally]) -> str:
     head = f"{'source':<20}{'policy':<18}{'sessions':>9}{'requests':>9}{'folds':>6}{'over':>6}{'refused':>8}"
-    lines = [head + f"{'cost':>6}{'warm':>6}{'FRR':>7}{'long-range':>12}{'in context':>12}{'edits':>7}"]
+    lines = [head + f"{'cost':>6}{'paused':>8}{'FRR':>7}{'long-range':>12}{'in context':>12}{'edits':>7}"]
     for (source, policy), t in totals.items():
         row = f"{source:<20}{policy:<18}{t.sessions:>9}{t.requests:>9}{t.folds:>6}{t.over:>6}{t.refused:>8}"
-        row += f"{t.cost / max(1, t.cost_all):>6.2f}{t.warm / max(1, t.warm_all):>6.2f}{_share(t.shown, t.needed):>7}"
+        row += (
+            f"{t.cost / max(1, t.cost_all):>6.2f}{t.paused / max(1, t.paused_all):>8.2f}{_share(t.shown, t.needed):>7}"
+        )
         lines.append(
             row
             + f"{_share(t.far_shown, t.far):>12}{_share(t.far_context, t.far):>12}{_share(t.edits_shown, t.edits):>7}"
