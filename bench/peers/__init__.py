@@ -50,6 +50,7 @@ ENTRIES = (
         Entry(name=f"foldline {preset}", module="ours", maker="Ours", options={"preset": preset})
         for preset in ("thrifty", "indus", "ikigai", "awaken")
     ),
+    Entry(name="foldline, local digest", module="ours", maker="Ours", options={"digest": True}),
     Entry(name="foldline, estimator", module="ours", maker="Ours", options={"counter": "model"}, speed_only=True),
     Entry(
         name="foldline, exact",

@@ -17,12 +17,19 @@ class Refused(Exception):
 
 
 class Ours:
-    """A session under a budget; nothing is reserved for the reply, so that the budget is the window."""
+    """A session under a budget; nothing is reserved for the reply, so that the budget is the window.
 
-    def __init__(self, budget: int, *, preset: str = "balanced", counter: str = "chars/4", model: str = "") -> None:
+    What stands for the folded part is a stub, as everybody's summary is, unless the local digest is asked for.
+    """
+
+    def __init__(
+        self, budget: int, *, preset: str = "balanced", counter: str = "chars/4", model: str = "", digest: bool = False
+    ) -> None:
         policy = Policy.preset(preset).but(
             window_tokens=budget, reply_tokens=0, reserve_tokens=0, counter=counter, rules=_rules(preset, budget)
         )
+        if policy.leave == "digest" and not digest:
+            policy = policy.but(leave="marker")
         self.session = Session(policy=policy, model=model)
 
     def native(self, talk: Sequence[Said]) -> list[Message]:

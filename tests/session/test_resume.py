@@ -179,5 +179,5 @@ def test_events_tell_what_is_a_fact() -> None:
     filled(session, 30)
     kinds = [event.kind for event in told]
     assert kinds.count("committed") == session.folds > 0
-    assert kinds.index("planned") < kinds.index("committed")
+    assert kinds.index("warned") < kinds.index("planned") < kinds.index("committed")
     assert all("question" not in str(event) for event in told)

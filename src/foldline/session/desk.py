@@ -21,7 +21,7 @@ from foldline.message import Message, Thinking
 from foldline.plan import cut
 from foldline.plan.economy import Offer, Rent, offer, tariff_of
 from foldline.plan.gate import Load, Verdict, gate
-from foldline.plan.media import Allowance, Crowd, allowed, bearable, media_in
+from foldline.plan.media import Allowance, Crowd, allowed, bearable, has_media
 from foldline.plan.plan import Plan, by_hand, plan
 from foldline.plan.prune import on_arrival
 from foldline.plan.span import Path
@@ -84,7 +84,7 @@ class Desk:
             self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message))
 
     def _place(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
-        tokens, shows = self.size(message), media_in(message)
+        tokens, shows = self.size(message), has_media(message)
         shown: Message | None = None
         if stub is not None:
             shown, tokens = stub
@@ -160,9 +160,9 @@ class Desk:
     def _stubs(self) -> Iterable[tuple[int, tuple[Message, int]]]:
         return self.path.fold.stubs.items() if self.path.fold else ()
 
-    def plan(self) -> Plan:
+    def plan(self, load: Load | None = None) -> Plan:
         """What would be done now."""
-        return plan(self.path, self.load(), self.policy, self.size, latched=self.latched)
+        return plan(self.path, load or self.load(), self.policy, self.size, latched=self.latched)
 
     def thinned(self) -> Fold | None:
         """The fold in force with the oldest media left out, where there are too many for one request."""
@@ -217,10 +217,10 @@ class Desk:
         """The messages of the view as it stands."""
         return self._composed.messages(self.model.provider)
 
-    def view(self, verdict: Verdict | None = None) -> View:
-        """What to send as things stand, by the verdict on it."""
-        load = self.load()
-        verdict = verdict or gate(load, self.policy)
+    def view(self, load: Load | None = None, verdict: Verdict | None = None) -> View:
+        """What to send as things stand; the load and the verdict on it need not be found again."""
+        load = load or self.load()
+        verdict = gate(load, self.policy) if verdict is None else verdict
         self.latched = tuple([rule for rule in verdict.fired if rule.latched])
         return View(
             messages=self.sent(),

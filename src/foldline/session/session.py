@@ -29,7 +29,7 @@ from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan, digest_room
 from foldline.plan.span import Path
 from foldline.plan.span import handle as numbered
-from foldline.policy import Policy, read_knobs
+from foldline.policy import Policy, Rule, read_knobs
 from foldline.recall.artifacts import Handle, fetch, parsed
 from foldline.recall.search import TOKENS, Ask, search
 from foldline.session.desk import Desk
@@ -80,6 +80,8 @@ class Session:
         self.folds = 0
         self.refused: Refused | None = None
         """The fold that was last tried in vain."""
+        self._fired: tuple[Rule, ...] = ()
+        """The rules that held at the last view: a warning is told once."""
         self._load(model, policy, tools)
 
     # What there is
@@ -145,7 +147,8 @@ class Session:
         """What to send now. Folds first where the policy says so; raises `ViewTooLarge` when nothing may leave."""
         for _ in range(ATTEMPTS):
             self._refresh()
-            made, folds = self.desk.plan(), self.folds
+            load, folds = self.desk.load(), self.folds
+            made = self.desk.plan(load)
             must = made.verdict.need is Need.HARD
             self._tell_verdict(made)
             cools = self._cooling
@@ -154,7 +157,7 @@ class Session:
             thinner = self.desk.thinned()
             if thinner is not None and not self._commit(thinner, must=True):
                 continue
-            return self.desk.view(made.verdict if self.folds == folds else None)
+            return self.desk.view(load, made.verdict) if self.folds == folds else self.desk.view()
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
 
     @property
@@ -387,10 +390,15 @@ class Session:
     # What it tells
 
     def _tell_verdict(self, made: Plan) -> None:
+        """A wish that was not granted, and each warning once until it no longer holds."""
+        fired = made.verdict.fired
+        if fired != self._fired:
+            for rule in fired:
+                if rule.action in {"warn", "pause"} and rule not in self._fired:
+                    self._tell("warned", reason=str(rule))
+            self._fired = fired
         if made.skipped:
             self._tell("skipped", reason=made.skipped)
-        elif made.verdict.reason:
-            self._tell("warned", reason=made.verdict.reason)
 
     def _tell(self, kind: str, **facts: Any) -> None:
         tell(Event(kind, self.name, facts), self.listener)
