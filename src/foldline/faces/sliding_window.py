@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from foldline.digest.local import count_digest
+from foldline.digest.facts import Facts, gather
+from foldline.digest.local import local_digest
 from foldline.errors import ConfigError
 from foldline.faces.given import Given, provider_of, written
 from foldline.fold import Digest
@@ -77,6 +78,8 @@ class SlidingWindow:
         self.summary = ""
         """What stands for the clipped turns, when it has a budget."""
         self._summarize = summarize
+        self._facts: Facts | None = None
+        """What the clipped turns hold, so that none is read twice; it follows from them."""
         self._form = PLAIN
         self._path = Path()
         self._unsure = [0]
@@ -227,7 +230,15 @@ class SlidingWindow:
             return ""
         if self._summarize is not None:
             return self._summarize(self.messages[before : path.cut], self.summary)
-        return count_digest(path.messages[path.lead : path.cut], first=path.lead, header=_PRESET.digest_header).text
+        start = self._facts.end if self._facts is not None else path.lead
+        self._facts = gather(path.messages[start : path.cut], start, self._facts)
+        made = local_digest(
+            self._facts,
+            cap=self._summary_tokens,
+            size=lambda text: self._counter.count(text).tokens,
+            header=_PRESET.digest_header,
+        )
+        return made.message.text
 
     def _set_summary(self, text: str) -> None:
         """Put a summary in force, under its cap; the newest end stays."""
