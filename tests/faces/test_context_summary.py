@@ -89,7 +89,7 @@ def test_without_a_digester_or_when_it_is_off_nothing_happens() -> None:
     assert not function.asks
 
 
-@pytest.mark.promise("S3.31", "F14")
+@pytest.mark.promise("S3.31", "F15")
 def test_a_summary_that_does_not_pay_is_not_used_and_not_paid_for_again() -> None:
     function, digester = scripted(SAID + "\nand then another wall" * 700)
     config = CompactionConfig(summary_max_tokens=20_000, min_savings_ratio=0.0)

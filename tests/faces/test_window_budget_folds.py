@@ -215,7 +215,7 @@ class TestSummarize:
         carried = made_by([found, *given]).message
         assert str(carried).count(SESSION) == 1, "it is known as a digest when it comes back"
 
-    @pytest.mark.promise("S0.44")
+    @pytest.mark.promise("S0.44", "F6")
     def test_a_local_digest_carries_the_facts_and_numbers_nothing(self) -> None:
         said = [
             UserMessage(content="Port src/budget.py and never touch main.py."),
