@@ -6,19 +6,27 @@ A block is marked by a comment in front of it, and the command's output replaces
     ```text
     ...
     ```
+
+Reference tables are made from the code they describe, between `<!-- made of: knobs -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"(<!-- output of: (?P<command>.+?) -->\n```\w*\n)(?P<output>.*?)(```\n)", re.DOTALL)
+_MADE = re.compile(r"(<!-- made of: (?P<name>\w+) -->\n)(?P<table>.*?)(<!-- end -->\n)", re.DOTALL)
 _TIME = re.compile(r"\b\d+\.\d+ s\b")
 """How long a command took differs from run to run: the pages say so many seconds."""
 _PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
@@ -31,7 +39,8 @@ def pages() -> list[Path]:
 
 def regenerate(text: str) -> str:
     """The page with every marked output as the command prints it now."""
-    return _BLOCK.sub(lambda found: found[1] + _run(found["command"]) + found[4], text)
+    text = _BLOCK.sub(lambda found: found[1] + _run(found["command"]) + found[4], text)
+    return _MADE.sub(lambda found: found[1] + "\n" + "\n".join(MAKERS[found["name"]]()) + "\n\n" + found[4], text)
 
 
 def _run(command: str) -> str:
@@ -43,6 +52,75 @@ def _run(command: str) -> str:
     done = subprocess.run([*start, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
     printed = _TIME.sub("1.0 s", done.stdout + done.stderr)
     return "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines()[-int(lines or 0) :])
+
+
+def _knobs() -> Iterator[str]:
+    """Every knob of the policy by section, with its type, default and docstring, as policy.py has them."""
+    source = (ROOT / "src" / "foldline" / "policy.py").read_text()
+    lines = source.splitlines()
+    policy = next(n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "Policy")
+    told = dict(pairwise(policy.body))
+    for node in policy.body:
+        if not isinstance(node, ast.AnnAssign) or node.value is None:
+            continue
+        above = lines[node.lineno - 2].strip()
+        if above.startswith("# "):
+            yield from ("", f"### {above[2:]}", "", "| knob | kind | default | |", "|---|---|---|---|")
+        text = ast.literal_eval(told[node].value)  # type: ignore[attr-defined]  # every knob has its sentence
+        kind = _kind(ast.unparse(node.annotation))
+        yield f"| `{ast.unparse(node.target)}` | {kind} | `{ast.unparse(node.value)}` | {text} |"
+
+
+def _kind(annotation: str) -> str:
+    """What a knob may be, for people."""
+    from foldline import policy
+
+    if annotation.startswith("Literal["):
+        return annotation.removeprefix("Literal[").removesuffix("]").replace("'", "").replace(", ", " or ")
+    choices = get_args(getattr(policy, annotation, None))
+    plain = {"tuple[Rule, ...]": "rules", "tuple[str, ...]": "names", "str": "text"}
+    return " or ".join(choices) or plain.get(annotation, annotation.replace("|", "or"))
+
+
+def _presets() -> Iterator[str]:
+    """Every preset with its own comment, and what it sets."""
+    text = (ROOT / "src" / "foldline" / "policies.toml").read_text()
+    for name, knobs in tomllib.loads(text).items():
+        comment = re.search(rf"^\[{re.escape(name)}\]\n# (.+)$", text, re.MULTILINE)
+        yield from ("", f"### `{name}`", "", comment[1] if comment else "", "", "```toml")
+        yield from text.partition(f"[{name}]\n")[2].partition("\n[")[0].strip().splitlines()[1 if comment else 0 :]
+        yield "```"
+        assert knobs
+
+
+def _commands() -> Iterator[str]:
+    from foldline.cli.app import COMMANDS
+
+    yield from ("| command | |", "|---|---|")
+    yield from (f"| `foldline {name}` | {row.line} |" for name, row in COMMANDS.items())
+
+
+def _exit_codes() -> Iterator[str]:
+    from foldline.cli.app import EXIT_CODES
+
+    yield from ("| code | meaning |", "|---|---|")
+    yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+
+
+def _settings() -> Iterator[str]:
+    from foldline.cli.settings import KEYS
+
+    yield from ("| setting | variable | |", "|---|---|---|")
+    yield from (f"| `{name}` | `FOLDLINE_{name.upper()}` | {text} |" for name, text in KEYS.items())
+
+
+MAKERS: dict[str, Callable[[], Iterator[str]]] = {
+    "knobs": _knobs,
+    "presets": _presets,
+    "commands": _commands,
+    "exit_codes": _exit_codes,
+    "settings": _settings,
+}
 
 
 if __name__ == "__main__":

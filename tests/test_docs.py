@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,21 @@ DOCS: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "docs.py"), run_nam
 def test_printed_outputs_are_current(page: Path) -> None:
     text = page.read_text()
     assert DOCS["regenerate"](text) == text, f"run python scripts/docs.py: {page.name} is stale"
+
+
+RUN = [page for page in DOCS["pages"]() if page.parent.name == "for" or page.name == "policy.md"]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_what_a_page_tells_to_write_works(page: Path) -> None:
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, page.name, "exec"), {})
+
+
+@pytest.mark.parametrize("page", DOCS["pages"](), ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target
 
 
 def test_readme_has_code_by_line_eight() -> None:
