@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foldline import ledger
+import foldline
 from foldline.cli import options
 from foldline.cli.out import console, print_json, safe, table
 from foldline.cli.settings import Settings
@@ -26,10 +26,7 @@ from foldline.fold import Fold
 from foldline.measure.counter import human
 from foldline.message import Message
 from foldline.plan.span import handle
-from foldline.recall.index import Words
-from foldline.recall.search import Ask, Recalled, search
 from foldline.replay import Account, Sizes, unmeasured
-from foldline.session import Session
 from foldline.view.compose import View
 from foldline.wire import Transcript, parse
 
@@ -63,19 +60,18 @@ class Stage:
     def __init__(self, transcript: Transcript, chosen: Settings) -> None:
         policy = chosen.policy if chosen.policy.window_tokens else chosen.policy.but(window_tokens=WINDOW)
         sizes = Sizes(chosen.model(transcript.model))
-        self.session = Session(model=sizes.model.name, policy=policy, tools=transcript.tools)
+        self.ledger = foldline.open(":memory:")
+        self.session = self.ledger.session("demo", model=sizes.model.name, policy=policy, tools=transcript.tools)
         self.messages = unmeasured(transcript.messages)
-        self.sent, self.everything = Account(sizes, self.session.desk.tools), Account(sizes, self.session.desk.tools)
+        fixed = self.session.desk.tools
+        self.sent, self.everything = Account(sizes, fixed), Account(sizes, fixed)
         self.requests = 0
         self.folded: list[Fold] = []
-        self.store = ledger.open(":memory:", index=Words())
-        self.branch = self.store.session("demo")
 
     def play(self) -> Iterator[Step]:
         """Every message, with the view that was sent before each reply."""
         for place, message in enumerate(self.messages):
             view = self._ask(place) if message.role == "assistant" else None
-            self.store.append(self.branch, [message])
             self.session.add(message)
             yield Step(message, self.session.size(message), view, self.folded[-1] if view and self._is_new() else None)
 
@@ -87,7 +83,6 @@ class Stage:
         self.everything.send(self.messages[:place], None)
         now = self.session.path.fold
         if now is not None and now is not before:
-            self.store.append_fold(self.branch, now)
             self.folded.append(now)
         return view
 
@@ -95,11 +90,13 @@ class Stage:
         """Whether the newest fold was made for the request that was just answered."""
         return bool(self.folded) and self.folded[-1].made_at == len(self.session.path) - 1
 
-    def recall(self, query: str) -> Recalled:
-        """What was said about it, in what the model no longer sees."""
-        return search(
-            self.store, self.branch, Ask(query=query, results=1, tokens=ANSWER_TOKENS, before=self.session.path.cut)
-        )
+    def recall(self, query: str) -> str:
+        """What was said about it, whether the model still sees it or not."""
+        return str(self.session.recall(query, tokens=ANSWER_TOKENS))
+
+    def kept(self) -> int:
+        """How many messages the ledger holds."""
+        return sum(info.messages for info in self.ledger.sessions())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +158,8 @@ def summary(stage: Stage, chosen: Settings, seconds: float) -> dict[str, Any]:
         "folds": len(stage.folded),
         "with": _account(stage.sent),
         "without": _account(stage.everything),
-        "recalled": str(stage.recall(QUESTION)),
-        "kept": stage.store.head(stage.branch).length,
+        "recalled": stage.recall(QUESTION),
+        "kept": stage.kept(),
         "seconds": round(seconds, 2),
     }
 
@@ -245,7 +242,7 @@ def _recall(out: Console, stage: Stage) -> None:
         )
         _quoted(out, _told(fold.digest.message.text))
     out.print(f"\nfolded away, and still there: recall({QUESTION!r})", style="bold")
-    _quoted(out, str(stage.recall(QUESTION)).splitlines())
+    _quoted(out, stage.recall(QUESTION).splitlines())
 
 
 def _told(digest: str) -> list[str]:
