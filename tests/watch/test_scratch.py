@@ -52,9 +52,10 @@ def test_human_words_are_those_of_people() -> None:
     assert model.human_inputs == ["first", "second", "/review the parser"]
 
 
-def test_the_digest_after_a_compaction_is_nobodys_words() -> None:
+@pytest.mark.parametrize("mark", [{}, {"isSynthetic": True}, {"isCompactSummary": True}])
+def test_the_digest_after_a_compaction_is_nobodys_words(mark: dict[str, bool]) -> None:
     model = ScratchModel()
-    for event in (said("before"), boundary(), said("This session is being continued ..."), said("after")):
+    for event in (said("before"), boundary(), said("This session is being continued ...", **mark), said("after")):
         model.extract(event)
     assert model.human_inputs == ["before", "after"]
 

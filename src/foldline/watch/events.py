@@ -30,17 +30,25 @@ _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTA
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
+_scan = json.JSONDecoder().raw_decode
+"""What `json.loads` does, without its looking for an encoding and for white space."""
+
+
 def load(line: bytes) -> Event | None:
     """The event on a line; None for garbage, half a line, or what is no object."""
     if line.startswith(DELTA):
         return None
+    if not line.startswith(b"{"):
+        line = line.strip()
     try:
-        value = json.loads(line)
+        text = line.decode()
     except UnicodeDecodeError:
-        return load(line.decode("utf-8", "replace").encode())
+        text = line.decode("utf-8", "replace")
+    try:
+        value, end = _scan(text)
     except (ValueError, RecursionError):
         return None
-    return value if type(value) is dict else None
+    return value if type(value) is dict and (end == len(text) or not text[end:].strip()) else None
 
 
 def text_at(event: Any, *keys: str) -> str:
@@ -124,10 +132,10 @@ def _text_of(block: Any) -> str:
 def said_by_human(seen: Seen) -> str:
     """What a person wrote in a user event: no results, no notices of the agent, no digest; "" when nobody did."""
     event = seen.event
-    if seen.kind != "user" or seen.aside or any(event.get(mark) is True for mark in _MADE_UP):
-        return ""
     content = seen.message.get("content") if seen.message else event.get("content")
-    if len(seen.results) == 1 and type(content) is list and len(content) == 1:
+    if type(content) is list and len(content) == len(seen.results):
+        return ""
+    if seen.kind != "user" or seen.aside or is_made_up(seen):
         return ""
     text = extract_text(content)
     if "<system-reminder>" in text:
@@ -139,11 +147,17 @@ def said_by_human(seen: Seen) -> str:
     return "" if text.startswith(_NOT_SAID) else text
 
 
+def is_made_up(seen: Seen) -> bool:
+    """Whether the agent says itself that no person wrote this: a digest, a caveat."""
+    return any(seen.event.get(mark) is True for mark in _MADE_UP)
+
+
 def said_in_refusal(seen: Seen) -> list[str]:
     """What a person said when refusing a call: it comes back as that call's result."""
-    if seen.aside:
+    failed = [result for result in seen.results if result.get("is_error") is True]
+    if not failed or seen.aside:
         return []
-    texts = (extract_text(result.get("content")) for result in seen.results if result.get("is_error") is True)
+    texts = (extract_text(result.get("content")) for result in failed)
     return [said for text in texts if (said := text[:_REFUSAL_CHARS].partition(_REFUSED)[2].strip())]
 
 

@@ -18,6 +18,7 @@ from foldline.watch.events import (
     extract_text,
     files_changed,
     is_boundary,
+    is_made_up,
     said_by_human,
     said_in_refusal,
     text_at,
@@ -29,6 +30,8 @@ LINE_CHARS = 120
 """How much of an entry stands on the page."""
 _HEAD_LINES = 2
 _SECTION_HEAD_LINES = 2
+_KNOWN_FILES = 5_000
+"""How many changed files are known by heart; the detail file knows the rest."""
 _WAITING = 200
 """How many questions wait for their answer at a time: an unanswered one is not remembered for ever."""
 
@@ -89,9 +92,10 @@ class ScratchModel:
         """The same for an event that was read already."""
         kind = seen.kind
         if kind == "user":
-            self._answers(seen)
+            if seen.results:
+                self._answers(seen)
             said = said_by_human(seen)
-            if said and self._digest_due:
+            if self._digest_due and (said or is_made_up(seen)):
                 self._digest_due = False
             elif said:
                 self._say(said)
@@ -128,7 +132,8 @@ class ScratchModel:
         """Let go of what is written, so that a stream without end needs no memory without end."""
         for section in SECTIONS:
             getattr(self, section.field).clear()
-        self._changed.clear()
+        if len(self._changed) > _KNOWN_FILES:
+            self._changed.clear()
         self.forgotten += 1
         self.weight = 0
 
@@ -173,7 +178,7 @@ class ScratchModel:
             question = self._asked.pop(text_at(result, "tool_use_id"), None)
             if question is not None and result.get("is_error") is not True:
                 self.add_decision(f"{question}\n{extract_text(result.get('content'))}".strip())
-        for words in said_in_refusal(seen) if seen.results else ():
+        for words in said_in_refusal(seen):
             self._say(words)
 
 

@@ -83,7 +83,8 @@ class Change:
 class _File:
     """A file as far as the agent changed it."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: dict[int, Change] = field(default_factory=dict)
+    """By the line that tells most of them apart; the latest of those with the same one."""
     contents: list[int] = field(default_factory=list)
     """Hashes of what it was written as, whole."""
 
@@ -115,13 +116,13 @@ class Undone:
         for change in changes:
             undone = _undone(change, file.changes)
             if undone is None:
-                file.changes.append(change)
+                file.changes[change.line] = change
+                if len(file.changes) > KEPT_EDITS:
+                    del file.changes[next(iter(file.changes))]
                 continue
-            file.changes.remove(undone)
+            del file.changes[undone.line]
             if not undone.in_passing and not self._is_elsewhere(undone, path):
                 self._found = [*self._found, (path, undone, id)][-KEPT_EDITS:]
-        if len(file.changes) > KEPT_EDITS:
-            del file.changes[:-KEPT_EDITS]
         return changes
 
     def _written(self, id: str, path: str, file: _File, content: str) -> Change:  # noqa: A002
@@ -131,8 +132,9 @@ class Undone:
             words = f"{path} was written back to an earlier content"
             self._back.append(DeadEnd("changed back", path, clean(words), (id,)))
         file.contents = [*file.contents, key][-KEPT_EDITS:]
-        file.changes = [Change(id, "", content)]
-        return file.changes[0]
+        change = Change(id, "", content)
+        file.changes = {change.line: change}
+        return change
 
     def flush(self) -> list[DeadEnd]:
         """What was undone in one go, as one finding."""
@@ -158,7 +160,7 @@ class Undone:
         if paths is None:
             return []
         gone = [path for path, file in self._files.items() if file.changes and _is_one_of(path, paths)]
-        changes = [change for path in gone for change in self._files[path].changes]
+        changes = [change for path in gone for change in self._files[path].changes.values()]
         for path in gone:
             self._files[path].changes.clear()
         if all(change.in_passing for change in changes):
@@ -168,7 +170,9 @@ class Undone:
 
     def _is_elsewhere(self, undone: Change, path: str) -> bool:
         """Whether the lines that went from here stand in another file now: they were moved."""
-        others = (change.added for name, file in self._files.items() if name != path for change in file.changes)
+        others = (
+            change.added for name, file in self._files.items() if name != path for change in file.changes.values()
+        )
         return bool(undone.added) and any(len(added & undone.added) * 2 >= len(undone.added) for added in others)
 
 
@@ -212,11 +216,12 @@ def _lines(text: str) -> set[str]:
     return {line for line in stripped if not line.isascii() or line.lower() != line.upper()}
 
 
-def _undone(change: Change, changes: list[Change]) -> Change | None:
-    """The latest of a file's changes that another one puts back. One line of each tells most of them apart."""
-    out, back = change.removed, change.added
-    likely = [past for past in changes if past.line in (out if past.added else back)]
-    return next((past for past in reversed(likely) if _undoes(change, past)), None)
+def _undone(change: Change, changes: dict[int, Change]) -> Change | None:
+    """The latest of a file's changes that another one puts back."""
+    likely = (changes.keys() & change.removed) | (changes.keys() & change.added)
+    if not likely:
+        return None
+    return next((past for line, past in reversed(changes.items()) if line in likely and _undoes(change, past)), None)
 
 
 def _undoes(change: Change, past: Change) -> bool:

@@ -133,7 +133,8 @@ class Watch:
     def _measured(self, session: str, flags: int, compaction: Compaction | None) -> list[Notice]:
         """What a new measurement means; the scratch is written before anybody is told to compact."""
         meter = self.meter
-        facts = {"used": meter.used, "window": meter.window.tokens, "share": round(meter.share, 4)}
+        used, window = meter.used, meter.window.tokens
+        facts = {"used": used, "window": window, "share": round(used / window, 4)}
         now = meter.should_warn + meter.should_compact
         if session == meter.session and compaction is None and now == flags:
             return [Notice("meter", session, facts)]

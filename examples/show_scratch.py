@@ -1,0 +1,16 @@
+"""What the working notes of an agent look like: watch a recorded stream and print the index."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from foldline.faces.context_budget import ScratchModel, ScratchWriter
+from foldline.watch.watcher import Watch
+
+with tempfile.TemporaryDirectory() as worktree:
+    watch = Watch(writer=ScratchWriter(worktree), model=ScratchModel(job="the table test", phase="WORK"))
+    for line in Path("examples/agent-stream.jsonl").read_text().splitlines():
+        watch.feed(json.loads(line))
+    print((Path(worktree) / ".context" / "scratch.md").read_text(), end="")
