@@ -141,7 +141,7 @@ def test_what_cannot_be_done_is_said_with_what_to_do_instead(desk: Desk, given: 
     assert desk.store.head(desk.branch).length == len(TALK)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(name=st.sampled_from([tool_.name for tool_ in TOOLS] + ["other"]), arguments=JSON)
 def test_no_call_breaks_anything(name: str, arguments: Any) -> None:
     desk = Desk(":memory:")

@@ -9,7 +9,7 @@ GIN index. Two words may share a number once in two thousand million; ranking be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from foldline.ledger.body import read_message, unpack
@@ -18,6 +18,7 @@ from foldline.ledger.pool import Connection
 from foldline.ledger.schema import POSTGRES
 from foldline.ledger.sqlite import SqliteConnection
 from foldline.ledger.store import Store
+from foldline.message import Message
 from foldline.recall.passage import said
 from foldline.recall.rank import Doc
 from foldline.recall.terms import terms
@@ -107,21 +108,42 @@ class Reader:
         few = strands is not None and 0 < len(strands) <= STRANDS
         self.scopes = [Scope("strand", strand) for strand in strands or ()] if few else [Scope("owner", self.owner)]
 
-    def having(self, wanted: Sequence[str], limit: int) -> list[int]:
-        """The newest messages that have all the wanted terms, newest first, by id."""
-        numbers = [[scope.number(term) for scope in self.scopes] for term in wanted]
-        if self._postgres:
-            some = " AND ".join(["terms && CAST(? AS integer[])"] * len(numbers))
-            sql = (
-                f"WITH hits AS MATERIALIZED (SELECT rowid FROM words WHERE {some}) "  # noqa: S608  # marks alone
-                "SELECT rowid FROM hits ORDER BY rowid DESC LIMIT ?"
-            )
-            rows = self.connection.run(sql, (*numbers, limit))
+    def having(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+        """For each group of terms, the newest messages that have all of them, newest first, by id; in one statement."""
+        if not wanted:
+            return []
+        values: list[Any] = []
+        for group in wanted:
+            numbers = [[scope.number(term) for scope in self.scopes] for term in group]
+            if self._postgres:
+                values += [*numbers, limit]
+            else:
+                values += [" AND ".join(f"({' OR '.join(map(str, some))})" for some in numbers), limit]
+        sql = " UNION ALL ".join(self._newest(at, len(group)) for at, group in enumerate(wanted))
+        found: list[list[int]] = [[] for _ in wanted]
+        for at, id_ in self.connection.run(sql, tuple(values)):
+            found[at].append(id_)
+        return [sorted(ids, reverse=True) for ids in found]
+
+    def _newest(self, at: int, terms_: int) -> str:
+        """The part of a statement that looks for one group of terms."""
+        if self._postgres:  # OFFSET keeps it from walking all messages backwards in the hope of meeting one soon
+            all_of = " AND ".join(["terms && CAST(? AS integer[])"] * terms_)
+            some = f"SELECT rowid FROM (SELECT rowid FROM words WHERE {all_of} OFFSET 0) AS few"  # noqa: S608  # marks
         else:
-            match = " AND ".join(f"({' OR '.join(map(str, some))})" for some in numbers)
-            sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
-            rows = self.connection.run(sql, (match, limit))
-        return [row[0] for row in rows]
+            some = "SELECT rowid FROM words WHERE words MATCH ?"
+        return f"SELECT {at}, rowid FROM ({some} ORDER BY rowid DESC LIMIT ?) AS newest"  # noqa: S608  # as above
+
+    def messages(self, ids: Sequence[int]) -> dict[int, Message]:
+        """Messages by id."""
+        found: dict[int, Message] = {}
+        for start in range(0, len(ids), ASKED):
+            asked = ids[start : start + ASKED]
+            marks = ", ".join("?" * len(asked))
+            sql = f"SELECT id, body, meta FROM messages WHERE owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
+            for id_, body, meta in self.connection.run(sql, (self.owner, *asked)):
+                found[id_] = read_message(unpack(body), meta)
+        return found
 
     def by_id(self, ids: Sequence[int]) -> list[Doc]:
         """What is known of messages; a stranger's are left out."""

@@ -18,7 +18,7 @@ from itertools import combinations, groupby
 from operator import itemgetter
 
 from foldline.errors import InputError
-from foldline.ledger import Branch, Head, Store, chain, threads
+from foldline.ledger import Branch, Head, Store, threads
 from foldline.ledger.pool import Connection
 from foldline.ledger.records import Span
 from foldline.measure.counter import Counter, Estimator
@@ -148,8 +148,6 @@ class _Search:
         self.path = None if spans is None else _Path(spans, stop)
         self.index = Reader(store, connection, None if spans is None else [span.strand for span in spans])
         self.total = self.index.total(MANY) if spans is None else stop
-        self.homes: dict[int, int] = {}
-        """The strand that a message stands on, by id."""
 
     def run(self, ask: Ask, weights: dict[str, float], counter: Counter) -> Recalled:
         """Ask, ask again with the words that the best messages lend, and show what is best then."""
@@ -157,14 +155,12 @@ class _Search:
         rarities = {term: self._rarity(ids, HITS) for term, ids in hits.items()}
         worth = {term: weights[term] * rarities[term] for term in hits}
         matched = rank.match({}, hits, worth)
-        docs, scores = self._near(matched, window=0)
-        best = sorted(zip(scores, docs, strict=True), key=lambda item: (-item[0], -item[1].id))[: rank.FEEDBACK]
-        pool = rank.lent([(score, said(self._read(doc))[:LENT_CHARS]) for score, doc in best if score > 0], weights)
-        more = {term: self.index.having([term], LENT_HITS) for term in pool}
+        pool = rank.lent(self._best(matched), weights)
+        more = dict(zip(pool, self.index.having([[term] for term in pool], LENT_HITS), strict=True))
         few = {term: self._rarity(ids, LENT_HITS) for term, ids in more.items() if len(ids) < LENT_HITS}
         lent = rank.lent_weights(weights, pool, few)
         worth |= {term: weight * few[term] for term, weight in lent.items()}
-        docs, scores = self._near(rank.match(matched, {term: more[term] for term in lent}, worth), window=WINDOW)
+        docs, scores = self._near(rank.match(matched, {term: more[term] for term in lent}, worth))
         scores = rank.spread(docs, scores)
         costs = [(min(doc.size, _allowance(doc)) + LINE_CHARS) / CHARS_PER_TOKEN for doc in docs]
         chosen = rank.choose(docs, scores, costs, results=ask.results, budget=ask.tokens)
@@ -172,14 +168,15 @@ class _Search:
 
     def _hits(self, wanted: Iterable[str]) -> dict[str, list[int]]:
         """Which messages have each term. Of a common one the newest, and older ones that have two common ones."""
-        hits = {term: self.index.having([term], HITS) for term in wanted}
+        wanted = list(wanted)
+        hits = dict(zip(wanted, self.index.having([[term] for term in wanted], HITS), strict=True))
         common = {term: self._holding(ids, HITS) for term, ids in hits.items() if len(ids) >= HITS}
         paired = nsmallest(
             PAIRED, [term for term in common if common[term] <= PAIRED_HITS], key=lambda term: common[term]
         )
         older: dict[str, set[int]] = {term: set() for term in paired}
-        for pair in combinations(paired, 2):
-            both = self.index.having(pair, HITS)
+        pairs = list(combinations(paired, 2))
+        for pair, both in zip(pairs, self.index.having(pairs, HITS), strict=True):
             for term in pair:
                 older[term].update(id_ for id_ in both if id_ < hits[term][-1])
         return {term: ids + sorted(older.get(term, ()), reverse=True) for term, ids in hits.items() if ids}
@@ -193,34 +190,44 @@ class _Search:
     def _rarity(self, ids: Sequence[int], limit: int) -> float:
         return rank.rarity(self._holding(ids, limit), self.total)
 
-    def _near(self, matched: Mapping[int, float], *, window: int) -> tuple[list[Doc], list[float]]:
-        """The messages that match best and their neighbours, in the order of the talk, each with its own score."""
+    def _candidates(self, matched: Mapping[int, float]) -> list[Doc]:
+        """The messages that match best."""
         ordered = rank.best(matched, LOOKED_AT)
         found: list[Doc] = []
         for start in range(0, len(ordered), CANDIDATES):
             found += filter(self._allowed, self.index.by_id(ordered[start : start + CANDIDATES]))
             if len(found) >= CANDIDATES:
                 break
-        places = {(doc.strand, doc.position + step) for doc in found for step in range(-window, window + 1)}
+        return found
+
+    def _best(self, matched: Mapping[int, float]) -> list[tuple[float, str]]:
+        """The texts of the few best messages, each with its score."""
+        docs = self._candidates(matched)
+        scored = [(score, doc.id) for score, doc in zip(rank.score(docs, matched), docs, strict=True) if score > 0]
+        best = sorted(scored, reverse=True)[: rank.FEEDBACK]
+        read = self.index.messages([id_ for _, id_ in best])
+        return [(score, said(read[id_])[:LENT_CHARS]) for score, id_ in best if id_ in read]
+
+    def _near(self, matched: Mapping[int, float]) -> tuple[list[Doc], list[float]]:
+        """The messages that match best and their neighbours, in the order of the talk, each with its own score."""
+        found = self._candidates(matched)
+        places = {(doc.strand, doc.position + step) for doc in found for step in range(-WINDOW, WINDOW + 1)}
         if self.path is not None:
             places = {self.path.home(position) for _, position in places if 0 <= position < self.path.stop}
-        around = {doc.id: doc for strand, positions in _grouped(places) for doc in self.index.at(strand, positions)}
-        self.homes |= {doc.id: doc.strand for doc in around.values()}
+        around = [doc for strand, positions in _grouped(places) for doc in self.index.at(strand, positions)]
         if self.path is not None:
-            around = {doc.id: doc._replace(strand=0) for doc in around.values()}
-        docs = sorted(around.values(), key=lambda doc: (doc.strand, doc.position))
+            around = [doc._replace(strand=0) for doc in around]
+        docs = sorted(around, key=lambda doc: (doc.strand, doc.position))
         return docs, rank.score(docs, matched)
 
     def _allowed(self, doc: Doc) -> bool:
         return self.path is None or self.path.has(doc.strand, doc.position)
 
-    def _read(self, doc: Doc) -> Message:
-        span = Span(self.homes[doc.id], doc.position, doc.position + 1)
-        return chain.page(self.connection, self.store.core.owner, span)[0].message
-
     def _fitted(self, chosen: list[Doc], worth: Mapping[str, float], tokens: int, counter: Counter) -> Recalled:
         """The chosen messages, as many as fit: what was chosen last is left out first."""
-        lines = {doc: self._line(doc, worth, _allowance(doc)) for doc in chosen}
+        read = self.index.messages([doc.id for doc in chosen])
+        chosen = [doc for doc in chosen if doc.id in read]  # retention may have been faster
+        lines = {doc: _line(doc, read[doc.id], worth, _allowance(doc)) for doc in chosen}
         while chosen:
             shown = self._results(chosen, lines)
             size = counter.count(_text(shown)).upper
@@ -230,16 +237,10 @@ class _Search:
             if len(chosen) > 1:
                 chosen.pop()
             elif len(lines[first].text) > 2 * len(LEFT_OUT):
-                lines[first] = self._line(first, worth, len(lines[first].text) // 2)
+                lines[first] = _line(first, read[first.id], worth, len(lines[first].text) // 2)
             else:
                 break
         return Recalled(results=())
-
-    def _line(self, doc: Doc, worth: Mapping[str, float], chars: int) -> Line:
-        message = self._read(doc)
-        text = said(message)
-        shown = excerpt(text, worth, chars)
-        return Line(position=doc.position, role=message.role[:ROLE_CHARS], text=shown, whole=shown == text)
 
     def _results(self, chosen: Sequence[Doc], lines: Mapping[Doc, Line]) -> tuple[Result, ...]:
         """The chosen messages as runs, the run whose message was chosen first in front."""
@@ -282,6 +283,13 @@ class _Path:
 def _grouped(places: Iterable[tuple[int, int]]) -> list[tuple[int, list[int]]]:
     """Positions by strand, in order."""
     return [(strand, [at for _, at in group]) for strand, group in groupby(sorted(places), key=itemgetter(0))]
+
+
+def _line(doc: Doc, message: Message, worth: Mapping[str, float], chars: int) -> Line:
+    """A message as it is shown."""
+    text = said(message)
+    shown = excerpt(text, worth, chars)
+    return Line(position=doc.position, role=message.role[:ROLE_CHARS], text=shown, whole=shown == text)
 
 
 def _allowance(doc: Doc) -> int:
