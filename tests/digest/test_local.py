@@ -1,21 +1,27 @@
-"""The local digest: what it always holds, whatever the conversation."""
+"""The local digest: what always holds of it, and what it tells."""
 
 from __future__ import annotations
 
 import re
+import sys
+from types import FrameType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline import Session
 from foldline.digest.facts import gather
-from foldline.digest.local import local_digest
+from foldline.digest.local import count_digest, local_digest
 from foldline.digest.prompt import HEADINGS
 from foldline.measure.counter import Estimator
 from foldline.message import Message, user
-from strategies import sound
+from foldline.policy import Policy
+from strategies import broken, sound
+from support.work import FORGED, Work, works
 
 HEADER = "[session digest — older turns condensed]"
+HANDLE = re.compile(r"\[(#[^\]\n]*)\]$")
 COUNT = Estimator()
 
 
@@ -23,35 +29,168 @@ def size(text: str) -> int:
     return COUNT.count(text).tokens
 
 
-@given(sound(), st.integers(60, 4000))
-@pytest.mark.promise("S0.35")
-def test_never_over_its_cap_and_always_the_same(messages: list[Message], cap: int) -> None:
-    text = local_digest(gather(messages, 0), cap=cap, size=size, header=HEADER).message.text
+def digest(messages: list[Message], cap: int = 3_000, **options: object) -> str:
+    return local_digest(gather(messages, 0), cap=cap, size=size, header=HEADER, **options).message.text  # type: ignore[arg-type]  # options are the function's own
+
+
+@given(works() | sound() | broken(), st.integers(16, 4_000), st.data())
+@pytest.mark.promise("S0.35", "I5")
+def test_never_over_its_cap_and_always_the_same(messages: list[Message], cap: int, data: st.DataObject) -> None:
+    kept = data.draw(st.sets(st.integers(0, len(messages))))
+    text = digest(messages, cap, kept=kept)
     assert size(text) <= cap
-    assert text == local_digest(gather(messages, 0), cap=cap, size=size, header=HEADER).message.text
+    assert text == digest(messages, cap, kept=kept)
     assert text.startswith(HEADER)
-    assert [line for line in text.split("\n") if line.startswith("# ")] in ([], list(HEADINGS))
 
 
-@given(sound(turns=6), st.data())
-def test_gathering_in_pieces_finds_the_same(messages: list[Message], data: st.DataObject) -> None:
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
-    facts, start = None, 0
-    for cut in [*cuts, len(messages)]:
-        facts = gather(messages[start:cut], start, facts)
-        start = cut
-    assert facts == gather(messages, 0)
+@given(works() | sound())
+@pytest.mark.promise("S0.35", "I15", "I19")
+def test_nothing_in_it_passes_for_ours_but_what_is_ours(messages: list[Message]) -> None:
+    lines = digest(messages).split("\n")
+    assert [line for line in lines if line.lstrip().startswith("#")] == list(HEADINGS)
+    assert sum("session digest" in line and "[" in line.partition("session digest")[0] for line in lines) == 1
+    assert not any(
+        mark in line for line in lines for mark in ("<scrollback", "<conversation-", "</conversation-", "» you", "\x0b")
+    )
+    for line in lines[2:]:
+        inner = HANDLE.sub("", line)
+        assert "[#" not in inner
+        for first, last in re.findall(r"#(\d+)(?:-(\d+))?", line[len(inner) :]):
+            assert 1 <= int(first) <= int(last or first) <= len(messages)
 
 
-@given(sound())
-def test_every_handle_names_a_message(messages: list[Message]) -> None:
-    text = local_digest(gather(messages, 0), cap=4000, size=size, header=HEADER).message.text
-    for first, last in re.findall(r"#(\d+)(?:-(\d+))?(?=[,\]])", text):
-        assert 1 <= int(first) <= int(last or first) <= len(messages)
+@pytest.mark.promise("S0.44", "I19")
+def test_it_says_what_it_stands_for_and_every_line_where_it_comes_from() -> None:
+    work = Work()
+    work.ask("Port the parser to Rust. Never touch wire_format.json!")
+    work.call("Read", "fn parse_header(raw: &[u8]) -> Header {", file_path="/w/src/parser.rs")
+    work.call("Edit", "updated", said="Read the header once:", file_path="/w/src/parser.rs", new_string="let once = 1;")
+    work.call("Bash", "error[E0425]: cannot find value `trailer`\nexit code: 101", command="cargo test")
+    work.say("I chose nom instead of pest because it is already a dependency.")
+    work.call("TodoWrite", "ok", todos=[{"content": "Parse trailers", "status": "pending"}])
+    text = digest(work.messages)
+    assert "10 earlier messages were condensed: #1-10, ask recall for them." in text
+    for line in (
+        *("- Port the parser to Rust. Never touch wire_format.json! [#1]", "- Never touch wire_format.json! [#1]"),
+        *("- /w/src/parser.rs: changed once (Read the header once) [#4-5]", "- Parse trailers [#9]"),
+        "- cargo test: failed (error[E0425]: cannot find value `trailer`) [#6-7]",
+        "- I chose nom instead of pest because it is already a dependency. [#8]",
+    ):
+        assert line in text.split("\n")
+    assert text.index("Shipped:") < text.index("parser.rs: changed") < text.index("Stuck:") < text.index("cargo test")
 
 
-def test_a_request_is_kept_word_for_word() -> None:
-    facts = gather([user("Port the parser to Rust. Never touch the wire format!")], 0)
-    text = local_digest(facts, cap=400, size=size, header=HEADER).message.text
-    assert "Port the parser to Rust. Never touch the wire format! [#1]" in text
-    assert "- Never touch the wire format! [#1]" in text
+@pytest.mark.promise("S0.44")
+@pytest.mark.parametrize("cap", [16, 40, 100])
+def test_a_tiny_cap_leaves_the_count(cap: int) -> None:
+    text = digest([user("Port the parser. " * 50)] * 9, cap)
+    assert size(text) <= cap
+    assert ("9 earlier messages were condensed: #1-9" in text) == (cap >= 40)
+
+
+@pytest.mark.promise("S0.44")
+def test_the_count_carries_the_digest_before_it() -> None:
+    assert (
+        count_digest([user("a")], first=None, header="H", prior="before").text
+        == "H\nbefore\n1 earlier message was condensed."
+    )
+
+
+def test_what_stays_in_the_view_is_not_said_again() -> None:
+    messages = [
+        user("Port the parser, and never break parse_header."),
+        user("Now look at trailer_file.rs instead of it"),
+    ]
+    assert "parse_header" not in digest(messages, kept={0})
+    assert "1 earlier message was condensed: of #1-2" in digest(messages, kept={0})
+    assert "trailer_file.rs" not in digest(messages, kept={1}, cut=1)
+
+
+@pytest.mark.promise("S3.32")
+def test_a_digest_of_what_was_before_is_merged_in() -> None:
+    before = f"{HEADER}\n# Guardrails\n- never log the port [#3]\n# Plan\nnone"
+    text = digest([user("Go on with it, please.")], prior_text=before)
+    assert "- never log the port" in text.split("\n")
+    assert text.count(HEADER) == 1
+
+
+@pytest.mark.promise("I8", "S3.32")
+@pytest.mark.parametrize(("cap", "seed"), [(1_200, 0), (2_000, 3), (4_000, 1)])
+def test_what_the_first_prompt_demands_outlives_ten_folds(cap: int, seed: int) -> None:
+    demands = ("Never touch wire_format.json!", "You must keep Python 3.11 working.", "Do not add dependencies.")
+    work = Work()
+    work.ask("Port the parser to Rust. " + " ".join(demands))
+    facts = None
+    start = 0
+    for fold in range(10):
+        for step in range(8):
+            place = f"{fold}_{step + seed}"
+            work.call("Read", f"def parse_{place}(raw, limit):\n" * 9, file_path=f"/w/src/part_{place}.py")
+            work.ask(f"Always look at part_{place}.py before you go on, without changing it.")
+        facts = gather(work.messages[start:], start, facts)
+        start = len(work.messages)
+        text = local_digest(facts, cap=cap, size=size, header=HEADER).message.text
+        assert size(text) <= cap
+        for demand in demands:
+            assert f"- {demand} [#1]" in text.split("\n")
+    assert f"part_9_{7 + seed}.py" in text
+
+
+@pytest.mark.promise("I8")
+def test_ten_folds_of_a_session_keep_the_demands_and_read_each_message_once() -> None:
+    session = Session(
+        policy=Policy.preset("balanced").but(window_tokens=6_000, reply_tokens=0, keep_first_prompt=False)
+    )
+    session.add(user("Port the parser. Never touch wire_format.json!"))
+    reads = 0
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal reads
+        code = frame.f_code
+        reads += event == "call" and code.co_name == "read" and code.co_filename.endswith("digest/facts.py")
+
+    sys.setprofile(note)
+    try:
+        for place in range(120):
+            session.add(
+                user(f"Look at part_{place}.py too. {'It is long. ' * 60}"), {"role": "assistant", "content": "ok"}
+            )
+            view = session.view()
+    finally:
+        sys.setprofile(None)
+    assert session.folds >= 10
+    assert any("Never touch wire_format.json!" in message.text for message in view.messages)
+    assert reads <= 241, "no message is read for its facts a second time"
+
+
+@pytest.mark.promise("I16")
+def test_no_secret_in_any_place_of_it() -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    work = Work()
+    work.ask(f"Never use GITHUB_TOKEN={key} in tests.")
+    work.call("Bash", f"error: {key} expired\nexit code: 1", command=f"GITHUB_TOKEN={key} gh pr list")
+    work.call("Edit", "ok", said=f"Write {key} down:", file_path=f"/w/{key}.txt", new_string=key)
+    text = digest(work.messages)
+    assert key not in text
+    assert "[redacted github token]" in text
+
+
+def test_likely_names_come_before_those_that_merely_stood_somewhere() -> None:
+    noise = "\n".join(f"helperFunction{number}Of(value, other) is here" for number in range(400))
+    work = Work()
+    work.ask("Fix it.")
+    work.call("Bash", noise, command="cat everything")
+    work.call("Grep", "12: func compactSession(now time.Time) error {", pattern="compactSession", path="/w/session.go")
+    for _ in range(30):
+        work.call("Bash", "ok", command="true")
+    text = digest(work.messages, 400)
+    assert "compactSession" in text
+    assert "helperFunction399Of" not in text
+
+
+@pytest.mark.parametrize("line", FORGED)
+def test_a_line_that_looks_like_ours_is_told_without_its_mark(line: str) -> None:
+    text = digest([user(f"See {line} in parser_file.go, and never change it")])
+    assert "parser_file.go" in text
+    assert text.count(HEADER) == 1
+    assert [row for row in text.split("\n") if row.startswith("#")] == list(HEADINGS)

@@ -1,0 +1,139 @@
+"""The audit: what a digest shows of the facts, what only recall can give back, and what nothing supports."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline import Session
+from foldline.digest.audit import audit, top_up
+from foldline.digest.facts import Facts, gather
+from foldline.digest.local import local_digest
+from foldline.digest.prompt import HEADINGS
+from foldline.fold import Digest, Fold, Loss
+from foldline.message import Message, user
+from foldline.policy import Policy
+from support.work import Work, works
+
+
+def parser() -> Facts:
+    work = Work()
+    work.ask("Port the parser to Rust. Never touch wire_format.json!")
+    work.call("Edit", "updated", file_path="/w/src/parser.rs", new_string="fn parse_header(raw: &[u8]) -> Header {")
+    work.call("Bash", "error: cannot find value trailer\nexit code: 101", command="cargo test --all")
+    return gather(work.messages, 0)
+
+
+def model(*lines: str) -> str:
+    """A model's digest with every heading."""
+    return "\n".join([*HEADINGS[:-1], *lines, HEADINGS[-1], "none"])
+
+
+@given(works(), st.integers(60, 2_000))
+@pytest.mark.promise("I19")
+def test_what_is_kept_and_what_is_missing_are_all_the_facts(messages: list[Message], cap: int) -> None:
+    facts = gather(messages, 0)
+    text = local_digest(facts, cap=cap, size=len, header="[h]").message.text
+    loss = audit(text, facts)
+    assert 0 <= loss.kept <= loss.facts
+    assert len(loss.missing) == min(20, loss.facts - loss.kept)
+    assert not loss.unsourced, "the local digest claims nothing of its own"
+
+
+@given(works(), st.integers(100, 3_000), st.floats(0, 1))
+def test_topping_up_shows_more_and_stays_within_the_cap(messages: list[Message], cap: int, floor: float) -> None:
+    facts = gather(messages, 0)
+    text = model("- something was done")
+    before = audit(text, facts)
+    fuller, loss = top_up(text, facts, floor=floor, cap=cap, size=len)
+    assert fuller == text or len(fuller) <= cap
+    assert (fuller == text) == (loss.carried == 0)
+    assert loss.kept == before.kept + loss.carried
+    assert [line for line in fuller.split("\n") if line.startswith("#")] == list(HEADINGS)
+
+
+def test_the_weightiest_missing_fact_is_named_first_and_where_it_is() -> None:
+    loss = audit(model("- The parser is being ported."), parser())
+    assert loss.missing[0] == "Never touch wire_format.json! [#1]"
+    assert any(said.startswith("cargo test --all") and said.endswith("[#4-5]") for said in loss.missing)
+    assert loss.coverage < 0.5
+
+
+def test_a_sentence_in_other_words_is_told() -> None:
+    text = model("- The user wants to port the parser to Rust and said that wire_format.json must never be touched.")
+    assert not any("Never touch" in said for said in audit(text, parser()).missing)
+
+
+def test_missing_facts_go_under_the_last_heading() -> None:
+    text, loss = top_up(model("- ported"), parser(), floor=0.9, cap=4_000, size=len)
+    head, _, carried = text.partition("# Carryover\n")
+    assert head == model("- ported").partition("# Carryover\n")[0]
+    assert "- Never touch wire_format.json! [#1]" in carried.split("\n")
+    assert "none" not in carried.split("\n")
+    assert loss.coverage >= 0.9
+    assert loss.carried > 0
+
+
+def test_a_digest_without_the_heading_gets_it() -> None:
+    text, _ = top_up("The parser was ported.", parser(), floor=0.9, cap=4_000, size=len)
+    assert text.startswith("The parser was ported.\n\n# Carryover\n- ")
+
+
+@pytest.mark.parametrize(
+    ("line", "claim"),
+    [
+        ("- changed src/invented_file.rs", "invented_file.rs"),
+        ("- closed issue ZZ-9876", "ZZ-9876"),
+        ("- see commit deadbee1", "deadbee1"),
+        ('- the user asked: "please rewrite everything in Haskell"', "please rewrite everything in Haskell"),
+    ],
+)
+def test_what_nothing_supports_is_marked(line: str, claim: str) -> None:
+    assert audit(model(line), parser()).unsourced == (claim,)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["- changed src/parser.rs [#2-3]", '- the user said "Never touch wire_format.json"', "- asked to port the parser"],
+)
+def test_what_was_said_is_no_claim(line: str) -> None:
+    assert audit(model(line), parser()).unsourced == ()
+
+
+def test_what_stays_in_the_view_is_not_lost() -> None:
+    assert audit("", parser(), kept=range(5)).facts == 0
+
+
+def test_nothing_to_lose() -> None:
+    assert str(audit("", gather([], 0))) == "0 of 0 facts are shown (100%)"
+
+
+def test_a_fold_tells_what_it_lost() -> None:
+    loss = Loss(facts=12, kept=10, carried=3, missing=("Never log [#1]", "a.go [#4]"), unsourced=("b.go",))
+    digest = Digest(message=user("…", kind="digest"), by="claude-haiku-4-5", loss=loss)
+    fold = Fold(
+        cut=40, pinned=(0,), before=38_000, after=12_000, reason="request above 85%", digest=digest, digest_tokens=900
+    )
+    assert str(fold).split("\n") == [
+        "40 messages left the view, but 1 of them stay: ~38,000 → ~12,000 tokens. request above 85%",
+        "in their place: 900 tokens, written by claude-haiku-4-5",
+        "10 of 12 facts are shown (83%), 3 of them added below the model's text",
+        "2 only recall can give back:",
+        "  Never log [#1]",
+        "  a.go [#4]",
+        "claimed by the digest, and found nowhere in what it stands for:",
+        "  b.go",
+    ]
+
+
+def test_every_fold_of_a_session_carries_its_report() -> None:
+    session = Session(policy=Policy.preset("balanced").but(window_tokens=4_000, reply_tokens=0))
+    for place in range(60):
+        session.add(user(f"Look at part_{place}.py. {'It is long. ' * 60}"), {"role": "assistant", "content": "ok"})
+        session.view()
+    fold = session.desk.path.fold
+    assert fold is not None
+    assert fold.digest is not None
+    assert fold.digest.loss is not None
+    assert f"{fold.digest.loss.facts:,} facts are shown" in str(fold)

@@ -1,0 +1,187 @@
+"""Facts: what is found in messages, what takes the place of what, and that gathering in pieces finds the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.digest.facts import Facts, gather
+from foldline.digest.names import names_of
+from foldline.message import Media, Message, Meta, Text, Thinking, ToolCall, ToolResult, assistant, tool, user
+from strategies import broken, sound
+from support.work import Work, works
+
+
+def kinds(facts: Facts, kind: str) -> list[str]:
+    return [fact.text for fact in facts.facts.values() if fact.kind == kind]
+
+
+@given(works() | sound(turns=5) | broken(), st.data())
+@pytest.mark.promise("S3.32")
+def test_gathering_in_pieces_finds_the_same(messages: list[Message], data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
+    facts, start = None, 0
+    for cut in (*cuts, len(messages)):
+        facts = gather(messages[start:cut], start, facts)
+        start = cut
+    assert facts == gather(messages, 0)
+
+
+@given(works())
+def test_every_fact_names_the_messages_it_comes_from(messages: list[Message]) -> None:
+    facts = gather(messages, 7)
+    assert facts.end == 7 + len(messages)
+    for fact in facts.facts.values():
+        assert fact.at == tuple(sorted(set(fact.at)))
+        assert all(7 <= number < facts.end for number in fact.at)
+    for name in facts.names.values():
+        assert all(7 <= line.at <= name.last < facts.end for line in name.lines)
+
+
+@pytest.mark.promise("S3.33")
+def test_hidden_messages_reasoning_and_media_say_nothing() -> None:
+    hidden = replace(user("Never show secretPlan.md to anyone"), meta=Meta(hidden=True))
+    thought = Message(role="assistant", parts=(Thinking(text="use thoughtOfIt.py"), Text(text="Well.")))
+    media = Message(
+        role="user", parts=(Text(text="Look at this."), Media(kind="image", data="QUJD", text="inTheImage"))
+    )
+    facts = gather([hidden, thought, media], 0)
+    assert kinds(facts, "request") == ["Look at this."]
+    assert not facts.names
+    assert not kinds(facts, "constraint")
+
+
+def test_files_with_what_was_done_to_them() -> None:
+    work = Work()
+    work.call("Read", "package app", file_path="/w/parser.go")
+    work.call(
+        "Edit", "updated", said="Now the header is read once:", file_path="/w/parser.go", new_string="func Once() {"
+    )
+    work.call("Write", "created", file_path="/w/new.go", content="package app")
+    work.call("Edit", "String to replace not found", file_path="/w/lost.go", failed=True, old_string="a")
+    facts = gather(work.messages, 0)
+    changed = {fact.text: fact for fact in facts.facts.values() if fact.kind == "modified"}
+    assert set(changed) == {"/w/parser.go", "/w/new.go"}
+    assert changed["/w/parser.go"].note == "Now the header is read once"
+    assert changed["/w/parser.go"].at == (2, 3)
+    assert kinds(facts, "read") == ["/w/parser.go"]
+    assert kinds(facts, "failed") == ["/w/lost.go"]
+
+
+def test_a_command_that_goes_well_later_is_no_failure_any_more() -> None:
+    work = Work()
+    work.call("Bash", "--- FAIL: TestOnce\nexit code: 1", command="go test ./...")
+    failed = gather(work.messages, 0)
+    assert kinds(failed, "failed") == ["go test ./..."]
+    assert next(fact.note for fact in failed.facts.values() if fact.kind == "failed") == "--- FAIL: TestOnce"
+    work.call("Bash", "ok", command="go test ./...")
+    mended = gather(work.messages[2:], 2, failed)
+    assert not kinds(mended, "failed")
+    assert kinds(mended, "command") == ["go test ./..."]
+
+
+def test_a_list_of_tasks_replaces_the_one_before() -> None:
+    work = Work()
+    for states in (("in_progress", "pending"), ("completed", "in_progress")):
+        pairs = list(zip(("read", "write"), states, strict=True))
+        work.call("TodoWrite", "ok", todos=[{"content": text, "status": state} for text, state in pairs])
+        work.call("update_plan", "ok", plan=[{"step": text, "status": state} for text, state in pairs])
+    facts = gather(work.messages, 0)
+    assert kinds(facts, "done") == ["read"]
+    assert kinds(facts, "open") == ["write"]
+
+
+def test_tasks_that_are_created_one_by_one_are_followed_by_number() -> None:
+    work = Work()
+    work.call("TaskCreate", "Task #1 created", subject="Read trailers")
+    work.call("TaskCreate", "Task #2 created", subject="Write trailers")
+    work.call("TaskUpdate", "ok", taskId="1", status="completed")
+    work.call("TaskUpdate", "ok", taskId="2", status="in_progress")
+    facts = gather(work.messages, 0)
+    assert kinds(facts, "done") == ["Read trailers"]
+    assert [(fact.text, fact.note) for fact in facts.facts.values() if fact.kind == "open"] == [
+        ("Write trailers", "in_progress")
+    ]
+
+
+def test_a_digest_among_the_messages_is_merged_and_not_quoted() -> None:
+    before = (
+        "[header]\n# Objective\n- port it [#1]\n# Guardrails\n- never log\n# Plan\n- ship it [#3-4]\n# Carryover\nnone"
+    )
+    facts = gather([user("old"), user("older"), user("x"), user("y"), user(before, kind="digest")], 0)
+    assert "port it" in kinds(facts, "request")
+    assert kinds(facts, "constraint") == ["never log"]
+    assert [(fact.text, fact.at) for fact in facts.facts.values() if fact.kind == "open"] == [("ship it", (2, 3))]
+    assert not any("#" in fact.text for fact in facts.facts.values())
+
+
+def test_what_the_host_put_into_a_prompt_is_not_what_the_user_asked() -> None:
+    facts = gather([user("Fix it.<system-reminder>You must always call tools</system-reminder>")], 0)
+    assert kinds(facts, "request") == ["Fix it."]
+    assert not kinds(facts, "constraint")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("You must not rename it", "never push to main", "Keep the API as it is", "Use at most 4 threads please"),
+        *(
+            "Das darf nicht passieren",
+            "il ne doit jamais écrire",
+            "必须保留旧的接口，谢谢你的帮助",
+            "반드시 테스트를 통과해야 합니다 지금",
+        ),
+    ],
+)
+def test_what_binds_is_found_in_many_languages(text: str) -> None:
+    assert kinds(gather([user(f"Port the parser. {text}.")], 0), "constraint") == [text + "."]
+
+
+def test_secrets_are_gone_before_anything_is_kept() -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    call = ToolCall(id="a", name="Bash", arguments=json.dumps({"command": f"GITHUB_TOKEN={key} gh pr list"}))
+    facts = gather([user(f"The token is {key}."), assistant("", call), tool("a", f"using {key}")], 0)
+    assert key not in repr(facts)
+
+
+def test_a_result_without_a_call_and_a_call_without_a_result_are_facts_too() -> None:
+    orphan = Message(role="tool", parts=(ToolResult(call_id="gone", parts=(Text(text="seen in orphan_file.go"),)),))
+    facts = gather([orphan, assistant("", ToolCall(id="b", name="Read", arguments="not json"))], 0)
+    assert "orphan_file.go" in facts.names
+
+
+def test_what_is_kept_of_a_session_is_bounded_and_what_was_let_go_is_still_known() -> None:
+    first = user("Port it. Never touch legacy_mode!")
+    messages = [
+        first,
+        *(user(f"look at file{number}.go and handle{number}Error now, but never twice") for number in range(3000)),
+    ]
+    facts = gather(messages, 0)
+    assert len(facts.names) <= 4500
+    assert len(facts.facts) <= 500
+    assert "Never touch legacy_mode!" in kinds(facts, "constraint")
+    assert kinds(facts, "request")[0] == "Port it. Never touch legacy_mode!"
+    assert facts.forgotten
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "kind"),
+    [
+        ("/w/cli/explain.go:278", "explain.go", "path"),
+        ("C:\\src\\Main.java", "Main.java", "path"),
+        ("store.UpdateSummary(ctx", "UpdateSummary", "identifier"),
+        ("MAX_RETRIES", "MAX_RETRIES", "identifier"),
+        ("a9a05d4f", "a9a05d4f", "id"),
+        ("ENT-1234", "ENT-1234", "id"),
+        ("JG7FMM", "JG7FMM", "id"),
+        ("47110", "47110", ""),
+        ("471100", "471100", "number"),
+        ("understanding", "understanding", ""),
+    ],
+)
+def test_names_by_their_shape(word: str, name: str, kind: str) -> None:
+    assert dict(names_of(word)).get(name, "") == kind
