@@ -157,6 +157,7 @@ def run(claude: str, place: Path) -> tuple[list[dict[str, Any]], Model, str]:
         check=False,
     )
     server.shutdown()
+    server.server_close()
     return notices, server, meter.stderr.decode()
 
 
