@@ -68,7 +68,7 @@ class Words:
         for start in range(0, len(ids), ASKED):
             asked = ids[start : start + ASKED]
             marks = ", ".join("?" * len(asked))
-            sql = f"SELECT id, strand, body, meta FROM messages WHERE owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
+            sql = f"SELECT id, strand, body, meta FROM messages WHERE +owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
             gone = [
                 (id_, numbers(owner, strand, said(read_message(unpack(body), meta))))
                 for id_, strand, body, meta in connection.run(sql, (owner, *asked))
@@ -140,7 +140,8 @@ class Reader:
         for start in range(0, len(ids), ASKED):
             asked = ids[start : start + ASKED]
             marks = ", ".join("?" * len(asked))
-            sql = f"SELECT id, body, meta FROM messages WHERE owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
+            # The sign keeps the database from walking through all that the owner has in search of a few
+            sql = f"SELECT id, body, meta FROM messages WHERE +owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
             for id_, body, meta in self.connection.run(sql, (self.owner, *asked)):
                 found[id_] = read_message(unpack(body), meta)
         return found
