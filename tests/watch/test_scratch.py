@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -355,3 +357,16 @@ def test_paths_in_the_stream_are_text_and_nothing_else(tmp_path: Path) -> None:
 def test_a_work_tree_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
         ScratchWriter(tmp_path / "nowhere").write_scratch(ScratchModel())
+
+
+def test_two_writers_at_once_lose_nothing_and_number_alike(tmp_path: Path) -> None:
+    code = (
+        "import sys; from foldline.faces.context_budget import ScratchWriter\n"
+        "writer = ScratchWriter(sys.argv[1])\n"
+        "for number in range(40): writer.append_dead_end(f'{sys.argv[2]} {number}')"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("a", "b")]
+    assert [one.wait(60) for one in both] == [0, 0]
+    text = (tmp_path / ".context" / "dead-ends.md").read_text()
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [f"## #{n}" for n in range(1, 81)]
+    assert all(f"> {name} {number}\n" in text for name in ("a", "b") for number in range(40))

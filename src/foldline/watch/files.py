@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from foldline.errors import ConfigError
+
+if sys.platform != "win32":
+    import fcntl
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _PLAIN = _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -47,6 +52,20 @@ class Folder:
             return False
         self._enter()
         return True
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder against other writers of ours, where the system can."""
+        if sys.platform == "win32":
+            yield
+            return
+        file = self._enter()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
 
     def read(self, name: str, start: int = 0) -> bytes | None:
         """What a file holds from a place on; None when it is not there."""

@@ -38,6 +38,10 @@ class ScratchWriter:
     def write_scratch(self, model: ScratchModel) -> None:
         """Bring the detail files up to date, then replace the index if it says anything new."""
         self._prepare()
+        with self.folder.locked():
+            self._write(model)
+
+    def _write(self, model: ScratchModel) -> None:
         other = model is not self._model
         anew = other or model.forgotten != self._forgotten
         for section in SECTIONS:
@@ -89,9 +93,10 @@ class ScratchWriter:
 
     def _append(self, name: str, text: str) -> None:
         self._prepare()
-        detail = self._details[name]
-        detail.refresh()
-        detail.append(str(text))
+        with self.folder.locked():
+            detail = self._details[name]
+            detail.refresh()
+            detail.append(str(text))
 
     def _prepare(self) -> None:
         if self.folder.is_open():
@@ -137,31 +142,38 @@ class _Detail:
         """Append those of a model's entries that the file does not hold yet; `anew` if it brings others than before."""
         if anew:
             self._claimed = 0
-        for text in texts[self._claimed :]:
-            key = hash(_plain(text))
+        missing: list[str] = []
+        for text in map(_plain, texts[self._claimed :]):
+            key = hash(text)
             if self._section.unique and key in self._seen:
                 continue
             if self._unclaimed[key] > 0:
                 self._unclaimed[key] -= 1
-            else:
-                self._write(text)
+                continue
+            missing.append(text)
+            if self._section.unique:
+                self._seen.add(key)
+        self._write(missing)
         self._claimed = len(texts)
 
     def append(self, text: str) -> None:
         """Append an entry that a model may bring again."""
-        key = hash(_plain(text))
-        if not (self._section.unique and key in self._seen):
-            self._write(text)
-            self._unclaimed[key] += 1
-
-    def _write(self, text: str) -> None:
         text = _plain(text)
-        quoted = "".join(f"> {line}\n" for line in text.split("\n"))
-        lead = "" if self._ended else "\n"
-        data = f"{lead}## #{self.count + 1}\n{quoted}\n".encode()
-        self._size = self._folder.append(self._section.file, data)
+        if not (self._section.unique and hash(text) in self._seen):
+            self._write([text])
+            self._unclaimed[hash(text)] += 1
+
+    def _write(self, texts: list[str]) -> None:
+        """Append entries in one go."""
+        if not texts:
+            return
+        pieces = [] if self._ended else ["\n"]
+        for text in texts:
+            self._note(text)
+            quoted = text.replace("\n", "\n> ")
+            pieces.append(f"## #{self.count}\n> {quoted}\n\n")
+        self._size = self._folder.append(self._section.file, "".join(pieces).encode())
         self._ended = True
-        self._note(text)
 
     def _note(self, text: str) -> None:
         self.count += 1
