@@ -15,12 +15,12 @@ from typing import NamedTuple
 from foldline.recall.terms import terms
 
 LENGTH_CHARS = 800
-"""A message of this length is weighed as it is."""
+"""At about this length a match counts half as much as in a word or two."""
 LENGTH_WEIGHT = 0.9
-"""How much a longer one loses: 0 would be nothing."""
+"""How much length takes away: 0 would be nothing."""
 LONG_CHARS = 4000
 """Beyond this it loses no more: a rare word in a huge result is still a rare word."""
-FLOOR = 0.2
+FLOOR = 0.15
 """What scores less than this share of the best is not worth its tokens."""
 PROMPT_WEIGHT = 2.0
 """What a person said weighs more than what a model or a tool said about it."""
