@@ -14,7 +14,7 @@ import click
 import pytest
 
 from foldline.cli.app import COMMANDS, EXIT_CODES, cli
-from support.command import ENTRY, EXAMPLE, clean, foldline, one_sentence
+from support.command import ENTRY, EXAMPLE, clean, foldline, one_sentence, spawned
 
 PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline"}
 """Commands whose output is not a report of their own: an agent reads what `hook` and `statusline` print, and each
@@ -95,7 +95,7 @@ def test_completion_scripts(shell: str) -> None:
 def test_completion_knows_commands_presets_and_files() -> None:
     def ask(words: str) -> str:
         count = str(len(words.split(" ")) - 1)
-        done = foldline(_FOLDLINE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)
+        done = spawned(_FOLDLINE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)
         return str(done.stdout)
 
     assert "plain,inspect" in ask("foldline ins")

@@ -91,4 +91,5 @@ def test_bench_lists_and_runs_where_the_checkout_is(tmp_path: Path) -> None:
     assert {"replay", "speed", "economy"} <= set(listed.stdout.split())
     assert "--data" in foldline("bench", "replay", "--help", cwd=ROOT).stdout
     assert foldline("bench", "nothing-like-this", cwd=ROOT).returncode == 2
+    assert foldline("bench", "replay", "--nothing", cwd=ROOT).returncode == 2
     assert "no checkout of foldline here" in one_sentence(foldline("bench", cwd=tmp_path))

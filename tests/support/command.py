@@ -1,11 +1,20 @@
-"""The command as a user runs it: the real entry point in a process of its own, with no configuration but the given."""
+"""The command as a user runs it, with no configuration but the given.
+
+`foldline` calls the real entry point in this process, as most tests only ask what is printed; `spawned` starts a
+process of its own, for what only shows there.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+
+from foldline.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples" / "broken-session.json"
@@ -18,18 +27,57 @@ def clean(**given: str) -> dict[str, str]:
     return {**kept, "COLUMNS": "100", "NO_COLOR": "1", "XDG_CONFIG_HOME": "/dev/null/nowhere", **given}
 
 
-def foldline(
-    *arguments: str, cwd: Path | None = None, stdin: str = "", **given: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command; `given` are environment variables."""
+def foldline(*arguments: str, cwd: Path | None = None, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run a command here; `given` are environment variables."""
+    out, err = _Capture(), _Capture()
+    with _as_if_started([*arguments], cwd, clean(**given)), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+            code = 0
+        except SystemExit as done:
+            code = done.code if isinstance(done.code, int) else int(bool(done.code))
+    return subprocess.CompletedProcess([*arguments], code, out.text, err.text)
+
+
+class _Capture(io.TextIOWrapper):
+    """Standard output that is kept."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
+
+    @property
+    def text(self) -> str:
+        self.flush()
+        self.seek(0)
+        return self.read()
+
+
+@contextmanager
+def _as_if_started(arguments: list[str], cwd: Path | None, environment: dict[str, str]) -> Iterator[None]:
+    """What a new process would find, put back afterwards."""
+    argv, before, here = sys.argv, dict(os.environ), Path.cwd()
+    try:
+        sys.argv = ["foldline", *arguments]
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(cwd or here)
+        yield
+    finally:
+        os.chdir(here)
+        os.environ.clear()
+        os.environ.update(before)
+        sys.argv = argv
+
+
+def spawned(*arguments: str, cwd: Path | None = None, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
     return subprocess.run(
         [*ENTRY, *arguments],
-        input=stdin,
         capture_output=True,
         text=True,
         env=clean(**given),
         cwd=cwd,
-        timeout=120,
+        timeout=240,
         check=False,
     )
 

@@ -123,9 +123,11 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         return 130
-    except (BrokenPipeError, SystemExit):  # click and rich end so when whoever reads has gone; no command does
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as done:  # click and rich end with 1 when whoever reads has gone; no command ends so
+        return done.code if isinstance(done.code, int) and done.code != 1 else 0
     except FoldlineError as error:
         click.echo(f"foldline: {error}", err=True)
         return 3 if isinstance(error, ViewTooLarge) else 4 if isinstance(error, LedgerError) else 2

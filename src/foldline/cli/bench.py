@@ -29,4 +29,8 @@ def bench(arguments: tuple[str, ...]) -> None:
     if not arguments:
         click.echo("\n".join(found.benches()))
         return
-    raise click.exceptions.Exit(found.run(list(arguments)))
+    try:
+        status = found.run(list(arguments))
+    except SystemExit as done:  # how argparse ends
+        status = done.code if isinstance(done.code, int) else int(bool(done.code))
+    raise click.exceptions.Exit(status)
