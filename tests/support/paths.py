@@ -148,7 +148,7 @@ def played(happened: Iterable[tuple[str, int, str]], lead: str = "") -> list[Mes
 
 @st.composite
 def talks(
-    draw: DrawFn, *, kinds: Sequence[str] = TALK + RARE, most: int = 24, largest: int = SIZES[-1]
+    draw: DrawFn, *, kinds: Sequence[str] = TALK + RARE, most: int = 20, largest: int = SIZES[-1]
 ) -> list[Message]:
     """A sound conversation, neutral or as it came from a provider."""
     lead = draw(st.sampled_from(("", "You are terse.", "You are terse.\n" * 20)))
