@@ -8,8 +8,8 @@ GIN index. Two words may share a number once in two thousand million; ranking be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 from zlib import crc32
 
 from foldline.ledger.body import read_message, unpack
@@ -31,22 +31,23 @@ STRANDS = 64
 _DOC = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
 
 
-class Scope(NamedTuple):
+class Scope:
     """Whose words: one strand's, or all of an owner's."""
 
-    kind: str
-    id: int
+    def __init__(self, kind: str, id_: int) -> None:
+        self._seed = crc32(f"{kind} {id_} ".encode())
 
-    def number(self, term: str) -> int:
-        """A term as the index keeps it."""
-        return crc32(term.encode(), crc32(f"{self.kind} {self.id} ".encode())) & 0x7FFF_FFFF
+    def numbers(self, found: Iterable[str]) -> list[int]:
+        """Terms as the index keeps them."""
+        seed = self._seed
+        return [crc32(term.encode(), seed) & 0x7FFF_FFFF for term in found]
 
 
 def numbers(owner: int, strand: int, text: str) -> str:
     """All numbers of a message, as both databases read them."""
     found = terms(text)
-    scopes = (Scope("owner", owner), Scope("strand", strand))
-    return "{" + ",".join(str(number) for scope in scopes for number in sorted(map(scope.number, found))) + "}"
+    both = Scope("owner", owner).numbers(found) + Scope("strand", strand).numbers(found)
+    return "{" + ",".join(map(str, both)) + "}"
 
 
 class Words:
@@ -114,7 +115,7 @@ class Reader:
             return []
         values: list[Any] = []
         for group in wanted:
-            numbers = [[scope.number(term) for scope in self.scopes] for term in group]
+            numbers = [[number for scope in self.scopes for number in scope.numbers([term])] for term in group]
             if self._postgres:
                 values += [*numbers, limit]
             else:
