@@ -11,23 +11,27 @@ from __future__ import annotations
 
 import argparse
 import json
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import process_time
 from typing import NamedTuple
 
 from bench.counting import half
-from bench.locators import in_context, locators, visible_text
+from bench.locators import in_context, locators, said_text, visible_text
 from foldline.digest.facts import gather
 from foldline.digest.local import local_digest
 from foldline.errors import FoldlineError
 from foldline.message import Message
 from foldline.policy import Policy
+from foldline.session import Session
 from foldline.wire import read_all
 
 SOURCES = ("entire-claude-code", "entire-codex", "pi-sessions")
 BEFORE, AFTER, AHEAD = 20, 10, 60
 """Messages before, calls after, and how many calls ahead are looked at."""
+SPEED_TOKENS = 150_000
 MADE_CHARS = 11_000
 """The size at which made cuts are compared: about that of a logged summary."""
 MADE = (0.4, 0.6, 0.8)
@@ -53,8 +57,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--made", action="store_true", help="cuts at fixed places too, where nothing was compacted")
     parser.add_argument("--show", type=int, metavar="N", help="print the digest of the N-th event and stop")
+    parser.add_argument("--speed", action="store_true", help="how long it takes, by size and from fold to fold")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
+    if options.speed:
+        print(speed(options.data))
+        return 0
     events = list(found(options.data, made=options.made))
     if options.show is not None:
         event = events[options.show]
@@ -63,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     rows: dict[tuple[str, str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
     for event in events:
         kind = "made cuts" if event.made else "compactions"
-        text = visible_text(event.before)
+        text = said_text(event.before)
         for name, shown in shown_by(event).items():
             row = rows[(event.source, kind, event.half)][name]
             row[0] += len(event.needed)
@@ -104,7 +112,7 @@ def _events(source: str, part: str, messages: tuple[Message, ...], *, made: bool
 
 def _needed(before: Sequence[Message], after: Sequence[Message]) -> tuple[tuple[str, ...], int]:
     """Locators of the calls after a cut that stood before it and not since, and how many calls there were."""
-    earlier, since = visible_text(before), ""
+    earlier, since = said_text(before), ""
     wanted: dict[str, None] = {}
     calls = 0
     for message in after:
@@ -148,7 +156,7 @@ def _word_list(event: Event, cap: int) -> str:
 def _table(rows: dict[tuple[str, str, str], dict[str, list[int]]], events: list[Event]) -> str:
     lines = []
     for (source, kind, part), by in rows.items():
-        count = sum((event.source, event.half) == (source, part) for event in events)
+        count = sum((event.source, event.half, event.made) == (source, part, kind == "made cuts") for event in events)
         total = next(iter(by.values()))[0]
         lines.append(f"{source}, {kind}, files {part}: {count} events, {total} locators")
         for name, (all_of, plain, context) in by.items():
@@ -157,3 +165,38 @@ def _table(rows: dict[tuple[str, str, str], dict[str, list[int]]], events: list[
             note = "" if goal is None else f"   goal {goal[0]:.0%} and {goal[1]:.0%}: {'met' if met else 'missed'}"
             lines.append(f"  {name:<16}{plain / all_of:>8.1%} plain{context / all_of:>8.1%} in context{note}")
     return "\n".join(lines)
+
+
+def speed(data: Path) -> str:
+    """The local digest of a growing history, in one go; and the tenth fold of ten, where only what is new is read."""
+    files = (path for path in sorted((data / SOURCES[0]).rglob("*.jsonl*")) if path.is_file())
+    messages: list[Message] = []
+    sizes, lines, session = [0], [], Session()
+    for path in files:
+        for message in read_all(path)[0].messages:
+            messages.append(message)
+            sizes.append(sizes[-1] + session.size(message))
+        if sizes[-1] > 2 * SPEED_TOKENS:
+            break
+    for share in (0.25, 0.5, 1, 2):
+        stop = bisect_left(sizes, int(share * SPEED_TOKENS))
+        lines.append(f"{sizes[stop - 1]:>9,} tokens {_milliseconds(messages[:stop], ()):>7.0f} ms")
+    stop = bisect_left(sizes, SPEED_TOKENS)
+    folds = [stop * fold // 10 for fold in range(1, 10)]
+    lines.append(f"the tenth of ten folds of {SPEED_TOKENS:,} tokens {_milliseconds(messages[:stop], folds):.0f} ms")
+    return "\n".join(lines)
+
+
+def _milliseconds(messages: Sequence[Message], folds: Sequence[int]) -> float:
+    """Processor time of the last digest, the best of three, when facts were gathered at each of the folds before."""
+    facts, start = None, 0
+    for fold in folds:
+        facts = gather(messages[start:fold], start, facts)
+        start = fold
+    best = float("inf")
+    for _ in range(3):
+        began = process_time()
+        every = gather(messages[start:], start, facts)
+        local_digest(every, cap=Policy().digest_tokens, size=lambda text: -(-len(text) // 3), header=HEADER)
+        best = min(best, process_time() - began)
+    return 1_000 * best

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench.counting import half
-from bench.locators import edited_line, in_context, locators, visible_text
+from bench.locators import edited_line, in_context, locators, said_text, visible_text
 from bench.replay import LEAST, READ, TOLERANCE, WRITE
 from foldline.errors import FoldlineError, ViewTooLarge
 from foldline.message import Message, Part, Text, ToolResult
@@ -242,7 +242,7 @@ def _replay(messages: Sequence[Message], policy: Hand | Ours, tally: Tally) -> N
                 sent = view
             _judge(tally, list(_reply(messages, index)), texts, "\n".join(known(each)[1] for each in view))
         policy.add(message)
-        texts.append(visible_text([message]))
+        texts.append(said_text([message]))
         total += policy.size(message)
     tally.folds += policy.folds
 

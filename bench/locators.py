@@ -88,6 +88,11 @@ def visible_text(messages: Iterable[Message]) -> str:
     return "\n".join(piece for message in messages if message.role != "system" for piece in pieces(message))
 
 
+def said_text(messages: Iterable[Message]) -> str:
+    """The same without what a host marked as its own: like the system prompt, it is no part of what was said."""
+    return visible_text(message for message in messages if not message.meta.hidden)
+
+
 def pieces(message: Message) -> Iterator[str]:
     """The texts of one message."""
     for part in message.parts:

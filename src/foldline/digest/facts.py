@@ -25,6 +25,8 @@ KINDS = ("request", "constraint", "decision", "read", "modified", "command", "er
 
 MOST = 120
 """Facts of one kind that are kept; beyond that the oldest go, but never what the first prompt said."""
+_SENTENCES = ("request", "constraint", "decision")
+"""Facts that are the same when they are said again."""
 _PLACES = 4
 """Messages that a fact names at most: the first one and the newest."""
 
@@ -128,7 +130,7 @@ class _Reader:
         self.prompt = index if self.prompt < 0 else self.prompt
         said = request(text)
         if said:
-            self._put(f"request {index}", Fact("request", said, (index,)))
+            self._put(f"request {said.lower()}", Fact("request", said, (index,)))
         for sentence in constraints(said):
             self._put(f"constraint {sentence.lower()}", Fact("constraint", sentence, (index,)))
         self.uses.take(index, text, ASKED)
@@ -198,7 +200,7 @@ class _Reader:
 
     def _put(self, key: str, fact: Fact) -> None:
         """Put a fact in the place of an older one about the same thing, and behind all others."""
-        if fact.kind in {"constraint", "decision"} and key in self.found:
+        if fact.kind in _SENTENCES and key in self.found:
             fact = fact._replace(at=_spread(self.found[key].at, fact.at))
         self._drop(key)
         self.found[key] = fact

@@ -23,6 +23,8 @@ _ENDINGS = frozenset(
         *("tsx", "txt", "vue", "xml", "yaml", "yml", "zig", "zsh"),
     }
 )
+_NUMBERED = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
+"""A file with a line number behind it, as searches show the lines around a hit."""
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
 _LEAST = 6
 _LEAST_PATH = 5
@@ -45,6 +47,9 @@ def names_of(word: str) -> tuple[tuple[str, str], ...]:
     """
     found: dict[str, str] = {}
     place = word.replace("\\", "/") if "\\" in word else word
+    numbered = _NUMBERED.match(place)
+    if numbered:
+        place = numbered[1]
     if "/" in place:
         for piece in place.split(":"):
             base = piece.rstrip("/.").rsplit("/", 1)[-1]

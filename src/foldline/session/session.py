@@ -254,8 +254,8 @@ class Session:
     def _job(self, fold: Fold, *, must: bool) -> Job:
         """The digest to be made: of what leaves now, from the facts of every message; a fold that must be is made."""
         desk, path, policy = self.desk, self.desk.path, self.desk.policy
-        whole = (index for index in range(fold.cut, len(path)) if index not in fold.stubs)
-        kept = frozenset((*fold.pinned, *fold.carried, *whole))
+        whole = (index for index in range(fold.cut, len(path)) if path.shown[index] is path.messages[index])
+        kept = frozenset((*fold.pinned, *fold.carried, *whole)).difference(fold.stubs)
         leaves = [index for index in range(path.cut, fold.cut) if index not in kept]
         before = path.fold.digest if path.fold else None
         return Job(
