@@ -45,11 +45,8 @@ class Load(NamedTuple):
 
     def of(self, rule: Rule) -> float:
         """The figure a rule is about."""
-        figure: float = getattr(self, _FIGURES[rule.basis])
+        figure: float = self.rent if rule.basis == "cost" else getattr(self, rule.basis)
         return figure
-
-
-_FIGURES = {"request": "request", "history": "history", "count": "count", "cost": "rent"}
 
 
 class Verdict(NamedTuple):
@@ -69,6 +66,8 @@ class Verdict(NamedTuple):
         return bool(self.fired)
 
 
+NOTHING_DUE = Verdict(Need.NONE)
+"""What the gate says nearly always."""
 _WEIGHT = {"warn": 0, "pause": 1, "clip": 2, "fold": 2}
 
 
@@ -84,10 +83,12 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     """Judge a load: HARD above the usable window, SOFT when a rule asks for an action, NONE otherwise."""
     held = tuple(latched)
     fired = tuple([rule for rule in policy.rules if rule in held or _holds(rule, load)])
+    needed = max(load.request, load.upper)
+    if not fired and needed <= load.usable:
+        return NOTHING_DUE
     wanted = max(fired, key=lambda rule: _WEIGHT[rule.action], default=None)
     if wanted is not None and wanted.action == "warn":
         wanted = None
-    needed = max(load.request, load.upper)
     if needed > load.usable:
         action = wanted.action if wanted and wanted.action != "pause" else "fold"
         reason = f"the request of {needed:,} does not fit into {load.usable:,}"

@@ -43,18 +43,6 @@ def allowed(*, most: int | None, each: int | None, request: int | None, usable: 
     return Allowance(most=most, each=each, total=total)
 
 
-def has_media(message: Message) -> bool:
-    """Whether a message carries any, found quickly: most carry none."""
-    for part in message.parts:
-        if isinstance(part, Media):
-            return True
-        if isinstance(part, ToolResult):
-            for inner in part.parts:
-                if not isinstance(inner, Text):
-                    return True
-    return False
-
-
 def media_in(message: Message) -> list[Media]:
     """All media of a message, those inside results too, in order."""
     found: list[Media] = []

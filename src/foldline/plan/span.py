@@ -92,16 +92,16 @@ class Path:
         """The size of one message as shown."""
         return self.prefix[index + 1] - self.prefix[index]
 
-    def append(self, message: Message, tokens: int, shown: Message | None = None) -> None:
-        """Add a message of `tokens` at the end, shown as it is or as a stub."""
-        index = len(self.messages)
+    def append(self, message: Message, tokens: int, shown: Message | None = None, seen: Look | None = None) -> None:
+        """Add a message of `tokens` at the end, shown as it is or as a stub; it is looked at once, here or before."""
+        index, prefix = len(self.messages), self.prefix
         self.messages.append(message)
         self.shown.append(shown or message)
-        self.prefix.append(self.prefix[-1] + tokens)
+        prefix.append(prefix[-1] + tokens)
         if message.role == "system" and self.lead == index:
             self.lead += 1
         else:
-            self._index(index, message.role, _look(message))
+            self._index(index, message.role, seen or look(message))
 
     def skip(self, count: int) -> None:
         """Leave out messages that are folded and stay in the record: only their places are kept."""
@@ -113,8 +113,8 @@ class Path:
             self._asked = self._replied = self._led = False
             self._open.clear()
 
-    def _index(self, index: int, role: str, look: _Look) -> None:
-        speaks, results = role == "assistant", look.results
+    def _index(self, index: int, role: str, seen: Look) -> None:
+        speaks, results = role == "assistant", seen.results
         starts_step = speaks and not self._replied
         if self._open and not results and (not speaks or starts_step):
             self.broken.append(index)
@@ -123,18 +123,18 @@ class Path:
             self.cuts["message"].append(index)
             if not speaks or starts_step:
                 self.cuts["step"].append(index)
-        opens_turn = look.prompts and not results and not self._asked
+        opens_turn = seen.prompts and not results and not self._asked
         if opens_turn:
             self.cuts["turn"].append(index)
-        if look.prompts:
+        if seen.prompts:
             self.prompts.append(index)
         if starts_step or index == self.lead or opens_turn:
             self.tail = index
-        self._asked = not speaks and (self._asked or look.prompts)
-        self._replied, self._led = speaks, look.leads
-        if look.calls or results:
-            self._pair(index, look.calls, results)
-        if look.blank:
+        self._asked = not speaks and (self._asked or seen.prompts)
+        self._replied, self._led = speaks, seen.leads
+        if seen.calls or results:
+            self._pair(index, seen.calls, results)
+        if seen.blank:
             self.broken.append(index)
 
     def _pair(self, index: int, calls: list[ToolCall], results: list[ToolResult]) -> None:
@@ -201,7 +201,7 @@ def path_of(messages: Iterable[Message], tokens: Iterable[int]) -> Path:
     return path
 
 
-class _Look(NamedTuple):
+class Look(NamedTuple):
     """What the index needs to know of one message, from one look at its parts."""
 
     calls: list[ToolCall]
@@ -212,27 +212,33 @@ class _Look(NamedTuple):
     """It is nothing but reasoning, or a provider's own item, that belongs to the message after it."""
     blank: bool
     """It, or a text in it, says nothing."""
+    media: bool
+    """It shows more than words, in a result perhaps."""
 
 
-def _look(message: Message) -> _Look:
+def look(message: Message) -> Look:
     """Calls count only where the model makes them, and results only where it does not."""
     role, parts = message.role, message.parts
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
-    thoughts, blank = 0, not parts
+    thoughts, blank, media = 0, not parts, False
     for part in parts:
         if isinstance(part, Text):
             blank = blank or not part.text or part.text.isspace()
         elif isinstance(part, ToolResult):
             results.append(part)
+            for inner in part.parts:
+                media = media or not isinstance(inner, Text)
         elif isinstance(part, ToolCall):
             calls.append(part)
-        elif not isinstance(part, Media):
+        elif isinstance(part, Media):
+            media = True
+        else:
             thoughts += 1
     if role == "assistant":
-        return _Look(calls, [], False, thoughts == len(parts) > 0, blank)
+        return Look(calls, [], False, thoughts == len(parts) > 0, blank, media)
     prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
-    return _Look([], results, prompts, False, blank)
+    return Look([], results, prompts, False, blank, media)
 
 
 def words_only(message: Message) -> Message:

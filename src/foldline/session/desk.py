@@ -21,10 +21,10 @@ from foldline.message import Message, Thinking
 from foldline.plan import cut
 from foldline.plan.economy import Offer, Rent, offer, tariff_of
 from foldline.plan.gate import Load, Verdict, gate
-from foldline.plan.media import Allowance, Crowd, allowed, bearable, has_media
+from foldline.plan.media import Allowance, Crowd, allowed, bearable
 from foldline.plan.plan import Plan, by_hand, plan
 from foldline.plan.prune import on_arrival
-from foldline.plan.span import Path
+from foldline.plan.span import Path, look
 from foldline.policy import Policy, Rule
 from foldline.session.record import Known
 from foldline.view.compose import Composed, View, head
@@ -84,22 +84,29 @@ class Desk:
             self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message))
 
     def _place(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
-        tokens, shows = self.size(message), has_media(message)
-        shown: Message | None = None
+        path, seen, shown = self.path, look(message), None
         if stub is not None:
             shown, tokens = stub
         else:
-            borne = bearable(message, len(self.path), self._crowd.allowance) if shows else message
-            shown = borne if borne is not message else None
-            if tokens >= self._too_large and len(self.path) not in self.path.pins:
-                shown = on_arrival(borne, len(self.path), self.policy, limit=self._too_large, size=self.size) or shown
-            tokens = self.size(shown) if shown is not None else tokens
+            tokens = message_tokens(message, self.counter, self.framing)
+            if seen.media or tokens >= self._too_large:
+                shown = self._on_arrival(message, tokens)
+                tokens = self.size(shown) if shown is not None else tokens
         if self._purse is not None and message.role == "assistant":
             self._purse.sent(message.meta.at)
-        self.path.append(message, tokens, shown)
-        if shows:
+        path.append(message, tokens, shown, seen)
+        if seen.media:
             self._crowd.add(shown or message)
         return tokens
+
+    def _on_arrival(self, message: Message, tokens: int) -> Message | None:
+        """What is shown of a message that no request could carry, or that is far too large."""
+        index = len(self.path)
+        borne = bearable(message, index, self._crowd.allowance)
+        shown = borne if borne is not message else None
+        if tokens >= self._too_large and index not in self.path.pins:
+            return on_arrival(borne, index, self.policy, limit=self._too_large, size=self.size) or shown
+        return shown
 
     def _thinking(self, message: Message) -> int:
         if message.role != "assistant":
@@ -186,14 +193,17 @@ class Desk:
 
     def load(self) -> Load:
         """What the gate looks at."""
-        path, local = self.path, sum(self._blocks().values())
-        measured = self.measured
+        path, fold, measured = self.path, self.path.fold, self.measured
+        history = path.history
+        local = path.prefix[path.lead] + self.tools + history
+        if fold is not None:
+            local += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
         request = self.gauge.tokens if measured else local
         exact = not measured or self.counter.exact
         return Load(
             request=request,
-            history=path.history,
-            count=len(path) - path.cut,
+            history=history,
+            count=len(path.messages) - path.cut,
             usable=self.usable,
             fixed=self.tools + max(0, request - local),
             upper=0 if exact else self.gauge.upper,

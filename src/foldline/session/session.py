@@ -136,7 +136,7 @@ class Session:
         if not messages:
             return
         before, at = self._at, self.record.append(messages)
-        if at != Mark(before.length + len(messages), before.mark):
+        if at.mark != before.mark or at.length != before.length + len(messages):
             self._refresh()
             return
         for message in messages:
