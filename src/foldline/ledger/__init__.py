@@ -20,7 +20,7 @@ from foldline.ledger.pool import Again, Database, Lost, Pool
 from foldline.ledger.records import MAIN, Branch, Head
 from foldline.ledger.store import Store
 
-__all__ = ["MAIN", "ROOT", "Branch", "Head", "Index", "Store", "open", "share"]
+__all__ = ["MAIN", "ROOT", "Branch", "Head", "Index", "Store", "look", "open", "share"]
 
 
 def open(  # noqa: A001  # called as ledger.open
@@ -39,10 +39,24 @@ def open(  # noqa: A001  # called as ledger.open
         return Store(pool, _owner(pool, owner), clock=clock, index=index)
     except Lost as lost:
         pool.close()
-        raise LedgerUnavailable(str(lost), hint="is the server there, and the address right?") from lost
+        raise _unreachable(lost) from lost
     except BaseException:
         pool.close()
         raise
+
+
+def look(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
+    """The schema of the ledger that is there, 0 where there is none; nothing is made or changed by asking."""
+    database = _database(fspath(url), wait_s)
+    if database.empty():
+        return 0
+    pool = Pool(database)
+    try:
+        return _version(pool)
+    except Lost as lost:
+        raise _unreachable(lost) from lost
+    finally:
+        pool.close()
 
 
 def share(store: Store, owner: str) -> Store:
@@ -62,8 +76,23 @@ def _database(url: str, wait_s: float) -> Database:
     return Sqlite(url if url == MEMORY else str(Path(url).expanduser()), wait_s=wait_s)
 
 
+def _unreachable(lost: Lost) -> LedgerUnavailable:
+    return LedgerUnavailable(str(lost), hint="is the server there, and the address right?")
+
+
+def _version(pool: Pool) -> int:
+    """The schema as it is; 0 before there is any."""
+    with pool.reading() as connection:
+        return schema.version(connection) if connection.run(pool.database.known) else 0
+
+
 def _upgrade(pool: Pool) -> None:
-    """Bring the tables up to date, one migration a transaction; a newer ledger is left alone."""
+    """Bring the tables up to date, one migration a transaction; a newer ledger is left alone.
+
+    Where nothing is to be done no writer is waited for: one who only reads can open what another is writing.
+    """
+    if _version(pool) == len(schema.MIGRATIONS):
+        return
     database = pool.database
     while True:
         with pool.writing() as connection:

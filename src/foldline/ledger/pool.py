@@ -73,6 +73,12 @@ class Database(Protocol):
     """What keeps everybody else from writing until the transaction ends, if starting it did not."""
     tidy: tuple[str, ...]
     """What gives room back after rows were deleted."""
+    known: str
+    """Has a row where a ledger is."""
+
+    def empty(self) -> bool:
+        """Whether there is nothing that could be asked: connecting would make it."""
+        ...
 
     def connect(self) -> Connection:
         """Another connection."""

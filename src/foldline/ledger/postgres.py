@@ -32,6 +32,7 @@ class Postgres:
     for_update = " FOR UPDATE"
     alone = "LOCK TABLE branches IN EXCLUSIVE MODE"
     tidy: tuple[str, ...] = ()
+    known = f"SELECT 1 FROM pg_tables WHERE schemaname = '{SCHEMA}' AND tablename = 'migrations'"  # noqa: S608  # ours
     connections = CONNECTIONS
 
     def __init__(self, url: str, *, wait_s: float = WAIT_S) -> None:
@@ -40,6 +41,10 @@ class Postgres:
         except ImportError:
             raise ConfigError("psycopg is not installed", hint="pip install 'foldline[postgres]'") from None
         self.url, self.wait_s, self._psycopg = url, wait_s, psycopg
+
+    def empty(self) -> bool:
+        """No: a server can always be asked."""
+        return False
 
     def connect(self) -> PostgresConnection:
         """A connection that sees the ledger's tables."""

@@ -29,6 +29,7 @@ class Sqlite:
     for_update = ""
     alone = ""
     tidy: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
 
     def __init__(self, path: str, *, wait_s: float = WAIT_S) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
@@ -37,6 +38,12 @@ class Sqlite:
         self.connections = 1 if path == MEMORY else CONNECTIONS
         if path != MEMORY and not Path(path).absolute().parent.is_dir():
             raise LedgerUnavailable(f"no folder {Path(path).absolute().parent}", hint="make it first")
+        if Path(path).is_dir():
+            raise LedgerUnavailable(f"{path} is a folder", hint="name the file in it")
+
+    def empty(self) -> bool:
+        """Whether there is no file yet, or one without a byte in it."""
+        return self.path == MEMORY or not Path(self.path).exists() or Path(self.path).stat().st_size == 0
 
     def connect(self) -> SqliteConnection:
         """A connection to the file, which becomes a ledger if it is new."""
