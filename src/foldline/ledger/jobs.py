@@ -4,12 +4,14 @@ The newest row is the whole state: who holds the job and until when, or when it 
 failed in a row. A claim, a heartbeat and an end are each the next row, whose number is unique in the database, so two
 processes cannot both hold a job. A claim has a number of its own, the fence: what a holder commits is refused once
 somebody else has taken over. A holder that died is followed by the next one when its lease has run out, and that
-counts as a failure. No heartbeat carries a lease past the deadline.
+counts as a failure. No heartbeat carries a lease past the deadline. A job may also be asked for, so that whoever looks
+for work finds it: that is a row too, and a job whose holder died is found again.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,6 +23,9 @@ from foldline.ledger.records import Branch
 
 FOLD = "fold"
 HELD = ("claim", "beat")
+WANTED = "wanted"
+WANTED_S = 86_400.0
+"""What was asked for longer ago than this is forgotten, unless it is asked for again."""
 
 
 class Claim(NamedTuple):
@@ -37,7 +42,7 @@ class Job:
 
     seq: int = 0
     kind: str = ""
-    """`claim`, `beat`, `done`, `failed`, `cancelled`; nothing when it was never claimed."""
+    """`wanted`, `claim`, `beat`, `done`, `failed`, `cancelled`; nothing when it was never asked for."""
     fence: int = 0
     holder: str = ""
     until_at: float = 0.0
@@ -54,6 +59,15 @@ class Job:
     def held(self) -> bool:
         """Whether somebody has it (look at `until_at` for how long)."""
         return self.kind in HELD
+
+
+class Wanted(NamedTuple):
+    """A job that waits for somebody: nobody holds it, or no longer."""
+
+    owner: str
+    session: str
+    branch: str
+    name: str
 
 
 _SQL = (
@@ -100,6 +114,52 @@ class Jobs:
             return Claim(branch, name, row.fence)
 
         return self.core.write(work)
+
+    def want(self, branch: Branch, name: str = FOLD, *, also: Callable[[Connection], None] | None = None) -> bool:
+        """Ask for a job to be done by whoever looks for work; False when that was done already, or somebody has it.
+
+        `also` is done in the same transaction: whatever tells a worker of it.
+        """
+        if not self.core.read(lambda connection: self._open(connection, branch, name)):
+            return False
+
+        def work(connection: Connection) -> bool:
+            self.core.locked(connection, branch)
+            if not self._open(connection, branch, name):
+                return False
+            last = self._newest(connection, branch, name)
+            row = replace(last, kind=WANTED, failures=last.failures + (last.kind in HELD), body=None)
+            self._write(connection, branch, name, row)
+            if also is not None:
+                also(connection)
+            return True
+
+        return self.core.write(work)
+
+    def _open(self, connection: Connection, branch: Branch, name: str) -> bool:
+        """Whether asking for a job would change anything."""
+        last, now = self._newest(connection, branch, name), self.core.now(connection)
+        if last.kind == WANTED:
+            return last.at <= now - WANTED_S / 2
+        return last.kind not in HELD or last.until_at <= now
+
+    def waiting(self, *, everybody: bool = False) -> list[Wanted]:
+        """The jobs that wait, the oldest first: those of this owner, or of all."""
+        sql = (
+            "SELECT o.name, s.name, b.name, w.name FROM jobs w "
+            "JOIN branches b ON b.owner = w.owner AND b.id = w.branch "
+            "JOIN sessions s ON s.owner = w.owner AND s.id = b.session JOIN owners o ON o.id = w.owner "
+            "WHERE w.kind = 'wanted' AND w.at > ? AND w.until_at <= ? AND (w.owner = ? OR ?) AND NOT EXISTS ("
+            "SELECT 1 FROM jobs e WHERE e.owner = w.owner AND e.branch = w.branch AND e.name = w.name "
+            "AND e.seq > w.seq AND (e.kind NOT IN ('claim', 'beat') OR e.until_at > ?)) ORDER BY w.at"
+        )
+
+        def work(connection: Connection) -> list[Wanted]:
+            now = self.core.now(connection)
+            rows = connection.run(sql, (now - WANTED_S, now, self.core.owner.id, everybody, now))
+            return [Wanted(*row) for row in rows]
+
+        return self.core.read(work)
 
     def beat(self, claim: Claim, *, lease_s: float) -> None:
         """Keep a job for longer, at most until its deadline. `Conflict` when it is somebody else's by now."""

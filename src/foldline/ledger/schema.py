@@ -90,7 +90,14 @@ WORDS = {
 }
 """Which messages have a term: terms are numbers here, so each database keeps them the way it does best."""
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("ledger", LEDGER), Migration("words", DOCUMENTS, WORDS))
+WAITING = "CREATE INDEX jobs_wanted ON jobs (at) WHERE kind = 'wanted'"
+"""What a worker looks for, every few moments."""
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("ledger", LEDGER),
+    Migration("words", DOCUMENTS, WORDS),
+    Migration("waiting", WAITING),
+)
 """All migrations in order: the first has number 1."""
 
 RECORD = (
