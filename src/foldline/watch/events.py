@@ -53,18 +53,18 @@ def load(line: bytes) -> Event | None:
 
 def text_at(event: Any, *keys: str) -> str:
     """The first text that stands under one of these keys; "" when there is none."""
-    if isinstance(event, dict):
+    if type(event) is dict:
         for key in keys:
             found = event.get(key)
-            if isinstance(found, str) and found:
+            if found and type(found) is str:
                 return found
     return ""
 
 
 def dict_at(event: Any, key: str) -> dict[str, Any]:
     """The object under a key; an empty one for anything else."""
-    found = event.get(key) if isinstance(event, dict) else None
-    return found if isinstance(found, dict) else {}
+    found = event.get(key) if type(event) is dict else None
+    return found if type(found) is dict else {}
 
 
 class Seen:

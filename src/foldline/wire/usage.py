@@ -24,20 +24,16 @@ def anthropic_usage(value: Any) -> Usage | None:
     """
     if not isinstance(value, dict):
         return None
-    last = _last_iteration(value)
-    created = _dict(last, "cache_creation")
-    hour = _count(created, "ephemeral_1h_input_tokens")
-    parts = hour + _count(created, "ephemeral_5m_input_tokens")
-    return _reported(
-        Usage(
-            input=_count(last, "input_tokens"),
-            cache_read=_count(last, "cache_read_input_tokens"),
-            cache_write=max(_count(last, "cache_creation_input_tokens"), parts),
-            output=_count(last, "output_tokens"),
-            reasoning=_count(_dict(value, "output_tokens_details"), "thinking_tokens"),
-            cache_write_1h=hour,
-        )
-    )
+    last = _last_iteration(value) if "iterations" in value else value
+    written, hour, thought = _count(last, "cache_creation_input_tokens"), 0, 0
+    created, details = last.get("cache_creation"), value.get("output_tokens_details")
+    if isinstance(created, dict):
+        hour = _count(created, "ephemeral_1h_input_tokens")
+        written = max(written, hour + _count(created, "ephemeral_5m_input_tokens"))
+    if isinstance(details, dict):
+        thought = _count(details, "thinking_tokens")
+    read, output = _count(last, "cache_read_input_tokens"), _count(last, "output_tokens")
+    return _reported(Usage(_count(last, "input_tokens"), read, written, output, thought, hour))
 
 
 def chat_usage(value: Any) -> Usage | None:
@@ -158,6 +154,6 @@ def _dict(value: dict[str, Any], key: str) -> dict[str, Any]:
 def _count(value: dict[str, Any], key: str) -> int:
     """A token count, or 0 for whatever else stands there (a whole float is a count: JSON does not tell them apart)."""
     found = value.get(key)
-    if type(found) is float and found.is_integer():
-        found = int(found)
-    return found if type(found) is int and 0 < found <= _LARGEST else 0
+    if type(found) is not int:
+        found = int(found) if type(found) is float and found.is_integer() else 0
+    return found if 0 < found <= _LARGEST else 0
