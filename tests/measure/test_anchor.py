@@ -181,6 +181,7 @@ def test_the_same_messages_give_the_same_gauge(items: list[Item], data: st.DataO
     assert gauge_of(items[at:], first) == gauge_of(items[at:], first) == gauge_of(items)
 
 
+@pytest.mark.promise("I10")
 @given(st.sampled_from([2.0, 4.0, 12.0, 0.1, 0.0001]), STEPS)
 def test_a_figure_that_jumps_is_rejected_and_leaves_no_trace(factor: float, steps: list[tuple[int, int]]) -> None:
     provider = Provider(hidden=40_000)
@@ -250,7 +251,7 @@ def test_a_long_result_that_was_badly_estimated_is_believed_at_once() -> None:
     assert gauge.anchor.tokens == 150_000
 
 
-@pytest.mark.promise("S0.5")
+@pytest.mark.promise("S0.5", "I10")
 def test_a_fold_voids_the_figure_and_the_usage_of_what_was_kept() -> None:
     """The kept reply once measured 196,000 tokens; its figure must never be read as the size of the new view."""
     kept = (reply(196_000), 400)

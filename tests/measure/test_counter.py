@@ -32,7 +32,7 @@ PUBLIC = [family for family in families() if not family.startswith("claude")]
 """Families whose own vocabulary can be asked."""
 
 
-@pytest.mark.promise("S2.7")
+@pytest.mark.promise("S2.7", "I10")
 @settings(deadline=None)
 @given(TEXTS, st.sampled_from(COUNTERS))
 def test_any_text_has_a_size(text: str, counter: Counter) -> None:
@@ -107,6 +107,7 @@ def test_an_unknown_family_says_which_there_are() -> None:
         Estimator("gpt")
 
 
+@pytest.mark.promise("I10")
 @pytest.mark.parametrize("family", PUBLIC)
 def test_co01_co03_no_script_is_counted_low(family: str) -> None:
     exact = exact_counter(family, family)
@@ -134,6 +135,7 @@ def test_newer_claude_counts_more_than_older() -> None:
     assert 1.15 < newer / older < 1.6
 
 
+@pytest.mark.promise("I10")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_co17_a_megabyte_of_anything_is_linear(name: str) -> None:
     """Four times the text may not cost sixteen times the work; time is this process's own."""

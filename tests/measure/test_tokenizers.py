@@ -235,6 +235,7 @@ print(counter_for("gpt-4o").count("Hello, world!").source)
 """
 
 
+@pytest.mark.promise("I10")
 @pytest.mark.parametrize(("with_splintr", "source"), [("both", "splintr o200k_base"), ("alone", "estimate o200k_base")])
 @pytest.mark.parametrize("broken", [False, True])
 def test_co18_the_first_count_opens_no_connection(tmp_path: Path, with_splintr: str, source: str, broken: bool) -> None:
