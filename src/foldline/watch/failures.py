@@ -42,7 +42,7 @@ _FAULT = re.compile(
 _BARE = re.compile(r"\s*(?:--- )?FAIL(?:ED)?:?(?:\s|$)")
 _RED = ("--- FAIL", "FAIL", "error: ", "error[", "Traceback ", "panic: ", "npm ERR!", "make: ***", "Build failed")
 """How lines begin that say that a check failed."""
-_RED_LINES = tuple("\n" + beginning for beginning in _RED)
+_RED_LINE = re.compile(r"\n(?:" + "|".join(map(re.escape, _RED)) + ")")
 _RED_COUNT = re.compile(r"\b[1-9]\d{0,6} (?:failed|failing)\b|ERROR task failed")
 _RED_TEST = re.compile(
     r"--- FAIL: (\S+)|FAILED (\S+::\S+)|(?:FAIL|ERROR): (\w+ \(\S+\))|test (\S+) \.\.\. FAILED"
@@ -162,7 +162,7 @@ def is_red(text: str, *, error: bool) -> bool:
         return True
     if ("failed" in text or "failing" in text) and _RED_COUNT.search(text):
         return True
-    return text.startswith(_RED) or any(line in text for line in _RED_LINES)
+    return text.startswith(_RED) or bool(_RED_LINE.search(text))
 
 
 def thrown_away(command: str) -> list[str] | None:
