@@ -16,9 +16,9 @@ import pytest
 from foldline.cli.app import COMMANDS, EXIT_CODES, cli
 from support.command import ENTRY, EXAMPLE, clean, foldline, one_sentence, spawned
 
-PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline"}
-"""Commands whose output is not a report of their own: an agent reads what `hook` and `statusline` print, and each
-measurement of `bench` has its own options."""
+PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline", "mcp"}
+"""Commands whose output is not a report of their own: an agent reads what `hook`, `statusline` and `mcp` print, and
+each measurement of `bench` has its own options."""
 
 
 def command(name: str) -> click.Command:

@@ -48,7 +48,7 @@ def test_later_layers_win_and_are_named(places: tuple[Path, Path]) -> None:
     assert knobs["window_tokens"] == {"value": 50_000, "source": "flag"}
     assert knobs["atom"] == {"value": "step", "source": "default"}
     assert report["settings"]["model"] == {"value": "gpt-4o", "source": str(project / "foldline.toml")}
-    assert report["settings"]["ledger"]["value"] == "own.db"
+    assert report["settings"]["ledger"]["value"].endswith("/home/foldline/own.db"), "beside the file that names it"
     assert report["files"] == [str(project / "foldline.toml"), str(home / "foldline" / "config.toml")]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from foldline import ledger
 from foldline.cli.doctor import extras
+from foldline.ledger.schema import MIGRATIONS
+from support import postgres
 from support.command import ROOT, foldline, one_sentence
 from support.shapes import documented, wrong
 
@@ -68,16 +72,34 @@ def test_variables_that_set_nothing_are_noticed(tmp_path: Path) -> None:
 def test_the_ledger_is_tried_and_never_made(tmp_path: Path) -> None:
     place = tmp_path / "agent.db"
     found = findings(foldline("doctor", "--json", cwd=tmp_path, FOLDLINE_LEDGER=str(place)))
-    assert "made when first used" in found["ledger"][0]["says"]
+    assert "foldline import makes it" in found["ledger"][0]["says"]
     assert not place.exists()
     store = ledger.open(place)
     store.session("one")
     store.close()
-    assert "1 session" in findings(foldline("doctor", "--json", FOLDLINE_LEDGER=str(place)))["ledger"][0]["says"]
+    said = findings(foldline("doctor", "--json", FOLDLINE_LEDGER=str(place)))["ledger"][0]["says"]
+    assert "1 session" in said
+    assert f"schema {len(MIGRATIONS)}" in said
+    _from_the_future(place)
+    assert findings(foldline("doctor", "--json", FOLDLINE_LEDGER=str(place)))["ledger"][0]["fix"] == "update foldline"
     place.write_bytes(b"this is no ledger at all" * 100)
     assert findings(foldline("doctor", "--json", FOLDLINE_LEDGER=str(place)))["ledger"][0]["state"] == "problem"
     gone = str(tmp_path / "no" / "such" / "place.db")
     assert findings(foldline("doctor", "--json", FOLDLINE_LEDGER=gone))["ledger"][0]["state"] == "problem"
+
+
+def _from_the_future(place: Path) -> None:
+    with closing(sqlite3.connect(place)) as link, link:
+        link.execute("INSERT INTO migrations (number, name, at) VALUES (999, 'from the future', 0)")
+
+
+def test_a_server_without_a_ledger_stays_without(admin: str) -> None:
+    with postgres.database(admin) as address:
+        for _ in range(2):
+            found = findings(foldline("doctor", "--json", FOLDLINE_LEDGER=address))
+            assert "has no ledger yet" in found["ledger"][0]["says"]
+        ledger.open(address).close()
+        assert "schema" in findings(foldline("doctor", "--json", FOLDLINE_LEDGER=address))["ledger"][0]["says"]
 
 
 def test_a_password_is_not_printed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -18,13 +19,15 @@ from foldline.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples" / "broken-session.json"
+NO_DATA = str(Path(tempfile.gettempdir(), "foldline-tests", "nothing-is-here"))
 ENTRY = [sys.executable, "-m", "foldline.cli"]
 
 
 def clean(**given: str) -> dict[str, str]:
     """An environment without settings of whoever runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FOLDLINE_", "XDG_", "COVERAGE"))}
-    return {**kept, "COLUMNS": "100", "NO_COLOR": "1", "XDG_CONFIG_HOME": "/dev/null/nowhere", **given}
+    home = {"XDG_CONFIG_HOME": "/dev/null/nowhere", "XDG_DATA_HOME": NO_DATA}
+    return {**kept, "COLUMNS": "100", "NO_COLOR": "1", **home, **given}
 
 
 def foldline(*arguments: str, cwd: Path | None = None, **given: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from support.command import ROOT
 
-_BLOCK = re.compile(r"^## `foldline (?P<name>[\w-]+)`.*?^```json\n(?P<shape>.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^## `foldline (?P<name>[\w -]+)`.*?^```json\n(?P<shape>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def documented(command: str) -> Any:

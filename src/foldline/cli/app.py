@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from keyword import iskeyword
 from typing import NamedTuple
 
 import click
@@ -39,10 +40,20 @@ COMMANDS = {
     "inspect": Row("Transcripts", "inspect", "What fills it, what is broken, where it would be folded"),
     "fold": Row("Transcripts", "fold", "Fold it to a budget, in the format it came in"),
     "replay": Row("Transcripts", "replay", "What policies would have sent, cost and lost on old sessions"),
+    "import": Row("The ledger", "moving", "Bring transcripts, or another ledger, into a ledger"),
+    "sessions": Row("The ledger", "sessions", "What is in it"),
+    "show": Row("The ledger", "show", "What the model sees of a session, and what stands for the rest"),
+    "recall": Row("The ledger", "recall", "What was said about something, or word for word by its handle"),
+    "pin": Row("The ledger", "marks", "Keep something in every view, whatever is folded"),
+    "unfold": Row("The ledger", "marks", "Take back the newest fold"),
+    "verify": Row("The ledger", "keeping", "Whether everything is as it was once written"),
+    "export": Row("The ledger", "moving", "Sessions as lines of JSON"),
+    "prune": Row("The ledger", "keeping", "Delete what nobody has used for long"),
     "watch": Row("Agents", "watch", "How full a running agent's window is, what it costs, what it must not forget"),
     "install": Row("Agents", "install", "Hooks and status line for Claude Code or Codex"),
     "hook": Row("Agents", "hook", "What an installed hook runs"),
     "statusline": Row("Agents", "statusline", "What an installed status line runs"),
+    "mcp": Row("Services", "mcp", "Recall, pin and fold as tools for any MCP client"),
     "config": Row("Set up", "config", "The settings in force, and where each comes from"),
     "doctor": Row("Set up", "doctor", "What is installed and in force, what cannot work, and how to mend it"),
     "completion": Row("Set up", "completion", "Completion for your shell"),
@@ -64,7 +75,8 @@ class Commands(click.Group):
         row = COMMANDS.get(cmd_name)
         if row is None:
             return None
-        found: click.Command = getattr(import_module(f"foldline.cli.{row.module}"), cmd_name.replace("-", "_"))
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        found: click.Command = getattr(import_module(f"foldline.cli.{row.module}"), name)
         return _marked(found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

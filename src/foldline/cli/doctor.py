@@ -15,6 +15,7 @@ import click
 
 from foldline import __version__
 from foldline.cli import options
+from foldline.cli.ledgers import Place, opened, place_of
 from foldline.cli.out import console, counted, print_json
 from foldline.cli.settings import KEYS, Settings, settings
 from foldline.errors import FoldlineError
@@ -78,7 +79,7 @@ def examine(**flags: Any) -> Iterator[Finding]:
     yield Finding("configuration", OK, files)
     yield from _guarded("model", lambda: _model(chosen))
     yield from _guarded("policy", lambda: _policy(chosen))
-    yield from _guarded("ledger", lambda: _ledger(chosen.ledger))
+    yield from _guarded("ledger", lambda: _ledger(place_of(chosen)))
 
 
 def _guarded(about: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
@@ -175,29 +176,33 @@ def _policy(chosen: Settings) -> Iterator[Finding]:
         yield Finding("policy", OK, f"{chosen.name}: {rules}")
 
 
-def _ledger(url: str) -> Iterator[Finding]:
-    """Whether the ledger can be reached; none is made by asking."""
-    if not url:
-        yield Finding("ledger", OK, "none configured: sessions live in memory")
-        return
-    if "://" not in url and not Path(url).exists():
-        parent = Path(url).absolute().parent
-        if parent.is_dir() and os.access(parent, os.W_OK):
-            yield Finding("ledger", OK, f"{url} is not there yet: it is made when first used")
+def _ledger(place: Place) -> Iterator[Finding]:
+    """Whether the ledger can be reached, and which tables it has; none is made or changed by asking."""
+    from foldline import ledger  # noqa: PLC0415  # only here
+    from foldline.ledger.schema import MIGRATIONS  # noqa: PLC0415
+
+    where = str(place) if place.source != "default" else f"{place} (your own)"
+    if place.missing:
+        folder = next(one for one in Path(place.url).absolute().parents if one.exists())
+        near = place.source == "default" or folder == Path(place.url).absolute().parent
+        if near and folder.is_dir() and os.access(folder, os.W_OK):
+            yield Finding("ledger", OK, f"{where} is not there yet: foldline import makes it")
         else:
-            yield Finding("ledger", PROBLEM, f"{url} cannot be made", f"make {parent}, or name another place")
+            yield Finding("ledger", PROBLEM, f"{where} cannot be made", "make its folder, or name another place")
         return
-    from foldline import ledger  # noqa: PLC0415  # only where one is configured
-
-    store = ledger.open(url, wait_s=LEDGER_WAIT_SECONDS)
-    try:
-        yield Finding("ledger", OK, f"{_without_password(url)}: {counted(len(store.sessions()), 'session')}")
-    finally:
-        store.close()
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:…@", url)
+    found = ledger.look(place.url, wait_s=LEDGER_WAIT_SECONDS)
+    known = len(MIGRATIONS)
+    if not found:
+        yield Finding("ledger", OK, f"{where} can be reached and has no ledger yet: foldline import makes it")
+    elif found > known:
+        yield Finding("ledger", PROBLEM, f"{where} has schema {found}, this foldline knows {known}", "update foldline")
+    elif found < known:
+        says = f"{where} has schema {found}, this foldline makes it {known} when it is next used"
+        yield Finding("ledger", NOTE, says, "keep a copy if an older foldline uses it too")
+    else:
+        with opened(place, wait_s=LEDGER_WAIT_SECONDS) as house:
+            count = counted(len(house.sessions()), "session")
+        yield Finding("ledger", OK, f"{where}: schema {found}, {count}")
 
 
 def _print(found: list[Finding], problems: int) -> None:

@@ -81,19 +81,25 @@ def refuse_to_overwrite(target: str, sources: Sequence[str], *, force: bool) -> 
         raise ConfigError(f"there is no folder {path.parent}", hint="make it first")
 
 
-def write(target: str, data: bytes) -> None:
-    """Write a file whole or not at all: whoever looks sees the old one or the new one."""
+def write(target: str, *chunks: bytes) -> int:
+    """Write a file whole or not at all; how many bytes it has."""
+    return write_all(target, chunks)
+
+
+def write_all(target: str, chunks: Iterable[bytes]) -> int:
+    """The same with chunks that come one at a time: whoever looks sees the old file or the new one."""
     if target == STDOUT:
-        sys.stdout.buffer.write(data)
+        size = sum(sys.stdout.buffer.write(chunk) for chunk in chunks)
         sys.stdout.flush()
-        return
+        return size
     path = Path(target)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(handle, "wb") as file:
-            file.write(data)
+            size = sum(file.write(chunk) for chunk in chunks)
         os.chmod(name, _mode(path))
         os.replace(name, path)
+        return size  # noqa: TRY300  # the end of what may fail
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from foldline.cli import options
-from foldline.cli.out import console, print_json, safe, table
+from foldline.cli.out import console, first_words, print_json, safe, table
 from foldline.cli.settings import Settings
 from foldline.errors import ViewTooLarge
 from foldline.measure.counter import human
@@ -120,17 +120,14 @@ def _by_tool(messages: Iterable[Message], session: Session) -> dict[str, dict[st
 def _largest(messages: tuple[Message, ...], sizes: list[int]) -> list[dict[str, Any]]:
     order = sorted(range(len(messages)), key=lambda index: -sizes[index])[:LARGEST]
     return [
-        {"message": index + 1, "role": messages[index].role, "tokens": sizes[index], "starts": _start(messages[index])}
+        {
+            "message": index + 1,
+            "role": messages[index].role,
+            "tokens": sizes[index],
+            "starts": first_words(messages[index], PREVIEW),
+        }
         for index in order
     ]
-
-
-def _start(message: Message) -> str:
-    """The first words of a message on one line, with nothing in them that a terminal would obey."""
-    texts = [message.text, *(result.text for result in message.results), *(call.arguments for call in message.calls)]
-    words = next((text for text in texts if text.strip()), "")[: PREVIEW * 4]
-    plain = "".join(char if char.isprintable() else " " for char in words)
-    return " ".join(plain.split())[:PREVIEW]
 
 
 def _fold(session: Session, earlier: int) -> dict[str, Any]:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
     from rich.table import Table
+
+    from foldline.message import Message
+
+
+PATIENCE_SECONDS = 2.0
+"""Whatever takes longer shows how far it is."""
 
 
 def console(*, err: bool = False) -> Console:
@@ -33,6 +43,43 @@ def table(name: str, *numbers: str) -> Table:
     return made
 
 
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Callable[[], None]]:
+    """A bar on the terminal, once it takes long enough to wonder; what is given is called after each of `total`."""
+    out = console(err=True)
+    began, done = time.monotonic(), 0
+    bar: Progress | None = None
+
+    def tick() -> None:
+        nonlocal bar, done
+        done += 1
+        if bar is None and out.is_terminal and time.monotonic() - began > PATIENCE_SECONDS and done < total:
+            from rich.progress import Progress  # noqa: PLC0415  # only where it is seen
+
+            bar = Progress(console=out, transient=True)
+            bar.add_task(what, total=total)
+            bar.start()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
+
+    try:
+        yield tick
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A sign on the terminal that something is done."""
+    out = console(err=True)
+    if not out.is_terminal:
+        yield
+        return
+    with out.status(what):
+        yield
+
+
 def print_json(value: Any) -> None:
     """One JSON value on one line, in ASCII, so that every pipe can carry it."""
     click.echo(json.dumps(value, ensure_ascii=True))
@@ -41,6 +88,24 @@ def print_json(value: Any) -> None:
 def safe(text: str) -> str:
     """A text on one line without anything that a terminal would obey."""
     return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, tabs as spaces, without anything that a terminal would obey."""
+    return [safe(line.expandtabs(4)) for line in text.splitlines()]
+
+
+def first_words(message: Message, chars: int) -> str:
+    """The first words of a message on one line."""
+    texts = [message.text, *(result.text for result in message.results), *(call.arguments for call in message.calls)]
+    words = next((text for text in texts if text.strip()), "")[: chars * 4]
+    plain = "".join(char if char.isprintable() else " " for char in words)
+    return " ".join(plain.split())[:chars]
+
+
+def when(at: float) -> str:
+    """A time as a clock on the wall shows it here."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
 def counted(number: int, what: str) -> str:

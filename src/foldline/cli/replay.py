@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from foldline.cli import options
 from foldline.cli.files import gathered, refuse_to_overwrite
 from foldline.cli.fleet import cores, spread
-from foldline.cli.out import console, counted, print_json, safe, table
+from foldline.cli.out import console, counted, print_json, progress, safe, table
 from foldline.cli.settings import Settings
 from foldline.errors import FoldlineError, InputError
 from foldline.measure.counter import human
@@ -22,11 +21,6 @@ from foldline.replay import Replay, Sizes
 from foldline.replay import replay as replay_one
 from foldline.wire import Transcript, read_all
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
-PATIENCE_SECONDS = 2.0
-"""Whatever takes longer shows how far it is."""
 SKIPPED = 3
 """How many of the files that are no transcripts are named."""
 EVERYTHING = "everything"
@@ -133,36 +127,10 @@ def _each(transcript: Transcript, job: Job) -> Iterator[Replay]:
 
 
 def _run(jobs: list[Job], given: dict[str, Any]) -> Iterator[Done]:
-    with _progress(len(jobs)) as tick:
+    with progress(len(jobs), "sessions") as tick:
         for done in spread(work, jobs, given["executor"], given["jobs"] or cores()) if jobs else ():
             yield done
             tick()
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """A bar on the terminal, once it takes long enough to wonder."""
-    out = console(err=True)
-    began, done = time.monotonic(), 0
-    bar: Progress | None = None
-
-    def tick() -> None:
-        nonlocal bar, done
-        done += 1
-        if bar is None and out.is_terminal and time.monotonic() - began > PATIENCE_SECONDS and done < total:
-            from rich.progress import Progress  # noqa: PLC0415  # only where it is seen
-
-            bar = Progress(console=out, transient=True)
-            bar.add_task("sessions", total=total)
-            bar.start()
-        if bar is not None:
-            bar.update(bar.task_ids[0], completed=done)
-
-    try:
-        yield tick
-    finally:
-        if bar is not None:
-            bar.stop()
 
 
 def summary(results: Iterable[Done], chosen: Sequence[Settings], *, seconds: float) -> dict[str, Any]:

@@ -25,6 +25,7 @@ DEFAULT_PRESET = "balanced"
 KEYS = {
     "model": "The model, where a transcript does not name its own",
     "ledger": "Where the ledger is: a file, or a postgresql:// address",
+    "owner": "Whose sessions, in a ledger that several share",
 }
 """The settings beside the policy, each with what it means."""
 
@@ -43,11 +44,6 @@ class Settings:
     files: tuple[Path, ...]
     """The configuration files that were read, the lowest layer first."""
 
-    @property
-    def ledger(self) -> str:
-        """Where the ledger is; "" for its own default."""
-        return self.values["ledger"]
-
     def model(self, named: str = "") -> str:
         """The model to use where a transcript names one: a flag wins over it, a configured model does not."""
         return self.values["model"] if self.sources.get("model") == "flag" else named or self.values["model"]
@@ -62,11 +58,13 @@ class _Layer:
     knobs: Mapping[str, Any]
 
 
-def settings(
+def settings(  # noqa: PLR0913 (all are named at the call)
     *,
     policy: str | None = None,
     model: str | None = None,
     window: int | None = None,
+    ledger: str | None = None,
+    owner: str | None = None,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
@@ -80,7 +78,8 @@ def settings(
         name, knobs = policy, [_named(policy)]
     if window is not None:
         knobs.append(("flag", {"window_tokens": window}))
-    layers.append(_Layer("flag", {"model": model} if model else {}, {}))
+    flags = {"model": model, "ledger": ledger, "owner": owner}
+    layers.append(_Layer("flag", {name: value for name, value in flags.items() if value}, {}))
     made, sources = load(knobs, preset=DEFAULT_PRESET)
     values = dict.fromkeys(KEYS, "")
     for layer in layers:
@@ -129,7 +128,14 @@ def _from_file(path: Path) -> _Layer:
             raise ConfigError(f"{path}: there is no setting {name!r}", hint=_place(name))
         if not isinstance(value, str):
             raise ConfigError(f"{path}: {name} must be a text in quotes, not {value!r}")
-    return _Layer(str(path), found, knobs)
+    return _Layer(str(path), {name: _placed(name, value, path.parent) for name, value in found.items()}, knobs)
+
+
+def _placed(name: str, value: str, folder: Path) -> str:
+    """A ledger's file is named from the folder of the file that names it, wherever the command runs."""
+    if name != "ledger" or not value or "://" in value or value.startswith("~"):
+        return value
+    return str(folder / value)
 
 
 def _place(name: str) -> str:

@@ -1,0 +1,101 @@
+"""`foldline verify` and `foldline prune`: whether all is as it was written, and the only thing that deletes."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from dataclasses import asdict
+
+import click
+
+from foldline.cli import options
+from foldline.cli.ledgers import Place, at_ledger, opened
+from foldline.cli.out import busy, console, counted, print_json, safe, table, when
+
+UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_AGE = re.compile(r"([1-9][0-9]{0,8})([mhdw])", re.ASCII)
+
+
+@click.command()
+@at_ledger
+@options.output("One JSON object with every fault.")
+def verify(place: Place, as_json: bool) -> None:
+    r"""Derive every key of a ledger anew from what it names, and say what is not as it was once written.
+
+    The exit code is 0 when all is sound, 1 when something is not. Nothing is changed.
+
+    \b
+    Example:  foldline verify
+              foldline verify --ledger agent.db --json
+    """
+    with opened(place) as found, busy("reading every message"):
+        faults = list(found.verify())
+        infos = found.sessions()
+    if as_json:
+        rows = [asdict(fault) for fault in faults]
+        print_json({"ledger": str(place), "sound": not faults, "sessions": len(infos), "faults": rows})
+    else:
+        out = console()
+        for fault in faults:
+            out.print(safe(str(fault)), style="red", soft_wrap=True)
+        what = f"{place}: {counted(len(infos), 'session')}"
+        end = f"{counted(len(faults), 'fault')}: restore a copy; what is sound can still be exported"
+        out.print(f"{what}, {end}" if faults else f"{what}, all sound", soft_wrap=True)
+    if faults:
+        raise click.exceptions.Exit(1)
+
+
+class Age(click.ParamType[float]):
+    """How long ago: `90d`, `12h`."""
+
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        found = _AGE.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is no age: write 90d, 12h, 6w or 30m.", param, ctx)
+        return float(int(found[1]) * UNITS[found[2]])
+
+
+@click.command()
+@click.option(
+    "--older-than", type=Age(), required=True, metavar="AGE", help="Last used so long ago: 90d, 12h, 6w, 30m."
+)
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@at_ledger
+@options.output("One JSON object with the sessions; deletes only with --yes.")
+def prune(older_than: float, yes: bool, place: Place, as_json: bool) -> None:
+    r"""Delete the sessions that nobody has used for long, after showing them and asking.
+
+    What other sessions share with them stays. Nothing else that foldline does deletes anything.
+
+    \b
+    Example:  foldline prune --older-than 90d
+              foldline prune --older-than 26w --yes
+    """
+    with opened(place) as found:
+        before = time.time() - older_than
+        old = [info for info in found.sessions() if info.last_at < before]
+        if not as_json:
+            out, rows = console(), table("session", "messages", "last used")
+            for info in old:
+                rows.add_row(safe(info.name), f"{info.messages:,}", when(info.last_at), "")
+            if old:
+                out.print(rows, soft_wrap=True)
+                out.print("")
+        sure = yes or (bool(old) and not as_json and _asked(len(old)))
+        gone = found.prune(older_than=before) if sure else ()
+    if as_json:
+        names = list(gone) if sure else [info.name for info in old]
+        print_json({"ledger": str(place), "deleted": sure, "sessions": names})
+    else:
+        kept = "nothing was deleted" if old else f"nothing in {place} is that old"
+        out.print(f"deleted {counted(len(gone), 'session')} from {place}" if gone else kept, soft_wrap=True)
+
+
+def _asked(count: int) -> bool:
+    if not sys.stdin.isatty():
+        raise click.UsageError("Nobody is there to be asked: say --yes to delete them.")
+    return click.confirm(f"delete {counted(count, 'session')} for ever?", default=False)

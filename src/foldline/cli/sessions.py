@@ -1,0 +1,37 @@
+"""`foldline sessions`: what a ledger holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from foldline.cli import options
+from foldline.cli.ledgers import Place, at_ledger, opened
+from foldline.cli.out import console, counted, print_json, safe, table, when
+
+
+@click.command()
+@at_ledger
+@options.output("One JSON object with every session.")
+def sessions(place: Place, as_json: bool) -> None:
+    r"""List the sessions of a ledger, the one used last first.
+
+    \b
+    Example:  foldline sessions
+              foldline sessions --ledger agent.db --json
+    """
+    with opened(place) as found:
+        infos = found.sessions()
+    if as_json:
+        print_json({"ledger": str(place), "sessions": [asdict(info) for info in infos]})
+        return
+    out = console()
+    rows = table("session", "messages", "folds", "last used", "begun")
+    for info in infos:
+        others = ", ".join(safe(name) for name in info.branches[1:])
+        beside = f"branches: {others}" if others else ""
+        figures = (f"{info.messages:,}", f"{info.folds:,}", when(info.last_at), when(info.made_at))
+        rows.add_row(safe(info.name), *figures, beside)
+    out.print(rows, soft_wrap=True)
+    out.print(f"\n{place}: {counted(len(infos), 'session')}", soft_wrap=True)
