@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ import strategies
 from foldline import ledger
 from foldline.errors import InputError
 from foldline.ledger import Branch, Store
+from foldline.ledger.index import MOST_UNREAD
 from foldline.measure.counter import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.recall.index import Words, catch_up
@@ -184,14 +187,39 @@ def test_a_rare_word_in_a_huge_result_beats_talk_about_the_rest_of_it(ground: st
         assert "zebra-4711" in str(best)
 
 
-def test_a_ledger_written_without_the_index_catches_up(ground: str) -> None:
+def test_what_a_store_without_the_index_wrote_is_found_as_well(ground: str) -> None:
     with told(ground, [user("indexed alpha")]) as (store, branch):
         store.index = None
         store.append(branch, [user("forgotten beta"), assistant("yes")])
-        assert not ask(store, branch, "beta").results
-        assert catch_up(store) == 2
-        assert catch_up(store) == 0
         assert 1 in positions(ask(store, branch, "beta"))
+        assert catch_up(store) == 0
+
+
+def test_an_older_ledger_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    with told(str(path), [user("old alpha"), assistant("older beta")]) as (store, _):
+        catch_up(store)
+        with store.core.pool.writing() as connection:
+            connection.run("DROP TABLE unread")
+            connection.run("DELETE FROM migrations WHERE name = 'unread'")
+        owner = store.owner
+    store = ledger.open(path, owner=owner)
+    branch = store.session("talk")
+    assert positions(ask(store, branch, "alpha"))
+    assert positions(ask(store, branch, "beta", everywhere=True))
+    store.close()
+
+
+def test_a_long_tail_is_read_on_the_way_and_a_search_finds_the_rest(ground: str) -> None:
+    """However much is written, little is left unread, and every message is found."""
+    with told(ground, []) as (store, branch):
+        for number in range(60):
+            store.append(branch, [user(f"mark{number}x and {'plain words ' * 400}")])
+        sql = "SELECT COALESCE(SUM(stop - start), 0) FROM unread WHERE owner = ?"
+        left = store.core.read(lambda connection: connection.run(sql, (store.core.owner.id,)))[0][0]
+        assert left * 4800 <= MOST_UNREAD
+        for number in range(60):
+            assert number in positions(ask(store, branch, f"mark{number}x"))
 
 
 def test_a_whole_discussion_comes_back_as_one_result(ground: str) -> None:

@@ -55,7 +55,8 @@ class Written(NamedTuple):
 
     strand: int
     position: int
-    message: Message
+    size: int
+    """Bytes of its body."""
 
 
 def draft(message: Message) -> Draft:
@@ -186,7 +187,7 @@ class Writer:
             before = trace(self.owner.name, before, item.message)
             at = self.now if item.at is None else item.at
             rows.append((self.owner.id, strand, position, key, before, at, item.stored, item.meta))
-            self.written.append(Written(strand, position, item.message))
+            self.written.append(Written(strand, position, len(item.body)))
             self.strands.append(strand)
         sql = (
             "INSERT INTO messages (owner, strand, position, key, trace, at, body, meta) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from foldline.ledger import threads
 from foldline.ledger.chain import reach
-from foldline.ledger.index import Index
+from foldline.ledger.index import Index, forget
 from foldline.ledger.log import Core
 from foldline.ledger.pool import Connection
 
@@ -74,6 +74,7 @@ def _messages(connection: Connection, core: Core, strand: int, stop: int, index:
     if index is not None:
         for ids in _ids(connection, core, strand, stop):
             index.drop(connection, core.owner.id, ids)
+    forget(connection, core.owner.id, strand, stop)
     for table in ("messages", "remarks"):
         sql = f"DELETE FROM {table} WHERE owner = ? AND strand = ? AND position >= ?"  # noqa: S608  # as above
         connection.run(sql, (core.owner.id, strand, stop))

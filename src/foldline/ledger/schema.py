@@ -93,10 +93,22 @@ WORDS = {
 WAITING = "CREATE INDEX jobs_wanted ON jobs (at) WHERE kind = 'wanted'"
 """What a worker looks for, every few moments."""
 
+UNREAD = """
+CREATE TABLE unread (
+    owner BIGINT NOT NULL, strand BIGINT NOT NULL, start BIGINT NOT NULL, stop BIGINT NOT NULL, size BIGINT NOT NULL,
+    PRIMARY KEY (owner, strand, start));
+INSERT INTO unread (owner, strand, start, stop, size)
+    SELECT owner, strand, MIN(position), MAX(position) + 1, 256 * COUNT(*) FROM messages GROUP BY owner, strand;
+DELETE FROM documents;
+DROP TABLE words
+"""
+"""What the text index has yet to read: at first everything, since terms have other numbers from here on."""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("ledger", LEDGER),
     Migration("words", DOCUMENTS, WORDS),
     Migration("waiting", WAITING),
+    Migration("unread", UNREAD, WORDS),
 )
 """All migrations in order: the first has number 1."""
 

@@ -24,7 +24,7 @@ from foldline.fold import Fold
 from foldline.ledger import chain, log, retention, threads, transfer, verify
 from foldline.ledger.body import dump, fold_value, message_value, pack, unpack
 from foldline.ledger.chain import Owner, Place, Writer
-from foldline.ledger.index import Index, indexed
+from foldline.ledger.index import Index, wrote
 from foldline.ledger.jobs import Claim, Jobs
 from foldline.ledger.keys import ROOT, trace
 from foldline.ledger.log import Line
@@ -148,7 +148,7 @@ class Store:
                 return Appended(head=before, written=0)
             writer = Writer(connection, self.core.owner, self.core.now(connection))
             to = writer.put(branch.id, log.place(before), drafts)
-            indexed(self.index, connection, self.core.owner, writer.written)
+            wrote(self.core, self.index, connection, writer.written)
             after = self.core.enter(connection, branch, before, Line(log.APPEND, to, op))
             return Appended(head=after, written=len(writer.written))
 

@@ -17,7 +17,7 @@ from foldline.errors import InputError
 from foldline.ledger import log, threads
 from foldline.ledger.body import dump, pack, read_message, unpack
 from foldline.ledger.chain import Draft, Place, Writer, back, reach
-from foldline.ledger.index import Index, indexed
+from foldline.ledger.index import Index, wrote
 from foldline.ledger.keys import ROOT, link
 from foldline.ledger.log import Core, Line
 from foldline.ledger.pool import Connection, Values
@@ -187,7 +187,7 @@ class _Reader:
         first = self.place.length
         self.place = writer.put(self.branch.id, self.place, self.drafts)
         self.drafts = []
-        indexed(self.index, self.connection, self.core.owner, writer.written)
+        wrote(self.core, self.index, self.connection, writer.written)
         self.written += len(writer.written)
         segments = self.strands[self.number]
         for position, strand in enumerate(writer.strands, first):

@@ -1,4 +1,4 @@
-"""The text index in the ledger's own database: written in the transaction that writes the messages.
+"""The text index in the ledger's own database.
 
 A term is kept as a number, the checksum of the term and of whose it is: once for the strand a message stands on, once
 for its owner. So a look at one number gives one session's messages, or one owner's, and nobody else's; and no word of a
@@ -8,20 +8,21 @@ GIN index. Two words may share a number once in two thousand million; ranking be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
-from zlib import crc32
 
+from foldline.errors import LedgerBusy, LedgerUnavailable
 from foldline.ledger.body import read_message, unpack
-from foldline.ledger.index import Row
-from foldline.ledger.pool import Connection
+from foldline.ledger.index import Row, read, unread
+from foldline.ledger.pool import Connection, Values
 from foldline.ledger.schema import POSTGRES
 from foldline.ledger.sqlite import SqliteConnection
 from foldline.ledger.store import Store
 from foldline.message import Message
 from foldline.recall.passage import said
 from foldline.recall.rank import Doc
-from foldline.recall.terms import terms
+from foldline.recall.terms import checksum, checksums
 
 ASKED = 400
 """Values in one statement."""
@@ -35,17 +36,17 @@ class Scope:
     """Whose words: one strand's, or all of an owner's."""
 
     def __init__(self, kind: str, id_: int) -> None:
-        self._seed = crc32(f"{kind} {id_} ".encode())
+        self._seed = checksum(f"{kind} {id_} ")
 
-    def numbers(self, found: Iterable[str]) -> list[int]:
-        """Terms as the index keeps them."""
+    def numbers(self, sums: Iterable[int]) -> list[int]:
+        """Checksums of terms as the index keeps them."""
         seed = self._seed
-        return [crc32(term.encode(), seed) & 0x7FFF_FFFF for term in found]
+        return [(sum_ ^ seed) & 0x7FFF_FFFF for sum_ in sums]
 
 
 def numbers(owner: int, strand: int, text: str) -> str:
     """All numbers of a message, as both databases read them."""
-    found = terms(text)
+    found = checksums(text)
     both = Scope("owner", owner).numbers(found) + Scope("strand", strand).numbers(found)
     return "{" + ",".join(map(str, both)) + "}"
 
@@ -54,9 +55,13 @@ class Words:
     """The index as the store calls it: `ledger.open(url, index=Words())`."""
 
     def add(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Index messages that were just written."""
+        """Index messages; those that are there already are left as they are."""
+        sql = "SELECT message FROM documents WHERE message"
+        known = {id_ for (id_,) in _among(connection, sql, (), [row.id for row in rows])}
         documents, words = [], []
         for row in rows:
+            if row.id in known:
+                continue
             text = said(row.message)
             words.append((row.id, numbers(row.owner, row.strand, text)))
             documents.append((row.id, row.owner, row.strand, row.position, len(text), int(row.message.is_prompt)))
@@ -66,37 +71,31 @@ class Words:
 
     def drop(self, connection: Connection, owner: int, ids: Sequence[int]) -> None:
         """Forget messages that are about to be removed. SQLite must be told what it is to forget of them."""
-        for start in range(0, len(ids), ASKED):
-            asked = ids[start : start + ASKED]
-            marks = ", ".join("?" * len(asked))
-            sql = f"SELECT id, strand, body, meta FROM messages WHERE +owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
-            gone = [
-                (id_, numbers(owner, strand, said(read_message(unpack(body), meta))))
-                for id_, strand, body, meta in connection.run(sql, (owner, *asked))
-            ]
-            if isinstance(connection, SqliteConnection):
-                connection.many("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", gone)
-            else:
-                connection.many("DELETE FROM words WHERE rowid = ?", [(id_,) for id_, _ in gone])
-            connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
+        sql = (
+            "SELECT m.id, m.strand, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
+            "WHERE d.owner = ? AND d.message"
+        )
+        gone = [
+            (id_, numbers(owner, strand, said(read_message(unpack(body), meta))))
+            for id_, strand, body, meta in _among(connection, sql, (owner,), ids)
+        ]
+        if isinstance(connection, SqliteConnection):
+            connection.many("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", gone)
+        else:
+            connection.many("DELETE FROM words WHERE rowid = ?", [(id_,) for id_, _ in gone])
+        connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
 
 
 def catch_up(store: Store) -> int:
-    """Index what was written while nobody told the index; how many messages that were."""
-    owner, words, done = store.core.owner.id, Words(), 0
-    sql = (
-        "SELECT m.id, m.strand, m.position, m.body, m.meta FROM messages m "
-        "LEFT JOIN documents d ON d.message = m.id WHERE m.owner = ? AND d.message IS NULL ORDER BY m.id LIMIT ?"
-    )
+    """Read what is unread, some at a time; how many messages that were.
 
-    def work(connection: Connection) -> int:
-        found = connection.run(sql, (owner, ASKED))
-        rows = [Row(row[0], owner, row[1], row[2], read_message(unpack(row[3]), row[4])) for row in found]
-        words.add(connection, rows)
-        return len(rows)
-
-    while count := store.core.write(work):
-        done += count
+    Where nothing can be written, or somebody else writes for long, the search goes without: what is unread is the
+    newest, and so it is mostly in view.
+    """
+    core, words, done = store.core, Words(), 0
+    with suppress(LedgerBusy, LedgerUnavailable):
+        while unread(core):
+            done += core.write(lambda connection: read(core, words, connection))
     return done
 
 
@@ -115,7 +114,9 @@ class Reader:
             return []
         values: list[Any] = []
         for group in wanted:
-            numbers = [[number for scope in self.scopes for number in scope.numbers([term])] for term in group]
+            numbers = [
+                [number for scope in self.scopes for number in scope.numbers([checksum(term)])] for term in group
+            ]
             if self._postgres:
                 values += [*numbers, limit]
             else:
@@ -137,36 +138,20 @@ class Reader:
 
     def messages(self, ids: Sequence[int]) -> dict[int, Message]:
         """Messages by id."""
-        found: dict[int, Message] = {}
-        for start in range(0, len(ids), ASKED):
-            asked = ids[start : start + ASKED]
-            marks = ", ".join("?" * len(asked))
-            # The sign keeps the database from walking through all that the owner has in search of a few
-            sql = f"SELECT id, body, meta FROM messages WHERE +owner = ? AND id IN ({marks})"  # noqa: S608  # marks alone
-            for id_, body, meta in self.connection.run(sql, (self.owner, *asked)):
-                found[id_] = read_message(unpack(body), meta)
-        return found
+        # The sign keeps the database from walking through all that the owner has in search of a few
+        sql = "SELECT id, body, meta FROM messages WHERE +owner = ? AND id"
+        found = _among(self.connection, sql, (self.owner,), ids)
+        return {id_: read_message(unpack(body), meta) for id_, body, meta in found}
 
     def by_id(self, ids: Sequence[int]) -> list[Doc]:
         """What is known of messages; a stranger's are left out."""
-        found: list[Doc] = []
-        for start in range(0, len(ids), ASKED):
-            asked = ids[start : start + ASKED]
-            sql = _DOC + f"WHERE d.owner = ? AND d.message IN ({', '.join('?' * len(asked))})"
-            found += [_doc(row) for row in self.connection.run(sql, (self.owner, *asked))]
-        return found
+        sql = _DOC + "WHERE d.owner = ? AND d.message"
+        return [_doc(row) for row in _among(self.connection, sql, (self.owner,), ids)]
 
     def at(self, strand: int, positions: Sequence[int]) -> list[Doc]:
         """What is known of the messages that stand in these places of a strand."""
-        found: list[Doc] = []
-        for start in range(0, len(positions), ASKED):
-            asked = positions[start : start + ASKED]
-            sql = (
-                _DOC + "JOIN messages m ON m.id = d.message "
-                f"WHERE m.owner = ? AND m.strand = ? AND m.position IN ({', '.join('?' * len(asked))})"
-            )
-            found += [_doc(row) for row in self.connection.run(sql, (self.owner, strand, *asked))]
-        return found
+        sql = _DOC + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.strand = ? AND m.position"
+        return [_doc(row) for row in _among(self.connection, sql, (self.owner, strand), positions)]
 
     def total(self, most: int) -> int:
         """How many messages the owner has; `most` when there are more."""
@@ -175,5 +160,12 @@ class Reader:
         return count
 
 
-def _doc(row: tuple[int, int, int, int, int]) -> Doc:
+def _doc(row: Values) -> Doc:
     return Doc(id=row[0], position=row[1], size=row[2], prompt=bool(row[3]), strand=row[4])
+
+
+def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
+    """The rows of a statement whose last column is one of those wanted, asked for some at a time."""
+    for start in range(0, len(wanted), ASKED):
+        asked = wanted[start : start + ASKED]
+        yield from connection.run(f"{sql} IN ({', '.join('?' * len(asked))})", (*values, *asked))

@@ -25,7 +25,7 @@ from foldline.measure.counter import Counter, Estimator
 from foldline.message import Message
 from foldline.plan.span import handle
 from foldline.recall import rank
-from foldline.recall.index import Reader
+from foldline.recall.index import Reader, catch_up
 from foldline.recall.passage import LEFT_OUT, excerpt, said
 from foldline.recall.rank import Doc
 
@@ -133,6 +133,7 @@ def search(store: Store, where: Branch | Head, ask: Ask, counter: Counter | None
     weights = rank.asked(ask.query[:QUERY_CHARS])
     if not weights:
         return Recalled(results=())
+    catch_up(store)
     spans = None if ask.everywhere else store.spans(head)
     stop = head.length if ask.before is None else min(ask.before, head.length)
     return store.core.read(

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from functools import lru_cache
 from itertools import pairwise
+from zlib import crc32
 
 TERM_CHARS = 40
 """Longer words (a key, a blob) are told apart by their first characters."""
@@ -22,6 +23,8 @@ PIECES = 12
 SHORT_ID = 7
 """How many digits of a hexadecimal id people use to name it."""
 CACHED_CHARS = 64
+CACHED = 1 << 15
+"""Words whose terms are remembered: most of a text is words that were said before."""
 
 _GRAMS = (
     "\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -53,11 +56,31 @@ def terms(text: str) -> list[str]:
     (['gross', '1234', '1', '234', 'kb', 'commit', '4d9a5ca1b2', '4d9a5ca'], ['東', '東京', '京', '京都', '都'])
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+        text = _folded(text)
     found: list[str] = []
     for word in dict.fromkeys(_WORDS.findall(text)):
         found += _known(word) if len(word) <= CACHED_CHARS else _of(word)
     return list(dict.fromkeys(found))
+
+
+def checksums(text: str) -> set[int]:
+    """The terms of a text as numbers of 32 bits: what is written for every message, so it takes the shortest way."""
+    if not text.isascii():
+        text = _folded(text)
+    found: set[int] = set()
+    for word in set(_WORDS.findall(text)):
+        found.update(_known_sums(word) if len(word) <= CACHED_CHARS else _sums(word))
+    return found
+
+
+def checksum(term: str) -> int:
+    """A term as a number."""
+    return crc32(term.encode())
+
+
+def _folded(text: str) -> str:
+    """The text without accents, and with one spelling of each character."""
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 def _of(word: str) -> tuple[str, ...]:
@@ -76,7 +99,14 @@ def _of(word: str) -> tuple[str, ...]:
     return tuple(pieces) if not whole or pieces[:1] == [whole] else (whole, *pieces)
 
 
-_known = lru_cache(maxsize=1 << 15)(_of)
+_known = lru_cache(maxsize=CACHED)(_of)
+
+
+def _sums(word: str) -> tuple[int, ...]:
+    return tuple(map(checksum, _of(word)))
+
+
+_known_sums = lru_cache(maxsize=CACHED)(_sums)
 
 
 def _pieces(segment: str) -> list[str]:
