@@ -50,6 +50,8 @@ def _run(command: str) -> str:
     start = {"foldline": [sys.executable, "-m", "foldline.cli"], "python": [sys.executable]}[name]
     env = {**os.environ, **_PLAIN}
     done = subprocess.run([*start, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    if done.stderr.startswith("foldline: "):
+        raise SystemExit(f"a page would print a failure: {command}: {done.stderr}")
     printed = _TIME.sub("1.0 s", done.stdout + done.stderr)
     return "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines()[-int(lines or 0) :])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import click
 import pytest
 
 from foldline.cli.app import COMMANDS, EXIT_CODES, cli
-from support.command import ENTRY, EXAMPLE, clean, foldline, one_sentence, spawned
+from support.command import ENTRY, EXAMPLE, ROOT, clean, foldline, one_sentence, spawned
 
 PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline", "mcp"}
 """Commands whose output is not a report of their own: an agent reads what `hook`, `statusline` and `mcp` print, and
@@ -40,6 +41,21 @@ def test_every_command_speaks_json(name: str) -> None:
     every = found.commands.values() if isinstance(found, click.Group) else [found]
     for one in every:
         assert "--json" in [option for param in one.params for option in param.opts], one.name
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_a_page_tells_to_run_can_be_run(page: Path) -> None:
+    """Its name and its options are real; what it would do is tested elsewhere."""
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+        for words in re.findall(r"(?:^|[|] |-- )foldline ((?:[^|#\n]|(?<=\S)#)*)", block, re.MULTILINE):
+            name, *rest = shlex.split(words)
+            found = command(name)
+            if not isinstance(found, click.Group) and name != "bench":
+                context = click.Context(found, info_name=name)
+                found.make_parser(context).parse_args([word for word in rest if word not in (">>", ">")])
 
 
 def test_help_lists_the_commands_and_the_exit_codes() -> None:

@@ -22,7 +22,7 @@ def test_it_folds_several_times_and_ends_with_a_summary() -> None:
     assert "FL-2231" in done.stdout
     assert "AssertionError" in done.stdout, "recall gives back what was folded"
     assert "saved; all" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-1].lstrip().startswith("foldline replay")
+    assert done.stdout.rstrip().splitlines()[-1].lstrip().startswith("foldline import")
     assert "\x1b" not in done.stdout
 
 

@@ -51,6 +51,7 @@ NEXT = (
     ("foldline inspect FILE", "what fills a transcript of yours, and what is broken in it"),
     ("foldline fold FILE -o OUT", "the same transcript, folded to fit"),
     ("foldline replay FILE -p balanced -p thrifty", "what it would have cost under each policy"),
+    ("foldline import FILE", "keep it in a ledger; then foldline recall QUESTION, foldline show"),
 )
 
 
