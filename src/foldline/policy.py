@@ -157,6 +157,8 @@ class Policy:
     """The share of facts a model's digest must show; missing ones are added below it, within the cap."""
     on_failure: Failure = "local"
     """What a failed model's digest leads to: a `local` one, or everything stays (`keep`) while it still fits."""
+    background: bool = True
+    """A fold that can wait for a model's digest is made meanwhile, where a ledger is; what must fit does not wait."""
     cooldown_messages: int = 8
     """After a fold was refused, so many messages pass before the next is tried; what no longer fits does not wait."""
 

@@ -4,24 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias
 
 from foldline import ledger
 from foldline.digest.ask import Digester
-from foldline.ledger import MAIN, Store
+from foldline.ledger import MAIN, Branch, Store
 from foldline.ledger.records import Fault, SessionInfo
 from foldline.policy import Policy
 from foldline.recall.index import Words
+from foldline.session.background import Crew, Elsewhere, Worker
 from foldline.session.record import Tip
 from foldline.session.session import Session
 from foldline.telemetry import Listener
+
+Where: TypeAlias = Literal["thread", "process"]
+"""Who makes the folds that nobody waits for."""
 
 
 class Ledger:
     """The permanent record of one owner's sessions."""
 
-    def __init__(self, store: Store, *, digester: Digester | None = None, listener: Listener | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        digester: Digester | None = None,
+        listener: Listener | None = None,
+        worker: Where = "thread",
+    ) -> None:
         self.store, self.digester, self.listener = store, digester, listener
+        self.worker: Worker = Crew(store, self._opened) if worker == "thread" else Elsewhere(store)
+
+    def _opened(self, branch: Branch) -> Session:
+        """A session of the worker's own: it has nobody to leave a fold to."""
+        record = Tip(self.store, branch)
+        return Session(digester=self.digester, record=record, name=branch.session, listener=self.listener)
 
     def session(
         self,
@@ -41,6 +58,7 @@ class Ledger:
             record=Tip(self.store, self.store.session(name, branch)),
             name=name,
             listener=self.listener,
+            worker=self.worker,
         )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
@@ -63,8 +81,13 @@ class Ledger:
         """Delete the sessions that nobody has used since a time (seconds since 1970)."""
         return self.store.prune(older_than=older_than)
 
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until no fold is being made in this process; False when it took longer."""
+        return self.worker.wait(seconds)
+
     def close(self) -> None:
-        """Close it."""
+        """Close it. A fold that is being made is dropped."""
+        self.worker.close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -74,13 +97,18 @@ class Ledger:
         self.close()
 
 
-def open(  # noqa: A001  # called as foldline.open
+def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are named at the call
     url: str | PathLike[str],
     *,
     owner: str = "",
     digester: Digester | None = None,
     listener: Listener | None = None,
     clock: Callable[[], float] | None = None,
+    worker: Where = "thread",
 ) -> Ledger:
-    """A ledger at a path, on a PostgreSQL server ("postgresql://…"), or in memory (":memory:")."""
-    return Ledger(ledger.open(url, owner=owner, clock=clock, index=Words()), digester=digester, listener=listener)
+    """A ledger at a path, on a PostgreSQL server ("postgresql://…"), or in memory (":memory:").
+
+    Folds that can wait for a model's digest are made in a thread, or left to `foldline worker` (`process`).
+    """
+    store = ledger.open(url, owner=owner, clock=clock, index=Words())
+    return Ledger(store, digester=digester, listener=listener, worker=worker)

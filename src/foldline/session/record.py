@@ -55,6 +55,8 @@ class Known:
     settings: Mapping[str, Any] = field(default_factory=dict)
     refused: Refused | None = None
     """The fold that was last tried in vain, if none was made since."""
+    moves: int = 0
+    """How often the path went back to an earlier place: until the next time, its messages stay the same."""
 
 
 class Memory:
@@ -66,7 +68,7 @@ class Memory:
         self.pins: dict[str, int] = {}
         self.settings: Mapping[str, Any] = {}
         self.refused: Refused | None = None
-        self.marks = 0
+        self.marks = self.moves = 0
 
     def look(self) -> Mark:
         """How far it goes."""
@@ -81,6 +83,7 @@ class Memory:
             pins=dict(self.pins),
             settings=self.settings,
             refused=self.refused,
+            moves=self.moves,
         )
 
     def read(self, start: int, stop: int) -> Sequence[Message]:
@@ -98,10 +101,14 @@ class Memory:
         self.refused = None
         return self._marked()
 
-    def refuse(self, refused: Refused) -> Mark:
+    def refuse(self, refused: Refused, mark: int) -> Mark:  # noqa: ARG002
         """Say that a fold was not made."""
         self.refused = refused
         return self._marked()
+
+    def cancel(self) -> bool:
+        """Nothing is ever made behind its back."""
+        return False
 
     def unfold(self, mark: int) -> Mark:  # noqa: ARG002
         """Take back the newest fold."""
@@ -125,6 +132,7 @@ class Memory:
         del self.messages[to:]
         self.folds = [fold for fold in self.folds if fold.cut <= to]
         self.pins = {name: position for name, position in self.pins.items() if position < to}
+        self.moves += 1
         return self._marked()
 
     def settle(self, settings: Mapping[str, Any]) -> Mark:
@@ -176,6 +184,7 @@ class Tip:
             pins={pin.name: pin.position for pin in state.pins if pin.position is not None},
             settings=settings,
             refused=Refused(**tried.body) if tried is not None and tried.kind == REFUSED else None,
+            moves=sum(entry.kind == "move" for entry in state.marks),
         )
 
     def read(self, start: int, stop: int) -> Iterator[Message]:
@@ -190,9 +199,13 @@ class Tip:
         """Commit a fold, and the job that made it."""
         return _mark(self.store.append_fold(self.branch, fold, mark=mark, claim=claim))
 
-    def refuse(self, refused: Refused) -> Mark:
+    def refuse(self, refused: Refused, mark: int) -> Mark:
         """Say that a fold was not made."""
-        return _mark(self.store.note(self.branch, REFUSED, refused._asdict()))
+        return _mark(self.store.note(self.branch, REFUSED, refused._asdict(), mark=mark))
+
+    def cancel(self) -> bool:
+        """Take a fold from whoever makes it in the background."""
+        return self.store.jobs.cancel(self.branch)
 
     def unfold(self, mark: int) -> Mark:
         """Take back the newest fold."""

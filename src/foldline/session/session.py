@@ -11,51 +11,36 @@ else writes to the same record is noticed at the next call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
-from foldline.digest.ask import Digester, appointed
-from foldline.digest.drive import Patience, write
-from foldline.digest.facts import Facts, gather
-from foldline.digest.flow import Job, Kept, locally
-from foldline.digest.prompt import cumulative
-from foldline.digest.scope import SESSION, body_of
+from foldline.digest.ask import Digester
+from foldline.digest.flow import Kept
 from foldline.errors import Conflict, InputError
-from foldline.fold import Digest, Fold
+from foldline.fold import Fold
+from foldline.ledger.jobs import Claim
 from foldline.measure.models import Model
 from foldline.message import Message, user
-from foldline.plan.economy import charge, digest_cost, tariff_of
 from foldline.plan.gate import Load, Need
-from foldline.plan.plan import Plan, digest_room
+from foldline.plan.plan import Plan
 from foldline.plan.span import Path
 from foldline.plan.span import handle as numbered
 from foldline.policy import Policy, Rule, read_knobs
 from foldline.recall.artifacts import Handle, fetch, parsed
 from foldline.recall.search import TOKENS, Ask, search
 from foldline.session.desk import Desk
+from foldline.session.preview import Preview, preview_of
 from foldline.session.record import Mark, Memory, Record, Refused
+from foldline.session.scribe import Pulse, Scribe, Wish, appoint
 from foldline.telemetry import Event, Listener, tell
-from foldline.view.compose import View, marker
+from foldline.view.compose import View
 from foldline.wire.reader import parse
+
+if TYPE_CHECKING:
+    from foldline.session.background import Worker
 
 ATTEMPTS = 5
 """How often a change is decided anew when somebody else was faster."""
-PAGE = 500
-"""Messages that are read at once where many are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a fold would do, before it does it."""
-
-    fold: Fold
-    leaves: str
-    """The handle of what would leave."""
-    before: int
-    after: int
-
-    def __str__(self) -> str:
-        return f"{self.leaves} would leave: {self.before:,} → {self.after:,} tokens\n{self.fold}"
 
 
 class Session:
@@ -71,17 +56,19 @@ class Session:
         record: Record | None = None,
         name: str = "",
         listener: Listener | None = None,
+        worker: Worker | None = None,
     ) -> None:
-        self.name, self._digester, self.listener = name, digester, listener
+        self.name, self._digester, self.listener, self.worker = name, digester, listener, worker
         self.record = record or Memory()
-        self._facts: Facts | None = None
-        """What the messages hold: kept so that none is read twice; it follows from them."""
+        self.scribe = Scribe(self.record)
         self._at = Mark()
         self.folds = 0
         self.refused: Refused | None = None
         """The fold that was last tried in vain."""
         self._fired: tuple[Rule, ...] = ()
         """The rules that held at the last view: a warning is told once."""
+        self._behind = False
+        """Whether a fold that can wait is made by the worker."""
         self._load(model, policy, tools)
 
     # What there is
@@ -99,7 +86,10 @@ class Session:
         self.desk = Desk(model=name, policy=chosen, tools=settings.get("tools", 0) if tools is None else tools)
         self.desk.resume(known, self.record.read)
         self.folds, self._at, self.refused = known.folds, known.at, known.refused
-        self.digester = appointed(self._digester, chosen)
+        self.digester = appoint(self._digester, chosen)
+        self.scribe.sit(self.desk, self.digester, known.moves)
+        able = self.worker is not None and (self.worker.elsewhere or self.digester is not None)
+        self._behind = able and chosen.background and chosen.leave == "digest"
         now = {"model": name, "policy": _knobs(chosen), "tools": self.desk.tools}
         if now != settings:
             self._at = self.record.settle(now)
@@ -110,7 +100,6 @@ class Session:
         if at == self._at:
             return
         if at.mark != self._at.mark or at.length < self._at.length:
-            self._facts = None
             self._load()
             return
         for message in self.record.read(self._at.length, at.length):
@@ -184,19 +173,36 @@ class Session:
             folds, planned = self.folds, self.desk.by_hand(force=force)
             if planned is None:
                 return None
-            if self._commit(planned, must=force, instructions=instructions, text=digest):
+            self.tell("planned", cut=planned.cut, reason=planned.reason)
+            if self._make(planned, Wish(must=force, instructions=instructions, text=digest)):
                 return self.desk.path.fold if self.folds > folds else None
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
 
     def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
-        """What `fold` would do now."""
+        """What `fold` would do now, with what it would cost; `approve` does it."""
         self._refresh()
         planned = self.desk.by_hand(force=force)
-        made = None if planned is None else self._stand_in(planned, must=force, instructions=instructions)
+        made = None if planned is None else self.scribe.write(planned, Wish(must=force, instructions=instructions))
         if planned is None or isinstance(made, Kept):
             return None
-        fold, path = self.desk.complete(planned, made), self.desk.path
-        return Preview(fold=fold, leaves=numbered(path.cut, fold.cut - 1), before=fold.before, after=fold.after)
+        return preview_of(self.desk, self.desk.complete(planned, made), self._at.mark)
+
+    def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
+        """Make the fold of a preview, with its digest or with `digest` in its place.
+
+        `Conflict` when anything but messages was added since.
+        """
+        self._refresh()
+        fold, reason = preview.fold, "approved by hand"
+        if digest is not None:
+            made = self.scribe.write(fold, Wish(text=digest))
+            fold = self.desk.complete(fold, None if isinstance(made, Kept) else made)
+            reason += ", with a digest by hand"
+        fold = replace(fold, reason=reason)
+        self.record.fold(fold, preview.mark)
+        self._load()
+        self._tell_committed(fold)
+        return fold
 
     def unfold(self) -> None:
         """Take back the newest fold: what left is in the view again."""
@@ -204,98 +210,60 @@ class Session:
         self.record.unfold(self._at.mark)
         self._load()
 
-    def _commit(
-        self, planned: Fold, *, must: bool, cools: bool = False, instructions: str = "", text: str | None = None
-    ) -> bool:
-        """Make a planned fold and write it down, unless it is refused; False when somebody else was faster.
+    def _commit(self, planned: Fold, *, must: bool, cools: bool = False) -> bool:
+        """A fold that is due: by the worker where it can wait for a model's digest, else at once.
 
         `cools`: a digest was refused a short time ago, so the digester is not asked, and not paid, again.
         """
-        self._tell("planned", cut=planned.cut, reason=planned.reason)
-        made = self._stand_in(planned, must=must, cools=cools, instructions=instructions, text=text)
+        behind = self._behind and planned.cut > self.desk.path.cut
+        if behind and not must and self.worker is not None:
+            self.worker.due(self.record.searched()[1])
+            return True
+        self.tell("planned", cut=planned.cut, reason=planned.reason)
+        local = self.refused.cause if cools and self.refused is not None else "it could not wait" if behind else ""
+        return self._make(planned, Wish(must=must, local=local))
+
+    def _make(self, planned: Fold, wish: Wish, claim: Claim | None = None) -> bool:
+        """Make a planned fold and write it down, unless it is refused; False when somebody else was faster."""
+        made, at = self.scribe.write(planned, wish), self._at
+        if wish.pulse is not None and wish.pulse.is_set():
+            return False
         try:
             if isinstance(made, Kept):
                 self.refused = Refused(len(self.desk.path), made.cause)
-                self._at = self.record.refuse(self.refused)
-                self._tell("skipped", reason=made.cause)
+                self._at = Mark(at.length, self.record.refuse(self.refused, at.mark).mark)
+                self.tell("skipped", reason=made.cause)
                 return True
             fold = self.desk.complete(planned, made)
-            self._at = self.record.fold(fold, self._at.mark)
+            self._at = Mark(at.length, self.record.fold(fold, at.mark, claim).mark)
         except Conflict:
             return False
         self.desk.put(fold)
         self.folds, self.refused = self.folds + 1, None
-        if made is not None and made.cause:
-            self._tell("failed", cause=made.cause)
-        self._tell("committed", cut=fold.cut, before=fold.before, after=fold.after, by=made.by if made else "")
+        if made is not None and made.cause and not wish.local:
+            self.tell("failed", cause=made.cause)
+        self._tell_committed(fold)
         return True
 
-    def _stand_in(
-        self, fold: Fold, *, must: bool, cools: bool = False, instructions: str = "", text: str | None = None
-    ) -> Digest | Kept | None:
-        """What stands for the folded part."""
-        path, policy = self.desk.path, self.desk.policy
-        lead, before = path.lead, path.fold
-        if fold.cut <= lead or policy.leave == "nothing":
-            return None
-        if text is not None:
-            return Digest(
-                message=SESSION.message(text, header=policy.digest_header, role=policy.digest_role), by="hand"
-            )
-        if before is not None and before.cut == fold.cut and not instructions:
-            return before.digest
-        if policy.leave == "marker":
-            return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
-        job = replace(self._job(fold, must=must), instructions=instructions)
-        if cools and self.digester is not None and self.refused is not None:
-            return locally(job, cause=self.refused.cause)
-        return write(job, self.digester, Patience(seconds=policy.digest_seconds))
+    def work(self, claim: Claim, pulse: Pulse, *, local: str = "") -> bool:
+        """Make the fold that is due, for whoever holds the job; False when none is. `Conflict` when it is too late.
 
-    def _job(self, fold: Fold, *, must: bool) -> Job:
-        """The digest to be made: of what leaves now, from the facts of every message; a fold that must be is made."""
-        desk, path, policy = self.desk, self.desk.path, self.desk.policy
-        whole = (index for index in range(fold.cut, len(path)) if path.shown[index] is path.messages[index])
-        kept = frozenset((*fold.pinned, *fold.carried, *whole)).difference(fold.stubs)
-        leaves = [index for index in range(path.cut, fold.cut) if index not in kept]
-        before = path.fold.digest if path.fold else None
-        return Job(
-            messages=[path.messages[index] for index in leaves],
-            size=lambda text: desk.size(user(text)),
-            cap=digest_room(policy, desk.usable),
-            covered=0 if must else sum(map(path.tokens, leaves)) + (path.fold.digest_tokens if path.fold else 0),
-            facts=self._gathered(),
-            cut=fold.cut,
-            kept=kept,
-            prior=body_of(before.message.text, policy.digest_header) if before is not None else "",
-            form=cumulative() if policy.digest_form == "cumulative" else None,
-            header=policy.digest_header,
-            role=policy.digest_role,
-            floor=policy.coverage_ratio,
-            on_failure="local" if must else policy.on_failure,
-            prefix=self._shared(leaves),
-        )
+        `local` says why no model is asked.
+        """
+        self._refresh()
+        folds, made = self.folds, self.desk.plan()
+        if made.fold is None or self._cooling:
+            return False
+        self.tell("planned", cut=made.fold.cut, reason=made.fold.reason)
+        self.tell("started", cut=made.fold.cut, by=self.digester.name if self.digester and not local else "local")
+        wish = Wish(must=made.verdict.need is Need.HARD, local=local, pulse=pulse)
+        if not self._make(made.fold, wish, claim):
+            raise Conflict("what a fold was made for has changed", hint="its digest is dropped")
+        return self.folds > folds
 
-    def _shared(self, leaves: Sequence[int]) -> tuple[Message, ...]:
-        """The view as it stands, where asking for the digest behind it costs less than sending what leaves anew."""
-        desk, own, digester = self.desk, self.desk.model, self.digester
-        if not desk.policy.digest_shared or digester is None or digester.model != own.name:
-            return ()
-        view, reply = desk.load().request, desk.policy.digest_tokens
-        shared = charge(tariff_of(own), tokens=view + reply, common=view, warm=True)
-        anew = digest_cost(tariff_of(digester.known), covered=sum(map(desk.path.tokens, leaves)), digest=0)
-        fits = view + 2 * reply <= digester.window
-        return desk.sent() if fits and shared < anew else ()
-
-    def _gathered(self) -> Facts:
-        """The facts of everything that was said so far; each message is read once."""
-        path, facts = self.desk.path, self._facts
-        start = facts.end if facts is not None else path.lead
-        while start < path.cut:  # of what is folded only the record has all
-            stop = min(start + PAGE, path.cut)
-            facts = gather(list(self.record.read(start, stop)), start, facts)
-            start = stop
-        self._facts = gather(path.messages[start:], start, facts)
-        return self._facts
+    def cancel(self) -> bool:
+        """Take a fold that is being made in the background from whoever makes it; False when none is."""
+        return self.record.cancel()
 
     # By hand
 
@@ -328,7 +296,9 @@ class Session:
         self._refresh()
         length = len(self.desk.path) if at is None else at
         record = self.record.fork(name, length)
-        return Session(digester=self._digester, record=record, name=self.name, listener=self.listener)
+        return Session(
+            digester=self._digester, record=record, name=self.name, listener=self.listener, worker=self.worker
+        )
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
         """What was said about something, or exactly by its handle, within so many tokens; print it."""
@@ -342,14 +312,13 @@ class Session:
         else:
             ask = Ask(query=query, tokens=tokens, everywhere=everywhere)
             found = search(store, branch, ask, self.desk.counter)
-        self._tell("recalled", handle=handle, tokens=found.tokens)
+        self.tell("recalled", handle=handle, tokens=found.tokens)
         return found
 
     def clear(self) -> None:
         """Begin anew with an empty view; what was said stays in the record."""
         self._refresh()
         self._at = self.record.move(0, self._at.mark)
-        self._facts = None
         self._load()
 
     # What it shows of its desk
@@ -395,12 +364,20 @@ class Session:
         if fired != self._fired:
             for rule in fired:
                 if rule.action in {"warn", "pause"} and rule not in self._fired:
-                    self._tell("warned", reason=str(rule))
+                    self.tell("warned", reason=str(rule))
             self._fired = fired
         if made.skipped:
-            self._tell("skipped", reason=made.skipped)
+            self.tell("skipped", reason=made.skipped)
 
-    def _tell(self, kind: str, **facts: Any) -> None:
+    def _tell_committed(self, fold: Fold) -> None:
+        """A fold that the record has, and the results that were shortened with it."""
+        if fold.stubs:
+            self.tell("pruned", results=len(fold.stubs))
+        by = fold.digest.by if fold.digest else ""
+        self.tell("committed", cut=fold.cut, before=fold.before, after=fold.after, by=by)
+
+    def tell(self, kind: str, **facts: Any) -> None:
+        """Tell whoever listens."""
         tell(Event(kind, self.name, facts), self.listener)
 
 

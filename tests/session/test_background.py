@@ -1,0 +1,336 @@
+"""Folds that nobody waits for: the view comes at once, the fold comes later, once, and only where it still belongs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+import foldline
+from foldline.digest.ask import Ask, Digester
+from foldline.errors import Conflict
+from foldline.message import Message, assistant, user
+from foldline.plan.gate import Need
+from foldline.policy import Policy
+from foldline.session import Ledger, Session
+from foldline.session.background import BREAKER, Crew, make
+from foldline.session.record import Tip
+from foldline.telemetry import Event
+from foldline.testing import Scripted, assert_sendable, faulty, proper
+
+ROOMY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
+"""Folds from 6,800 tokens on, and there is room for some turns more."""
+WAIT_S = 20.0
+
+
+class Slow:
+    """A digester that answers when it is told to."""
+
+    def __init__(self, meanwhile: Callable[[], object] | None = None) -> None:
+        self.go, self.asked = threading.Event(), threading.Event()
+        self.asks: list[Ask] = []
+        self.meanwhile = meanwhile
+        self.digester = Digester(complete=self, model="slow", window=100_000)
+
+    def __call__(self, ask: Ask) -> Any:
+        self.asks.append(ask)
+        self.asked.set()
+        if self.meanwhile is not None:
+            self.meanwhile()
+        else:
+            assert self.go.wait(WAIT_S)
+        return Scripted(proper)(ask)
+
+
+Open = Callable[..., Ledger]
+
+
+@pytest.fixture
+def opens(url: str) -> Iterator[Open]:
+    """Opens ledgers at one place, and closes them."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(foldline.open(url, **options))
+
+
+def turn(number: int) -> tuple[Message, Message]:
+    return user(f"question {number} " + "why " * 100), assistant(f"answer {number} " + "so " * 500)
+
+
+def due(session: Session) -> int:
+    """Turns until a fold is due; the number of the next."""
+    number = len(session.path) // 2
+    while session.plan().fold is None:
+        session.add(*turn(number))
+        number += 1
+    return number
+
+
+def texts(session: Session) -> list[str]:
+    return [message.text for message in session.view().messages]
+
+
+@pytest.mark.promise("S3.34", "S3.35", "I11")
+def test_a_view_does_not_wait_for_a_digest(opens: Open) -> None:
+    slow = Slow()
+    ledger = opens(digester=slow.digester)
+    session = ledger.session("s", policy=ROOMY)
+    number = due(session)
+    before = session.view()
+    assert before.need is Need.SOFT
+    assert slow.asked.wait(WAIT_S)
+    job = ledger.store.jobs.get(ledger.store.session("s"))
+    assert job.held, "the record says that it is under way"
+    session.add(*turn(number))
+    meanwhile = session.view()
+    assert meanwhile.messages[: len(before.messages)] == before.messages, "it runs on with the whole history"
+    assert session.folds == 0
+    slow.go.set()
+    assert ledger.wait(WAIT_S)
+    after = session.view()
+    assert session.folds == 1
+    assert session.path.fold is not None
+    assert session.path.fold.digest is not None
+    assert session.path.fold.digest.by == "slow"
+    assert after.messages[-2:] == meanwhile.messages[-2:], "what was said meanwhile is there"
+    assert after.tokens < before.tokens
+    assert after.need is Need.NONE
+    assert len(slow.asks) == 1, "asked for once, however many views there were"
+    assert list(ledger.verify()) == []
+    assert ledger.session("s").view().messages == after.messages
+
+
+def spoil_clear(session: Session) -> None:
+    session.clear()
+
+
+def spoil_fold(session: Session) -> None:
+    assert session.fold(digest="by hand") is not None
+
+
+def spoil_pin(session: Session) -> None:
+    session.pin("the port is 4711")
+
+
+def spoil_policy(session: Session) -> None:
+    session.use(policy=ROOMY.but(keep_ratio=0.1))
+
+
+def spoil_cancel(session: Session) -> None:
+    assert session.cancel()
+    assert not session.cancel()
+
+
+@pytest.mark.promise("S3.34", "I7", "I11")
+@pytest.mark.parametrize("spoil", [spoil_clear, spoil_fold, spoil_pin, spoil_policy, spoil_cancel])
+def test_a_fold_of_what_is_no_longer_there_is_dropped(opens: Open, spoil: Callable[[Session], None]) -> None:
+    told: list[Event] = []
+    session: Session
+    slow = Slow(meanwhile=lambda: spoil(session))
+    ledger = opens(digester=slow.digester, listener=told.append)
+    session = ledger.session("s", policy=ROOMY)
+    due(session)
+    folds = session.folds
+    session.view()
+    assert ledger.wait(WAIT_S)
+    now = ledger.session("s")
+    assert now.folds == folds + (spoil is spoil_fold)
+    assert [event.facts["by"] for event in told if event.kind == "committed"] == ["hand"] * (spoil is spoil_fold)
+    assert "skipped" in [event.kind for event in told]
+    assert not ledger.store.jobs.get(ledger.store.session("s")).held
+    assert list(ledger.verify()) == []
+
+
+@pytest.mark.promise("S3.34", "I3")
+def test_what_must_fit_does_not_wait_and_the_late_digest_is_dropped(opens: Open) -> None:
+    slow = Slow()
+    ledger = opens(digester=slow.digester)
+    session = ledger.session("s", policy=ROOMY)
+    number = due(session)
+    session.view()
+    assert slow.asked.wait(WAIT_S)
+    while session.plan().verdict.need is not Need.HARD:
+        session.add(*turn(number))
+        number += 1
+    began = time.monotonic()
+    view = session.view()
+    assert time.monotonic() - began < WAIT_S / 4
+    assert view.tokens <= view.usable
+    fold = session.path.fold
+    assert fold is not None
+    assert fold.digest is not None
+    assert (fold.digest.by, fold.digest.cause) == ("local", "it could not wait")
+    slow.go.set()
+    assert ledger.wait(WAIT_S)
+    assert session.view().messages == view.messages
+    assert session.folds == 1
+
+
+@pytest.mark.promise("S3.35", "I11")
+def test_one_of_many_processes_makes_the_fold(opens: Open) -> None:
+    slows = [Slow() for _ in range(3)]
+    ledgers = [opens(digester=slow.digester) for slow in slows]
+    sessions = [ledgers[0].session("s", policy=ROOMY)]
+    due(sessions[0])
+    sessions += [ledger.session("s") for ledger in ledgers[1:]]
+    sessions[0].view()
+    assert slows[0].asked.wait(WAIT_S)
+    for session in sessions[1:]:
+        session.view()
+    assert all(ledger.wait(WAIT_S) for ledger in ledgers[1:]), "they found that somebody has it"
+    slows[0].go.set()
+    assert ledgers[0].wait(WAIT_S)
+    assert [len(slow.asks) for slow in slows] == [1, 0, 0]
+    assert [texts(session) for session in sessions] == [texts(sessions[0])] * 3
+    assert [session.folds for session in sessions] == [1, 1, 1]
+
+
+@pytest.mark.promise("S3.37")
+@pytest.mark.parametrize("missing", ["digester", "ledger", "background"])
+def test_without_a_digester_a_ledger_or_the_wish_it_folds_at_once(opens: Open, missing: str) -> None:
+    digester = None if missing == "digester" else Digester(complete=Scripted(proper), model="quick")
+    policy = ROOMY.but(background=missing != "background")
+    ledger = opens(digester=digester)
+    session = Session(policy=policy, digester=digester) if missing == "ledger" else ledger.session("s", policy=policy)
+    due(session)
+    assert session.view().need is Need.NONE
+    assert session.folds == 1
+
+
+def test_closing_drops_what_is_under_way_and_leaves_it_to_others(opens: Open) -> None:
+    slow, quick = Slow(), Digester(complete=Scripted(proper), model="quick")
+    ledger = opens(digester=slow.digester)
+    due(ledger.session("s", policy=ROOMY))
+    ledger.session("s").view()
+    assert slow.asked.wait(WAIT_S)
+    ledger.close()
+    other = opens(digester=quick)
+    session = other.session("s")
+    assert session.folds == 0
+    session.view()
+    assert other.wait(WAIT_S)
+    assert session.view().need is Need.NONE
+    assert session.folds == 1
+
+
+@pytest.mark.promise("I5", "I23")
+def test_a_holder_that_dies_again_and_again_is_followed_by_a_local_digest(opens: Open) -> None:
+    now = [1_000.0]
+    ledger = opens(digester=faulty("hang"), clock=lambda: now[0])
+    session = ledger.session("s", policy=ROOMY)
+    due(session)
+    branch = ledger.store.session("s")
+    for _ in range(BREAKER):
+        assert ledger.store.jobs.claim(branch, lease_s=30, deadline_s=90) is not None
+        session.view()
+        assert ledger.wait(WAIT_S)
+        assert session.plan().verdict.need is Need.SOFT
+        now[0] += 31
+    session.view()
+    assert ledger.wait(WAIT_S)
+    session.view()
+    assert session.folds == 1
+    assert session.path.fold is not None
+    assert session.path.fold.digest is not None
+    assert "in a row" in session.path.fold.digest.cause
+
+
+@pytest.mark.promise("I5", "I23")
+def test_a_digest_that_was_refused_is_not_asked_for_again_at_once(opens: Open) -> None:
+    policy = ROOMY.but(on_failure="keep")
+    digester = faulty("empty")
+    ledger = opens(digester=digester)
+    session = ledger.session("s", policy=policy)
+    due(session)
+    asked = digester.complete
+    assert isinstance(asked, Scripted)
+    for _ in range(3):
+        session.view()
+        assert ledger.wait(WAIT_S)
+    assert len(asked.asks) == 1
+    assert session.refused is not None
+    again = opens(digester=digester).session("s")
+    assert again.refused == session.refused, "whoever opens it knows it too"
+
+
+@pytest.mark.promise("I23")
+def test_a_lease_is_kept_alive_while_the_digest_is_written(opens: Open) -> None:
+    slow = Slow()
+    ledger = opens(digester=slow.digester)
+    session = ledger.session("s", policy=ROOMY)
+    due(session)
+    branch = ledger.store.session("s")
+    crew = Crew(ledger.store, lambda _: Session(digester=slow.digester, record=Tip(ledger.store, branch)), lease_s=1.0)
+    crew.due(branch)
+    assert slow.asked.wait(WAIT_S)
+    time.sleep(1.6)
+    assert ledger.store.jobs.claim(branch, lease_s=1, deadline_s=1) is None, "it is still held after its first lease"
+    slow.go.set()
+    assert crew.wait(WAIT_S)
+    session.view()
+    assert session.folds == 1
+
+
+@pytest.mark.promise("I11")
+def test_a_worker_that_lost_its_lease_commits_nothing(opens: Open) -> None:
+    now = [1_000.0]
+    ledger = opens(clock=lambda: now[0])
+    session = ledger.session("s", policy=ROOMY)
+    due(session)
+    branch = ledger.store.session("s")
+
+    def steal() -> None:
+        now[0] += 31
+        assert ledger.store.jobs.claim(branch, lease_s=30, deadline_s=60) is not None
+
+    mine = Session(digester=Slow(meanwhile=steal).digester, record=Tip(ledger.store, branch))
+    assert make(mine, ledger.store.jobs, branch, lease_s=30) == "dropped"
+    assert ledger.session("s").folds == 0
+
+
+@pytest.mark.promise("I19")
+def test_events_are_told_after_the_commit(opens: Open) -> None:
+    told: list[tuple[str, int]] = []
+    ledger: Ledger
+
+    def listen(event: Event) -> None:
+        told.append((event.kind, len(ledger.store.state(ledger.store.session("s")).folds)))
+
+    ledger = opens(digester=Digester(complete=Scripted(proper), model="quick"), listener=listen)
+    session = ledger.session("s", policy=ROOMY)
+    due(session)
+    session.view()
+    assert ledger.wait(WAIT_S)
+    kinds = [kind for kind, _ in told]
+    assert kinds.index("planned") < kinds.index("started") < kinds.index("committed")
+    assert dict(told)["started"] == 0
+    assert dict(told)["committed"] == 1
+
+
+def test_every_view_on_the_way_can_be_sent(opens: Open) -> None:
+    ledger = opens(digester=Digester(complete=Scripted(proper), model="quick"))
+    session = ledger.session("s", policy=ROOMY)
+    for number in range(40):
+        session.add(*turn(number), user(f"and {number}?"))
+        view = session.view()
+        assert view.tokens <= view.usable
+        assert view.messages[-1].text == f"and {number}?"
+        assert_sendable(view.render("anthropic"))
+        if number % 3 == 0:
+            ledger.wait(WAIT_S)
+    assert session.folds > 1
+
+
+def test_approval_waits_for_no_worker_and_tells_when_it_came_too_late(opens: Open) -> None:
+    ledger = opens()
+    session = ledger.session("s", policy=ROOMY)
+    due(session)
+    preview = session.preview()
+    assert preview is not None
+    session.pin("the port is 4711")
+    with pytest.raises(Conflict):
+        session.approve(preview)
+    assert session.folds == 0
