@@ -33,6 +33,8 @@ from foldline.view.compose import marker
 
 PAGE = 500
 """Messages that are read at once where many are."""
+AGAIN, OPENING = 2_000, 100
+"""Of what is folded, how many of the newest messages and of the first a session reads when it was opened anew."""
 _MAKERS: dict[str, tuple[str, Callable[..., Digester]]] = {
     "openai": ("OPENAI_API_KEY", models.openai),
     "anthropic": ("ANTHROPIC_API_KEY", models.anthropic),
@@ -172,7 +174,7 @@ class Scribe:
 
     def _gathered(self) -> Facts:
         """The facts of everything that was said so far; each message is read once."""
-        path, facts = self.desk.path, self._facts
+        path, facts = self.desk.path, self._facts or self._opening()
         start = facts.end if facts is not None else path.lead
         while start < path.cut:  # of what is folded only the record has all
             stop = min(start + PAGE, path.cut)
@@ -180,3 +182,15 @@ class Scribe:
             start = stop
         self._facts = gather(path.messages[start:], start, facts)
         return self._facts
+
+    def _opening(self) -> Facts | None:
+        """Where much is folded: its first messages and its digest, so that opening costs the same at any length.
+
+        The newest of what is folded are read again after this, like all that is not.
+        """
+        path, fold = self.desk.path, self.desk.path.fold
+        start = path.cut - AGAIN
+        if fold is None or fold.digest is None or start - 1 < path.lead + OPENING:
+            return None
+        facts = gather(list(self.record.read(path.lead, path.lead + OPENING)), path.lead)
+        return gather([fold.digest.message], start - 1, facts)

@@ -1,0 +1,51 @@
+"""A session that is opened anew reads a bounded part of what is folded, and its next digest still tells what held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import foldline
+from foldline.message import Message, assistant, user
+from foldline.policy import Policy
+from foldline.session import Session
+from foldline.session.record import Tip
+from foldline.session.scribe import AGAIN, OPENING
+
+POLICY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, keep_first_prompt=False)
+
+
+class Counted(Tip):
+    """A record that counts what is read of it."""
+
+    read_so_far = 0
+
+    def read(self, start: int, stop: int) -> Iterator[Message]:
+        """The same messages."""
+        for message in super().read(start, stop):
+            self.read_so_far += 1
+            yield message
+
+
+def test_a_long_session_opened_anew_folds_without_reading_all_of_it(tmp_path: Path) -> None:
+    length = 2 * (AGAIN + OPENING)
+    with foldline.open(tmp_path / "agent.db") as ledger:
+        first = ledger.session("long", policy=POLICY)
+        first.add(user("Mend the parser. You must never touch src/legacy/table.py."))
+        for number in range(length):
+            first.add(
+                assistant(f"I decided to keep step {number}."), user(f"Then look at src/part_{number % 7}.py, please.")
+            )
+        first.view()
+        record = first.record
+        assert isinstance(record, Tip)
+        assert first.path.cut > AGAIN + 2 * OPENING
+        counted = Counted(record.store, record.branch)
+        again = Session(record=counted)
+        counted.read_so_far = 0
+        again.add(*(user(f"And src/late_{number}.py, too.") for number in range(40)))
+        fold = again.fold()
+        assert fold is not None
+        assert fold.digest is not None
+        assert counted.read_so_far <= AGAIN + OPENING
+        assert "never touch src/legacy/table.py" in fold.digest.message.text
