@@ -32,10 +32,8 @@ def test_a_long_session_opened_anew_folds_without_reading_all_of_it(tmp_path: Pa
     with foldline.open(tmp_path / "agent.db") as ledger:
         first = ledger.session("long", policy=POLICY)
         first.add(user("Mend the parser. You must never touch src/legacy/table.py."))
-        for number in range(length):
-            first.add(
-                assistant(f"I decided to keep step {number}."), user(f"Then look at src/part_{number % 7}.py, please.")
-            )
+        said = ((f"I decided to keep step {n}.", f"Then look at src/part_{n % 7}.py.") for n in range(length))
+        first.add(*(message for done, then in said for message in (assistant(done), user(then))))
         first.view()
         record = first.record
         assert isinstance(record, Tip)
