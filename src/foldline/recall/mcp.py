@@ -64,4 +64,7 @@ def serve(session: Sitting, beside: Sequence[Mapping[str, Any]] = ()) -> None:
         async with stdio_server() as (read, write):
             await made.run(read, write, made.create_initialization_options())
 
-    asyncio.run(run())
+    try:
+        asyncio.run(run())
+    except* (BrokenPipeError, ConnectionResetError):
+        pass  # the client has gone without a word

@@ -102,6 +102,7 @@ CONTEXT_LEFT = Tool(
     name="context_left", description="How much of the context window is used, and how much is left.", properties={}
 )
 TOOLS = (RECALL, PIN, FOLD, CONTEXT_LEFT)
+NOTHING_FOLDED = "Nothing was folded: what is in sight is recent, or too little to make room."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ class Tools:
         self._acts: dict[str, Callable[[dict[str, Any]], str]] = {
             RECALL.name: self._recall,
             PIN.name: self._pin,
-            FOLD.name: lambda _: str(self.session.fold()),
+            FOLD.name: lambda _: str(self.session.fold() or NOTHING_FOLDED),
             CONTEXT_LEFT.name: lambda _: left(self.session.load()),
         }
 

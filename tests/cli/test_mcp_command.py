@@ -1,0 +1,102 @@
+"""`foldline mcp` with the client that the protocol's own SDK has, through the real entry point."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+
+import foldline as library
+from foldline import Policy
+from support.command import ENTRY, clean, foldline, one_sentence
+from support.sessions import anthropic_messages
+
+TOOLS = ["recall", "pin", "fold", "context_left"]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    url = str(tmp_path / "agent.db")
+    with library.open(url) as house:
+        house.session("other").add({"role": "user", "content": "The secret of the other session is 4711."})
+        session = house.session("ticket-42", model="gpt-4o", policy=Policy.preset("balanced").but(window_tokens=8_000))
+        session.add(*anthropic_messages(8), {"role": "user", "content": "Make it wait."})
+    return url
+
+
+def asked(
+    place: str, calls: list[tuple[str, dict[str, Any]]], *options: str
+) -> tuple[list[str], list[tuple[str, bool]]]:
+    """The tools that are offered, and the answers to some calls, made at the same time."""
+    words = [*ENTRY[1:], "mcp", "--ledger", place, "--session", "ticket-42", *options]
+    program = StdioServerParameters(command=ENTRY[0], args=words, env=clean())
+    answers: dict[int, tuple[str, bool]] = {}
+
+    async def talk() -> list[str]:
+        async with Client(program) as client:
+            listed = await client.list_tools()
+
+            async def call(number: int, name: str, arguments: dict[str, Any]) -> None:
+                made = await client.call_tool(name, arguments)
+                answers[number] = ("".join(getattr(part, "text", "") for part in made.content), bool(made.is_error))
+
+            async with anyio.create_task_group() as group:
+                for number, (name, arguments) in enumerate(calls):
+                    group.start_soon(call, number, name, arguments)
+            return [offered.name for offered in listed.tools]
+
+    return anyio.run(talk), [answers[number] for number in range(len(calls))]
+
+
+def test_recall_pin_fold_and_the_room_that_is_left(place: str) -> None:
+    pins = [("pin", {"text": f"rule {number}"}) for number in range(4)]
+    offered, answers = asked(
+        place,
+        [
+            ("recall", {"query": "port"}),
+            ("recall", {"handle": "#1"}),
+            ("recall", {"query": "secret 4711"}),
+            ("context_left", {}),
+            ("recall", {"handle": "; DROP TABLE messages"}),
+            ("pin", {"session": "other", "text": "x"}),
+            *pins,
+        ],
+    )
+    assert offered == TOOLS
+    assert "port" in answers[0][0]
+    assert answers[1][0].startswith("#1 user")
+    assert "4711" not in answers[2][0], "the session is chosen where the server starts"
+    assert "tokens are used" in answers[3][0]
+    assert [wrong for _, wrong in answers] == [False] * 4 + [True] * 2 + [False] * 4
+    with library.open(place) as house:
+        session = house.session("ticket-42")
+        kept = session.record.known().pins
+        texts = [message.text for message in session.record.read(0, len(session.path))]
+    assert sorted(texts[at] for at in kept.values()) == [f"rule {number}" for number in range(4)], "none was lost"
+
+
+def test_fold_makes_room_once(place: str) -> None:
+    _, answers = asked(place, [("fold", {}), ("fold", {})])
+    made, nothing = sorted(text for text, _ in answers)
+    assert "messages left the view" in made
+    assert nothing.startswith("Nothing was folded")
+    with library.open(place) as house:
+        assert house.session("ticket-42").folds == 1
+
+
+@pytest.mark.promise("S1.13")
+def test_an_agent_can_ask_for_its_own_compaction(place: str) -> None:
+    """The call is answered here and acted on by whoever reads the agent's stream."""
+    offered, answers = asked(place, [("compact_context", {"focus": "the port"})], "--compact")
+    assert offered == [*TOOLS, "compact_context"]
+    assert answers == [("Noted: it is done at the end of this turn.", False)]
+    _, refused = asked(place, [("compact_context", {"focus": "the port"})])
+    assert refused[0][1], "where it is not offered it is no tool"
+
+
+def test_without_a_ledger_or_session_it_does_not_start(place: str, tmp_path: Path) -> None:
+    assert "there is no ledger" in one_sentence(foldline("mcp", "--ledger", str(tmp_path / "none.db")))
+    assert "foldline sessions" in one_sentence(foldline("mcp", "--ledger", place, "--session", "none"))
