@@ -46,7 +46,8 @@ SHOWN = 9
 """Lines of a digest or an answer that are shown."""
 EMPTY = "none"
 """What a digest says under a heading that has nothing."""
-BAR = 48
+BAR, BESIDE = 48, 44
+"""How wide the meter is at most, and what is written beside it."""
 NEXT = (
     ("foldline inspect FILE", "what fills a transcript of yours, and what is broken in it"),
     ("foldline fold FILE -o OUT", "the same transcript, folded to fit"),
@@ -135,7 +136,7 @@ def demo(fast: bool, chosen: Settings, as_json: bool) -> None:
         for number, step in enumerate(stage.play(), start=1):
             _show(out, number, step, stage, detailed=live)
             if step.view is not None:
-                update(_bar(step.view, stage))
+                update(_bar(step.view, stage, min(BAR, out.width - BESIDE)))
             if live and not fast:
                 time.sleep(FOLD_SECONDS if step.fold else STEP_SECONDS)
     _recall(out, stage)
@@ -216,17 +217,17 @@ def _meter(out: Console) -> Iterator[Any]:
         yield live.update
 
 
-def _bar(view: View, stage: Stage) -> Text:
+def _bar(view: View, stage: Stage, bar: int) -> Text:
     """How full the view is and of what, and the money so far."""
     from rich.text import Text  # noqa: PLC0415
 
     colours = {"system": "blue", "tools": "blue", "pins": "yellow", "digest": "magenta", "history": "green"}
     made, used = Text("\nview "), 0
     for name, size in view.blocks.items():
-        width = min(BAR - used, round(BAR * size / max(1, view.usable)))
+        width = max(0, min(bar - used, round(bar * size / max(1, view.usable))))
         made.append("█" * width, style=colours.get(name, "green"))
         used += width
-    made.append("░" * (BAR - used), style="dim")
+    made.append("░" * (bar - used), style="dim")
     made.append(f" {human(view.tokens, view.exact)} of {human(view.usable, True)}")
     made.append(f"   {_money(stage.sent.dollars)} instead of {_money(stage.everything.dollars)}", style="bold")
     return made

@@ -8,7 +8,7 @@ import click
 
 from foldline.cli import options
 from foldline.cli.files import STDOUT, Conversation, content, conversation, refuse_to_overwrite, write
-from foldline.cli.out import console, safe
+from foldline.cli.out import console, counted, safe
 from foldline.cli.settings import Settings
 from foldline.fold import Digest, Fold
 from foldline.measure.counter import human
@@ -168,9 +168,12 @@ def _print_fold(out: Any, report: dict[str, Any], made: dict[str, Any], before: 
     facts = f", {digest['kept']} of {digest['facts']} facts kept" if digest["facts"] is not None else ""
     cause = f" ({safe(digest['cause'])})" if digest["cause"] else ""
     out.print(f"  digest: {digest['by']}{cause}, {human(digest['tokens'], False)} tokens{facts}", soft_wrap=True)
+    missing = (digest["facts"] or 0) - (digest["kept"] or 0)
+    if missing:
+        out.print(f"  {counted(missing, 'fact')} only {report['file']} still has, the weightiest:", soft_wrap=True)
     for fact in digest["missing"][:MISSING]:
-        out.print(f"    only in {report['file']}: {safe(fact)}", soft_wrap=True)
-    if len(digest["missing"]) > MISSING:
-        out.print(f"    and {len(digest['missing']) - MISSING} more")
+        out.print(f"    {safe(fact)}", soft_wrap=True)
+    if digest["unsourced"]:
+        out.print("  said by the digest, and found nowhere in what it stands for:")
     for claim in digest["unsourced"][:MISSING]:
-        out.print(f"    nothing supports: {safe(claim)}", soft_wrap=True)
+        out.print(f"    {safe(claim)}", soft_wrap=True)

@@ -187,7 +187,7 @@ def _print(place: Place, done: list[dict[str, Any]], skipped: list[dict[str, str
     if skipped:
         some = ", ".join(safe(row["file"]) for row in skipped[:SKIPPED])
         out.print(f"passed over: {counted(len(skipped), 'file')} ({some}{', …' * (len(skipped) > SKIPPED)})")
-    out.print(f"{counted(len(done), 'session')} in {place}", soft_wrap=True)
+    out.print(f"{counted(len(done), 'session')} brought into {place}", soft_wrap=True)
     last = safe(done[-1]["session"])
     out.print(f"next: foldline show -s {last}, or foldline recall -s {last} QUESTION", style="dim", soft_wrap=True)
 

@@ -97,7 +97,8 @@ def lines_of(text: str) -> list[str]:
 
 def first_words(message: Message, chars: int) -> str:
     """The first words of a message on one line."""
-    texts = [message.text, *(result.text for result in message.results), *(call.arguments for call in message.calls)]
+    calls = (f"{call.name} {call.arguments}" for call in message.calls)
+    texts = [message.text, *(result.text for result in message.results), *calls]
     words = next((text for text in texts if text.strip()), "")[: chars * 4]
     plain = "".join(char if char.isprintable() else " " for char in words)
     return " ".join(plain.split())[:chars]

@@ -190,6 +190,9 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
     over = sum(row["whole"] > row["usable"] for row in report["sessions"] if row["policy"] == first["policy"])
     if over:
         yield f"everything would not have fitted in {counted(over, 'session')}: its cost is there for comparison"
+    if not any(row["folds"] or row["refused"] for row in report["policies"]):
+        window = max(row["window"] for row in report["sessions"])
+        yield f"nothing had to be folded in a window of {window:,}: --window TOKENS asks about a smaller one"
     if any(row["over"] for row in report["policies"]):
         yield "over: requests that exceed the window by the model's own counter, though not by the policy's"
     if first["unpriced"]:

@@ -79,4 +79,6 @@ def _timeline(axes: Any, report: dict[str, Any]) -> None:
     axes.set_ylabel("tokens")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    axes.set_title(f"the longest session: {Path(longest['file']).name.partition('.')[0][:40]}", fontsize=10)
+    axes.set_title(
+        f"tokens of each request, largest session: {Path(longest['file']).name.partition('.')[0][:40]}", fontsize=10
+    )
