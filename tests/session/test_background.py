@@ -263,7 +263,7 @@ def test_a_lease_is_kept_alive_while_the_digest_is_written(opens: Open) -> None:
     session = ledger.session("s", policy=ROOMY)
     due(session)
     branch = ledger.store.session("s")
-    crew = Crew(ledger.store, lambda _: Session(digester=slow.digester, record=Tip(ledger.store, branch)), lease_s=1.0)
+    crew = Crew(ledger.store, digester=slow.digester, lease_s=1.0)
     crew.due(branch)
     assert slow.asked.wait(WAIT_S)
     time.sleep(1.6)

@@ -54,6 +54,7 @@ COMMANDS = {
     "hook": Row("Agents", "hook", "What an installed hook runs"),
     "statusline": Row("Agents", "statusline", "What an installed status line runs"),
     "mcp": Row("Services", "mcp", "Recall, pin and fold as tools for any MCP client"),
+    "worker": Row("Services", "worker", "Make the folds that sessions elsewhere do not wait for"),
     "config": Row("Set up", "config", "The settings in force, and where each comes from"),
     "doctor": Row("Set up", "doctor", "What is installed and in force, what cannot work, and how to mend it"),
     "completion": Row("Set up", "completion", "Completion for your shell"),

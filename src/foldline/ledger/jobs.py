@@ -11,7 +11,6 @@ for work finds it: that is a row too, and a job whose holder died is found again
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -115,11 +114,8 @@ class Jobs:
 
         return self.core.write(work)
 
-    def want(self, branch: Branch, name: str = FOLD, *, also: Callable[[Connection], None] | None = None) -> bool:
-        """Ask for a job to be done by whoever looks for work; False when that was done already, or somebody has it.
-
-        `also` is done in the same transaction: whatever tells a worker of it.
-        """
+    def want(self, branch: Branch, name: str = FOLD) -> bool:
+        """Ask for a job to be done by whoever looks for work; False when that was done already, or somebody has it."""
         if not self.core.read(lambda connection: self._open(connection, branch, name)):
             return False
 
@@ -130,8 +126,6 @@ class Jobs:
             last = self._newest(connection, branch, name)
             row = replace(last, kind=WANTED, failures=last.failures + (last.kind in HELD), body=None)
             self._write(connection, branch, name, row)
-            if also is not None:
-                also(connection)
             return True
 
         return self.core.write(work)

@@ -12,15 +12,18 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from foldline.digest.ask import Digester
 from foldline.digest.flow import told
 from foldline.errors import Conflict, FoldlineError, LedgerError
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import Claim, Jobs
+from foldline.session.dispatch import announce
+from foldline.session.record import Tip
 from foldline.session.session import Session
+from foldline.telemetry import Listener
 
 LEASE_S = 30.0
 """How long a worker holds a job without a sign of life: so long does the next one wait when it was killed."""
@@ -125,8 +128,10 @@ class Crew:
 
     elsewhere = False
 
-    def __init__(self, store: Store, opened: Callable[[Branch], Session], *, lease_s: float = LEASE_S) -> None:
-        self.store, self.lease_s, self._open = store, lease_s, opened
+    def __init__(
+        self, store: Store, *, digester: Digester | None, listener: Listener | None = None, lease_s: float = LEASE_S
+    ) -> None:
+        self.store, self.digester, self.listener, self.lease_s = store, digester, listener, lease_s
         self._begin()
 
     def _begin(self) -> None:
@@ -153,30 +158,40 @@ class Crew:
 
     def _run(self) -> None:
         while (branch := self._next()) is not None:
-            try:
-                make(self._session(branch), self.store.jobs, branch, lease_s=self.lease_s, stop=self._stop)
-            except FoldlineError:
-                self._sessions.pop(branch.id, None)  # the record cannot be read now; the session will say so itself
-            finally:
-                with self._change:
-                    self._busy.discard(branch.id)
-                    self._change.notify_all()
+            with suppress(FoldlineError):  # the record cannot be reached now: the session will say so itself
+                self.do(branch)
 
     def _next(self) -> Branch | None:
         with self._change:
             number = next(iter(self._queue), None)
-            if number is None:
-                self._threads.discard(threading.current_thread())
-                self._change.notify_all()
-                return None
-            self._busy.add(number)
-            return self._queue.pop(number)
+            if number is not None:
+                return self._queue.pop(number)
+            self._threads.discard(threading.current_thread())
+            self._change.notify_all()
+            return None
+
+    def do(self, branch: Branch) -> str:
+        """Make the fold that is due on a branch, here and now; what came of it."""
+        with self._change:
+            if branch.id in self._busy:
+                return HELD
+            self._busy.add(branch.id)
+        try:
+            return make(self._session(branch), self.store.jobs, branch, lease_s=self.lease_s, stop=self._stop)
+        except BaseException:
+            self._sessions.pop(branch.id, None)
+            raise
+        finally:
+            with self._change:
+                self._busy.discard(branch.id)
 
     def _session(self, branch: Branch) -> Session:
         """The worker's own session on a branch, kept for the next time."""
         with self._change:
             found = self._sessions.pop(branch.id, None)
-        found = found or self._open(branch)
+        if found is None:
+            record = Tip(self.store, branch)
+            found = Session(digester=self.digester, record=record, name=branch.session, listener=self.listener)
         with self._change:
             self._sessions[branch.id] = found
             idle = [number for number in self._sessions if number not in self._busy]
@@ -189,11 +204,15 @@ class Crew:
         with self._change:
             return self._change.wait_for(lambda: not self._threads, timeout=seconds)
 
-    def close(self) -> None:
-        """Stop; what is under way is dropped and given back."""
+    def stop(self) -> None:
+        """Drop what is under way and begin nothing more; does not wait."""
         with self._change:
             self._stop.set()
             self._queue.clear()
+
+    def close(self) -> None:
+        """Stop; what is under way is dropped and given back."""
+        self.stop()
         self.wait(CLOSE_S)
 
 
@@ -206,8 +225,9 @@ class Elsewhere:
         self.store = store
 
     def due(self, branch: Branch) -> None:
-        """Ask for the fold."""
-        self.store.jobs.want(branch)
+        """Ask for the fold, and tell whoever waits for work."""
+        if self.store.jobs.want(branch):
+            announce(self.store, branch)
 
     def wait(self, seconds: float | None = None) -> bool:  # noqa: ARG002  # nothing is under way here
         """Nothing is ever under way here."""

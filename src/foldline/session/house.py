@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from foldline import ledger
 from foldline.digest.ask import Digester
-from foldline.ledger import MAIN, Branch, Store
+from foldline.ledger import MAIN, Store
 from foldline.ledger.records import Fault, SessionInfo
 from foldline.policy import Policy
 from foldline.recall.index import Words
@@ -33,12 +33,8 @@ class Ledger:
         worker: Where = "thread",
     ) -> None:
         self.store, self.digester, self.listener = store, digester, listener
-        self.worker: Worker = Crew(store, self._opened) if worker == "thread" else Elsewhere(store)
-
-    def _opened(self, branch: Branch) -> Session:
-        """A session of the worker's own: it has nobody to leave a fold to."""
-        record = Tip(self.store, branch)
-        return Session(digester=self.digester, record=record, name=branch.session, listener=self.listener)
+        crew = Crew(store, digester=digester, listener=listener)
+        self.worker: Worker = crew if worker == "thread" else Elsewhere(store)
 
     def session(
         self,

@@ -135,7 +135,7 @@ class Memory:
         self.moves += 1
         return self._marked()
 
-    def settle(self, settings: Mapping[str, Any]) -> Mark:
+    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:  # noqa: ARG002
         """Set what holds from here on."""
         self.settings = settings
         return self._marked()
@@ -231,9 +231,9 @@ class Tip:
         """Where to search."""
         return self.store, self.branch
 
-    def settle(self, settings: Mapping[str, Any]) -> Mark:
+    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:
         """Set what holds from here on."""
-        return _mark(self.store.note(self.branch, SETTINGS, dict(settings)))
+        return _mark(self.store.note(self.branch, SETTINGS, dict(settings), mark=mark))
 
 
 def _mark(head: Head) -> Mark:

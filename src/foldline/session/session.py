@@ -92,7 +92,10 @@ class Session:
         self._behind = able and chosen.background and chosen.leave == "digest"
         now = {"model": name, "policy": _knobs(chosen), "tools": self.desk.tools}
         if now != settings:
-            self._at = self.record.settle(now)
+            try:
+                self._at = Mark(known.at.length, self.record.settle(now, known.at.mark).mark)
+            except Conflict:
+                self._load(model, policy, tools)
 
     def _refresh(self) -> None:
         """Take in what others have written."""
