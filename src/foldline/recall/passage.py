@@ -12,6 +12,7 @@ from heapq import nlargest
 from itertools import islice
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
+from foldline.recall.terms import places
 
 LEFT_OUT = "[…]"
 WANTED = 12
@@ -63,22 +64,17 @@ def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
 
 def _best(text: str, wanted: Mapping[str, float], room: int) -> tuple[int, int]:
     """From where to where the terms that weigh most stand within `room` characters."""
-    stems = {term.removesuffix("y"): wanted[term] for term in nlargest(WANTED, wanted, key=lambda term: wanted[term])}
-    if not stems:
-        return 0, 0
-    pattern = re.compile(
-        r"(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, sorted(stems, reverse=True))) + ")", re.IGNORECASE
-    )
-    hits = [(found.start(), found.end(), found[0].casefold()) for found in islice(pattern.finditer(text), HITS)]
+    heaviest = {term: wanted[term] for term in nlargest(WANTED, wanted, key=lambda term: wanted[term])}
+    hits = list(islice(places(text, heaviest), HITS))
     inside: Counter[str] = Counter()
     best, where, held, left = 0.0, (0, 0), 0.0, 0
-    for _, end, word in hits:
-        inside[word] += 1
-        held += stems.get(word, 0.0) * (inside[word] == 1)
-        while end - hits[left][0] > max(room, len(word)):
+    for start, end, term in hits:
+        inside[term] += 1
+        held += heaviest[term] * (inside[term] == 1)
+        while end - hits[left][0] > max(room, end - start):
             gone = hits[left][2]
             inside[gone] -= 1
-            held -= stems.get(gone, 0.0) * (inside[gone] == 0)
+            held -= heaviest[gone] * (inside[gone] == 0)
             left += 1
         if held > best + 1e-9:
             best, where = held, (hits[left][0], end)

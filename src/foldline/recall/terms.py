@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from zlib import crc32
@@ -61,6 +62,29 @@ def terms(text: str) -> list[str]:
     for word in dict.fromkeys(_WORDS.findall(text)):
         found += _known(word) if len(word) <= CACHED_CHARS else _of(word)
     return list(dict.fromkeys(found))
+
+
+def places(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, str]]:
+    """Where the words of a text stand that have a wanted term: from, to, and the one that weighs most.
+
+    >>> list(places("see resolveTenantId there", {"tenant": 2.0, "id": 1.0}))
+    [(4, 19, 'tenant')]
+    """
+    known: dict[str, str] = {}
+    for found in _WORDS.finditer(text):
+        word, start = found[0], found.start()
+        if _GRAM.match(word):
+            for at in range(len(word)):
+                for gram in (word[at : at + 2], word[at]):
+                    if gram in wanted:
+                        yield start + at, start + at + len(gram), gram
+                        break
+            continue
+        if word not in known:
+            own = [term for term in terms(word) if term in wanted]
+            known[word] = max(own, key=lambda term: wanted[term], default="")
+        if known[word]:
+            yield start, found.end(), known[word]
 
 
 def checksums(text: str) -> set[int]:
