@@ -1,11 +1,15 @@
 """What a turn costs in a small ledger and in a large one, and what PostgreSQL does with many sessions at once.
 
     python -m bench ledger --path /tmp/bench            # builds two ledgers there, and keeps them for the next run
+    python -m bench ledger --path /tmp/bench --one      # the large one is a single session
     python -m bench ledger --path /tmp/bench --postgres # throughput with 1, 4 and 16 sessions at once
 
-A turn is four messages of about 1 KB (prompt, call, result, reply), durable before the next one starts. The turns of
-both ledgers are timed in bursts, one ledger after the other, in processes of their own, so that a busy machine is busy
-for both; beside them stands what the disk alone takes to sync as many bytes.
+A turn is four messages of about 1 KB (prompt, call, result, reply), added to a session and durable before its view is
+made, and that before the next turn starts; now and then one of them reads what is unread into the text index. Nothing
+is folded meanwhile: the window has room for all turns. They are timed in bursts, one ledger after the other, in
+processes of their own, so that a busy machine is busy for both; beside them stands what the disk alone takes to sync as
+many bytes. Then both are searched, within the session and everywhere: for a number that was said once, for some words
+of one message, and for words that half of all messages have.
 """
 
 from __future__ import annotations
@@ -18,21 +22,33 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import mean, median, quantiles
 from threading import Thread
 
+import foldline
 from bench.servers import postgres
-from foldline import ledger
+from foldline import Policy, ledger
+from foldline.fold import Fold
 from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.recall.index import Words
+from foldline.session import Session
 
 SMALL, LARGE = 1_000, 1_000_000
+NAME = "session-0"
+"""The session that goes on."""
 SESSION = 1_000
 """Messages in a session of the ledger that is built."""
 TURNS, BURST = 600, 50
 """Turns that are timed, and how many of one ledger before it is the other's turn."""
 TAIL = 40
+"""Messages that are in view when a session is opened: all before them are folded."""
+ROOMY = Policy(window_tokens=10_000_000)
+SEARCHES = 15
+"""Searches of each kind that are timed."""
+COMMON = "the self import return"
+GOAL_SEARCH_MS = 100.0
 SYNCED = 65_536
 """Bytes that a turn writes, about."""
 GOAL_MS, GOAL_RATIO = 2.0, 1.5
@@ -58,40 +74,85 @@ def turn(chance: random.Random) -> list[Message]:
     ]
 
 
-def build(path: Path, count: int) -> None:
+def build(path: Path, count: int, *, one: bool) -> None:
     """A ledger of `count` messages, unless it is there already."""
     if path.exists():
         return
     chance = random.Random(count)
-    store = ledger.open(path)
+    store = ledger.open(path, index=Words())
     started = time.perf_counter()
     for number in range(max(1, count // SESSION)):
-        main = store.session(f"session-{number}")
-        store.append(main, [message for _ in range(SESSION // 4) for message in turn(chance)])
+        main = store.session(NAME if one else f"session-{number}")
+        length = store.append(main, [message for _ in range(SESSION // 4) for message in turn(chance)]).head.length
+        if number == 0 or one:
+            store.append_fold(main, Fold(cut=length - TAIL, reason="built so"))
         if number % 100 == 99:
             print(f"  {(number + 1) * SESSION:,} messages, {time.perf_counter() - started:.0f} s", file=sys.stderr)
     store.close()
 
 
 def measure(path: Path) -> Iterator[dict[str, float]]:
-    """In a process of its own: open, then wait for a line before each burst of turns, and say what each took."""
+    """In a process of its own: open, then wait for a line before each burst of turns, and say what each took.
+
+    At the end, say what searches took.
+    """
     chance = random.Random()
     begun = time.perf_counter()
-    store = ledger.open(path)
-    main = store.session("session-0")
-    head = store.head(main)
-    tail = list(store.read(head, start=max(0, head.length - TAIL)))
-    yield {"open_ms": (time.perf_counter() - begun) * 1e3, "tail": len(tail)}
+    house = foldline.open(path)
+    session = house.session(NAME, model="claude-sonnet-5", policy=ROOMY)
+    yield {"open_ms": (time.perf_counter() - begun) * 1e3}
     for said in (turn(chance) for _ in sys.stdin for _ in range(BURST)):
         begun, worked = time.perf_counter(), time.process_time()
-        head = store.append(main, said, expected=head.key).head
-        took, work = time.perf_counter() - begun, time.process_time() - worked
-        begun = time.perf_counter()
-        list(store.read(head, start=head.length - TAIL))
-        read = time.perf_counter() - begun
-        synced = sync_ms(path.with_suffix(".sync"))
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        yield {"append_ms": took * 1e3, "work_ms": work * 1e3, "read_ms": read * 1e3, "sync_ms": synced, "rss_mb": rss}
+        session.add(*said)
+        added = time.perf_counter()
+        session.view()
+        ended, work = time.perf_counter(), time.process_time() - worked
+        yield {
+            "turn_ms": (ended - begun) * 1e3,
+            "add_ms": (added - begun) * 1e3,
+            "work_ms": work * 1e3,
+            "sync_ms": sync_ms(path.with_suffix(".sync")),
+            "rss_mb": _rss_mb(),
+        }
+    yield from searches(session, chance)
+
+
+def searches(session: Session, chance: random.Random) -> Iterator[dict[str, float]]:
+    """What it takes to search, in the median of each kind."""
+    store, branch = session.record.searched()
+    length = store.head(branch).length
+    begun = time.perf_counter()
+    session.recall("whatever was said last")
+    first = time.perf_counter() - begun
+
+    def words() -> list[str]:
+        at = chance.randrange(length - TAIL)
+        return next(store.read(branch, start=at, stop=at + 1)).message.text.split() or ["none"]
+
+    kinds: dict[str, Callable[[], str]] = {
+        "rare": lambda: words()[-1],
+        "ordinary": lambda: " ".join(chance.choices(words(), k=6)),
+        "common": lambda: COMMON,
+    }
+    found = {"first, with the unread": first * 1e3}
+    for kind, question in kinds.items():
+        for where in ("here", "everywhere"):
+            asked = [question() for _ in range(SEARCHES)]
+            times = [_search_ms(session, query, where) for query in asked]
+            found[f"{kind} {where}"] = median(wall for wall, _ in times)
+            found[f"{kind} {where}, CPU"] = median(work for _, work in times)
+    yield found | {"(RSS MB)": _rss_mb()}
+
+
+def _search_ms(session: Session, query: str, where: str) -> tuple[float, float]:
+    """By the clock, and by the work done."""
+    begun, worked = time.perf_counter(), time.process_time()
+    session.recall(query, everywhere=where == "everywhere")
+    return (time.perf_counter() - begun) * 1e3, (time.process_time() - worked) * 1e3
+
+
+def _rss_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class Worker:
@@ -115,11 +176,13 @@ class Worker:
         self.process.stdin.flush()
         self.turns += [self._read() for _ in range(BURST)]
 
-    def close(self) -> None:
-        """Let it end."""
+    def searches(self) -> dict[str, float]:
+        """Let it search, and end."""
         assert self.process.stdin
         self.process.stdin.close()
+        found = self._read()
         self.process.wait()
+        return found
 
     def middle(self, name: str) -> float:
         """The median of a figure."""
@@ -136,39 +199,54 @@ def sync_ms(path: Path) -> float:
         return (time.perf_counter() - begun) * 1e3
 
 
-def embedded(folder: Path, large: int) -> int:
-    paths = {SMALL: folder / f"{SMALL}.db", large: folder / f"{large}.db"}
+def embedded(folder: Path, large: int, *, one: bool) -> int:
+    """Time a small ledger and a large one, and print both."""
+    paths = {SMALL: folder / f"{SMALL}.db", large: folder / f"{large}{'-one' if one else ''}.db"}
     for count, path in paths.items():
         if count == SMALL:
             path.unlink(missing_ok=True)
-        build(path, count)
+        build(path, count, one=one)
     workers = {count: Worker(path) for count, path in paths.items()}
     for _ in range(TURNS // BURST):
         for worker in workers.values():
             worker.burst()
-    print("  messages  file MB  open ms  turn ms    p95  CPU ms  tail of 40  RSS MB")
+    found = {count: worker.searches() for count, worker in workers.items()}
+    print("  messages  file MB  open ms  turn ms  of it add   mean    p95  CPU ms  RSS MB")
     for count, worker in workers.items():
-        worker.close()
         paths[count].with_suffix(".sync").unlink()
-        p95 = quantiles([turn["append_ms"] for turn in worker.turns], n=20)[-1]
+        turns = [turn["turn_ms"] for turn in worker.turns]
         print(
             f"{count:>10,} {paths[count].stat().st_size / 1e6:>8,.0f} {worker.opened['open_ms']:>8.1f} "
-            f"{worker.middle('append_ms'):>8.2f} {p95:>6.1f} {worker.middle('work_ms'):>7.2f} "
-            f"{worker.middle('read_ms'):>10.2f} "
-            f"{worker.turns[-1]['rss_mb']:>7.0f}"
+            f"{median(turns):>8.2f} {worker.middle('add_ms'):>10.2f} {mean(turns):>6.2f} "
+            f"{quantiles(turns, n=20)[-1]:>6.1f} {worker.middle('work_ms'):>7.2f} {worker.turns[-1]['rss_mb']:>7.0f}"
         )
-    turn_ms = workers[large].middle("append_ms")
-    ratio = turn_ms / workers[SMALL].middle("append_ms")
+    return int(_turns(workers, large) | _searches(found, large))
+
+
+def _turns(workers: dict[int, Worker], large: int) -> bool:
+    """Say whether a turn is as short as it should be; whether it is not."""
+    turn_ms = workers[large].middle("turn_ms")
+    ratio = turn_ms / workers[SMALL].middle("turn_ms")
     synced = workers[large].middle("sync_ms")
-    print(f"turn {turn_ms:.2f} ms (goal {GOAL_MS}), of which the disk alone takes {synced:.2f} at this moment")
+    print(f"turn {turn_ms:.2f} ms (goal {GOAL_MS}); the disk alone takes {synced:.2f} at this moment")
     print(f"a turn takes {ratio:.2f} times what it takes at {SMALL:,} (goal {GOAL_RATIO})")
-    return int(turn_ms > GOAL_MS or ratio > GOAL_RATIO)
+    return turn_ms > GOAL_MS or ratio > GOAL_RATIO
+
+
+def _searches(found: dict[int, dict[str, float]], large: int) -> bool:
+    """Print what searches took; whether an ordinary one took too long."""
+    print("\na search, ms in the median" + "".join(f"{count:>12,}" for count in found))
+    for kind in found[large]:
+        print(f"  {kind:<24}" + "".join(f"{some[kind]:>12.1f}" for some in found.values()))
+    slow = max(found[large]["ordinary here"], found[large]["ordinary everywhere"])
+    print(f"an ordinary one takes {slow:.0f} ms at most (goal {GOAL_SEARCH_MS:.0f})")
+    return slow > GOAL_SEARCH_MS
 
 
 def shared(url: str) -> None:
     """Turns per second on one server, by how many sessions write at once."""
     for sessions in (1, 4, 16):
-        store = ledger.open(url)
+        store = ledger.open(url, index=Words())
         counts = [0] * sessions
         until = time.perf_counter() + 5
 
@@ -192,6 +270,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench ledger", description=__doc__)
     parser.add_argument("--path", type=Path, default=Path("bench-ledger"), help="a folder for the ledgers")
     parser.add_argument("--messages", type=int, default=LARGE)
+    parser.add_argument("--one", action="store_true", help="all of the large ledger's messages in one session")
     parser.add_argument("--postgres", action="store_true", help="measure a server instead, durable as it comes")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -205,4 +284,4 @@ def main(argv: list[str]) -> int:
             shared(url)
         return 0
     options.path.mkdir(parents=True, exist_ok=True)
-    return embedded(options.path, options.messages)
+    return embedded(options.path, options.messages, one=options.one)
