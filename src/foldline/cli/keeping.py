@@ -11,7 +11,7 @@ import click
 
 from foldline.cli import options
 from foldline.cli.ledgers import Place, at_ledger, opened
-from foldline.cli.out import busy, console, counted, print_json, safe, table, when
+from foldline.cli.out import busy, console, counted, print_json, safe, when
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _AGE = re.compile(r"([1-9][0-9]{0,8})([mhdw])", re.ASCII)
@@ -79,12 +79,10 @@ def prune(older_than: float, yes: bool, place: Place, as_json: bool) -> None:
         before = time.time() - older_than
         old = [info for info in found.sessions() if info.last_at < before]
         if not as_json:
-            out, rows = console(), table("session", "messages", "last used")
+            out = console()
             for info in old:
-                rows.add_row(safe(info.name), f"{info.messages:,}", when(info.last_at), "")
-            if old:
-                out.print(rows, soft_wrap=True)
-                out.print("")
+                figures = f"{counted(info.messages, 'message')}, last used {when(info.last_at)}"
+                out.print(f"{safe(info.name)}: {figures}", soft_wrap=True)
         sure = yes or (bool(old) and not as_json and _asked(len(old)))
         gone = found.prune(older_than=before) if sure else ()
     if as_json:

@@ -8,7 +8,7 @@ import click
 
 from foldline.cli import options
 from foldline.cli.ledgers import Chosen, Place, at_session, opened, pick, told, unbroken
-from foldline.cli.out import console, print_json, safe
+from foldline.cli.out import console, counted, print_json, safe
 from foldline.errors import InputError
 from foldline.measure.counter import human
 from foldline.plan.span import handle as numbered
@@ -99,7 +99,7 @@ def unfold(place: Place, as_json: bool, **given: Any) -> None:
         )
         return
     out = console()
-    left = f"{session.folds} below it hold" if session.folds else "nothing is folded now"
+    left = f"{counted(session.folds, 'fold')} before it in force" if session.folds else "nothing is folded now"
     out.print(
         f"session {safe(str(picked))}: {back or 'what was shortened'} is in the view again; {left}", soft_wrap=True
     )

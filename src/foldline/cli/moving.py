@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -147,13 +147,24 @@ def _made(name: str, transcript: Transcript, chosen: Settings, compacted: int) -
         session = made.session(name, model=model, policy=chosen.policy, tools=transcript.tools)
         session.record.append(transcript.messages)
         if compacted:
-            made.store.append_fold(made.store.session(name), _compaction(compacted))
+            made.store.append_fold(made.store.session(name), _compaction(transcript.messages, compacted))
         return list(made.export())
 
 
-def _compaction(cut: int) -> Fold:
-    """The agent's own compaction: its digest is the first message behind the cut."""
-    return Fold(cut=cut, reason="compacted by the agent itself", made_at=cut)
+def _compaction(messages: Sequence[Message], cut: int) -> Fold:
+    """The agent's own compaction: its digest is the first message behind the cut, its sizes those of the usage."""
+    return Fold(
+        cut=cut,
+        reason="compacted by the agent itself",
+        made_at=cut,
+        before=_reported(reversed(messages[:cut])),
+        after=_reported(messages[cut:]),
+    )
+
+
+def _reported(messages: Iterable[Message]) -> int:
+    """The size of the first request among them that has its usage."""
+    return next((message.meta.usage.prompt for message in messages if message.meta.usage), 0)
 
 
 def _grown(found: Ledger, name: str, messages: Sequence[Message], compacted: int) -> int:
@@ -173,7 +184,7 @@ def _grown(found: Ledger, name: str, messages: Sequence[Message], compacted: int
         head = store.head(branch)
         store.append(branch, messages[known:], expected=head.key)
         if compacted > known:
-            store.append_fold(branch, _compaction(compacted), mark=head.mark)
+            store.append_fold(branch, _compaction(messages, compacted), mark=head.mark)
     return len(messages) - known
 
 
@@ -188,8 +199,8 @@ def _print(place: Place, done: list[dict[str, Any]], skipped: list[dict[str, str
         some = ", ".join(safe(row["file"]) for row in skipped[:SKIPPED])
         out.print(f"passed over: {counted(len(skipped), 'file')} ({some}{', …' * (len(skipped) > SKIPPED)})")
     out.print(f"{counted(len(done), 'session')} brought into {place}", soft_wrap=True)
-    last = safe(done[-1]["session"])
-    out.print(f"next: foldline show -s {last}, or foldline recall -s {last} QUESTION", style="dim", soft_wrap=True)
+    there = f" --ledger {place}" if place.source == "flag" else ""
+    out.print(f"next: foldline show{there}, or foldline recall{there} QUESTION", style="dim", soft_wrap=True)
 
 
 @click.command()

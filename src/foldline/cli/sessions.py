@@ -8,7 +8,7 @@ import click
 
 from foldline.cli import options
 from foldline.cli.ledgers import Place, at_ledger, opened
-from foldline.cli.out import console, counted, print_json, safe, table, when
+from foldline.cli.out import console, counted, print_json, safe, when
 
 
 @click.command()
@@ -27,11 +27,10 @@ def sessions(place: Place, as_json: bool) -> None:
         print_json({"ledger": str(place), "sessions": [asdict(info) for info in infos]})
         return
     out = console()
-    rows = table("session", "messages", "folds", "last used", "begun")
+    width = max([len("session"), *(len(safe(info.name)) for info in infos)])
+    out.print(f"{'session':<{width}}  messages  folds  last used", style="bold", soft_wrap=True)
     for info in infos:
         others = ", ".join(safe(name) for name in info.branches[1:])
-        beside = f"branches: {others}" if others else ""
-        figures = (f"{info.messages:,}", f"{info.folds:,}", when(info.last_at), when(info.made_at))
-        rows.add_row(safe(info.name), *figures, beside)
-    out.print(rows, soft_wrap=True)
+        figures = f"{info.messages:>8,}  {info.folds:>5,}  {when(info.last_at)}"
+        out.print(f"{safe(info.name):<{width}}  {figures}{f'  branches: {others}' if others else ''}", soft_wrap=True)
     out.print(f"\n{place}: {counted(len(infos), 'session')}", soft_wrap=True)
