@@ -126,6 +126,41 @@ def test_what_the_host_put_into_a_prompt_is_not_what_the_user_asked() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<command-name>/exit</command-name>\n<command-message>exit</command-message>", []),
+        ("<command-name>/model</command-name><command-args></command-args>", []),
+        ("<command-name>/review</command-name><command-message>review is running…</command-message>", ["/review"]),
+        ("/compact and then write the tests", ["/compact and then write the tests"]),
+    ],
+)
+def test_what_is_said_to_the_host_is_no_request(text: str, said: list[str]) -> None:
+    assert kinds(gather([user(text)], 0), "request") == said
+
+
+def test_a_commit_is_told_by_its_message() -> None:
+    work = Work()
+    message = "$(cat <<'EOF'\nfeat(parser): read the header once\n\nBecause twice is slow.\nEOF\n)"
+    work.call("Bash", "ok", command=f'cd /w && git add {"src/part.py " * 30} && git commit -m "{message}"')
+    assert kinds(gather(work.messages, 0), "command")[0].startswith(
+        'git commit -m "feat(parser): read the header once Because twice is slow.'
+    )
+
+
+def test_an_error_is_told_without_what_the_host_put_around_it() -> None:
+    work = Work()
+    work.call("Read", "<tool_use_error>File does not exist.</tool_use_error>", file_path="/w/a.go", failed=True)
+    assert [fact.note for fact in gather(work.messages, 0).facts.values()] == ["File does not exist."]
+
+
+def test_a_line_without_spaces_is_not_cut_inside_a_name() -> None:
+    line = ",".join(f'"key{number}":"valueNumber{number}"' for number in range(100))
+    facts = gather([user(line)], 0)
+    assert {name for name in facts.names if name.startswith("value")} == {f"valueNumber{place}" for place in range(100)}
+    assert not [name for name in facts.names if name.startswith(("alue", "lue", "Number", "umber"))]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         *("You must not rename it", "never push to main", "Keep the API as it is", "Use at most 4 threads please"),

@@ -101,6 +101,7 @@ class TestOneRequest:
         assert scripted.asks[0].signal is sign
         assert (scripted.asks[0].seconds or 0) > 0
 
+    @pytest.mark.promise("I4", "I16")
     def test_a_request_holds_no_media_no_reasoning_and_no_secret(self) -> None:
         said = [
             Message(role="user", parts=(Text(text=f"My key is {LEAKED}"), Media(kind="image", data="QUJD" * 50))),
@@ -153,6 +154,7 @@ class TestChunks:
         for chunk in chunks:
             assert chunk.startswith("» you")
 
+    @pytest.mark.promise("I4")
     @given(sound(turns=4), st.integers(1_700, 4_000))
     @settings(max_examples=30)
     def test_a_digester_sees_all_of_it_in_requests_that_fit(self, messages: list[Message], window: int) -> None:
@@ -170,6 +172,7 @@ class TestChunks:
         for ask in scripted.asks:
             assert digester.size(ask.system + ask.text) + (ask.max_tokens or 0) <= window
 
+    @pytest.mark.promise("I4")
     def test_a_message_of_three_windows_is_split_and_merged(self) -> None:
         numbers = " ".join(f"n{number}" for number in range(4_000))
         scripted = Scripted()
@@ -242,7 +245,7 @@ CAUSES = {
 
 
 class TestFaults:
-    @pytest.mark.promise("S0.44", "S0.45", "S0.46", "S0.56")
+    @pytest.mark.promise("S0.44", "S0.45", "S0.46", "S0.56", "I9")
     @pytest.mark.parametrize("fault", FAULTS)
     def test_whatever_a_digester_does_a_sound_digest_stands_there_with_the_true_cause(self, fault: str) -> None:
         digest = made(job(talk(6)), faulty(fault), SHORT if fault in {"hang", "late"} else QUICK)

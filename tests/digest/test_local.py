@@ -163,6 +163,16 @@ def test_ten_folds_of_a_session_keep_the_demands_and_read_each_message_once() ->
     assert reads <= 241, "no message is read for its facts a second time"
 
 
+def test_what_was_asked_is_no_guardrail_beside() -> None:
+    work = Work()
+    work.ask("Port the parser to Rust, please.")
+    work.ask("Can we only use nom here?")
+    work.ask("Go on. Never use unsafe!")
+    text = digest(work.messages)
+    assert text.count("Can we only use nom here?") == 1
+    assert "- Never use unsafe! [#3]" in text.split("\n")
+
+
 @pytest.mark.promise("I16")
 def test_no_secret_in_any_place_of_it() -> None:
     key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"

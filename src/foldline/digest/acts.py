@@ -39,6 +39,10 @@ _ERROR = re.compile(
     r"|not found|unable|refused|rejected|doesn't want)\b|^E\s{2,}|--- FAIL",
     re.IGNORECASE,
 )
+_TAGS = re.compile(r"</?[a-z_]{4,30}>")
+"""What hosts put around an error."""
+_COMMIT = re.compile(r"git commit\b.*?\s-\w*m ", re.DOTALL)
+_HEREDOC = re.compile(r"\$\(cat <<-?\s*['\"]?\w+['\"]?\s*")
 DONE = frozenset({"completed", "done", "deleted", "cancelled"})
 """States of a task that needs nothing more."""
 _LONGEST = 200
@@ -93,7 +97,7 @@ def read_call(call: ToolCall, said: str) -> Act:
     return Act(
         kind=kind,
         target=path.strip() if kind in {"read", "modified"} else "",
-        command=_one_line(command) if kind == "command" else "",
+        command=_one_line(_from_commit(command)) if kind == "command" else "",
         why=_one_line(why) if isinstance(why, str) and kind == "command" else _purpose(said),
         texts=tuple(texts),
         bulk=tuple(bulk),
@@ -171,7 +175,13 @@ def _error_line(text: str) -> str:
     lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not (_EXIT.search(line) and len(line) < 40)]
     best = next((line for line in lines if _ERROR.search(line)), lines[0] if lines else "")
-    return best[:_LONGEST]
+    return _TAGS.sub("", best).strip()[:_LONGEST]
+
+
+def _from_commit(command: str) -> str:
+    """A command that commits, from there on and with its message in sight: what came before only prepared it."""
+    found = _COMMIT.search(command)
+    return _HEREDOC.sub("", command[found.start() :]) if found else command
 
 
 def _one_line(text: str) -> str:

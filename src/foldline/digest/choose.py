@@ -30,6 +30,7 @@ _HEAD = 10
 _GUESS = 8
 """Added to a name's length when names are weighed against each other, so that short ones do not always win."""
 _WORD = re.compile(r"\S+")
+_BULLET = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
 class Clip(NamedTuple):
@@ -134,7 +135,7 @@ def grouped(clips: Iterable[Clip], words: Mapping[str, Line], label: Callable[[s
     groups: dict[tuple[str, int], tuple[list[str], list[str], list[int]]] = {}
     for clip in sorted(clips, key=lambda clip: clip.line.at):
         said, _, at = groups.setdefault(clip.group, ([], [], []))
-        said.append(quote(clip.text))
+        said.append(quote(_bare(clip.text)))
         at.append(clip.line.at)
     for word, line in words.items():
         _, named, at = groups.setdefault((line.source, -1), ([], [], []))
@@ -145,6 +146,12 @@ def grouped(clips: Iterable[Clip], words: Mapping[str, Line], label: Callable[[s
         also = [f"{'also ' if said else ''}{quote(' '.join(named))}"] if named else []
         lines.append(f"- {label(source)}{' · '.join([*said, *also])} [{where(at)}]")
     return lines
+
+
+def _bare(run: str) -> str:
+    """A run without the bullet in front of it, where enough is left to be understood."""
+    found = _BULLET.match(run)
+    return run[found.end() :] if found and run.count(" ", found.end()) >= _BESIDE else run
 
 
 def by_folder(paths: Iterable[str]) -> str:

@@ -262,7 +262,8 @@ class _Author:
         reference = "" if job.bare else f"{REFERENCE}\n"
         head = job.size(job.scope.message(reference, header=job.header).text)
         tokens = job.size(body)
-        least = min(_LEAST_TOKENS, int(_LEAST_SHARE * job.covered)) if job.least is None else job.least
+        covered = job.covered or job.size("\n".join(piece for message in job.messages for piece in lines_of(message)))
+        least = min(_LEAST_TOKENS, int(_LEAST_SHARE * covered)) if job.least is None else job.least
         cause = too_large(tokens + head, job.cap) or too_small(tokens, least)
         if cause:
             raise Refused(cause)

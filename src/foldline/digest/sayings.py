@@ -13,7 +13,16 @@ _NOISE = re.compile(
     re.DOTALL,
 )
 """What hosts put into the user's message beside what the user said."""
-_TAGS = re.compile(r"</?(?:command-(?:message|name|args)|user_query|task)>")
+_ECHO = re.compile(r"<command-message>.*?</command-message>", re.DOTALL)
+"""The name of a command once more."""
+_TAGS = re.compile(r"</?(?:command-(?:name|args)|user_query|task)>")
+_TO_THE_HOST = frozenset(
+    {
+        *("/clear", "/compact", "/config", "/context", "/cost", "/doctor", "/exit", "/help", "/hooks", "/login"),
+        *("/logout", "/mcp", "/memory", "/model", "/permissions", "/plugin", "/quit", "/resume", "/status", "/usage"),
+    }
+)
+"""Commands that ask the host for something and not the model."""
 _SENTENCE = re.compile(r"(?<=[.!?。！？;；])(?:\s+|(?<=[。！？；]))|\n+")
 _CONSTRAINT = re.compile(
     r"\b(?:must|never|always|do not|don't|dont|only|without|avoid|ensure|make sure|should not|shouldn't|cannot|keep"
@@ -41,8 +50,9 @@ _BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
 def request(text: str) -> str:
-    """What the user said, without what the host put around it."""
-    return _TAGS.sub(" ", _NOISE.sub(" ", text)).strip()
+    """What the user said to the model, without what the host put around it."""
+    said = _TAGS.sub(" ", _ECHO.sub(" ", _NOISE.sub(" ", text))).strip()
+    return "" if said in _TO_THE_HOST else said
 
 
 def constraints(said: str) -> Iterator[str]:

@@ -82,9 +82,10 @@ class Sections:
             yield line(fact.text, fact.at, clip=_WHOLE)
 
     def _guardrails(self) -> Iterator[str]:
-        bound = self._by.get("constraint", [])
+        bound, asked = self._by.get("constraint", []), {fact.text for fact in self._by.get("request", ())}
         first = [fact for fact in bound if fact.at[0] == self._prompt]
-        for fact in (*first, *(fact for fact in reversed(bound) if fact.at[0] != self._prompt)):
+        later = [fact for fact in reversed(bound) if fact.at[0] != self._prompt and fact.text not in asked]
+        for fact in (*first, *later):
             yield line(fact.text, fact.at, clip=_WHOLE)
 
     def _shipped(self) -> Iterator[str]:

@@ -19,7 +19,9 @@ ASKED, SAID, DID, WROTE, SAW = 4, 3, 2, 1, 0
 _MOST = 3_000
 """Names that are kept after a clearing; they are cleared when there are half as many again."""
 _LONGEST = 240
-"""Longer lines are looked at in pieces of this many characters, cut at a space."""
+"""Longer lines are looked at in pieces of this many characters."""
+_CUTS = " ,;&(){}[]<>\"'"
+"""Where a line may be cut without cutting a name."""
 _EXPLAINS = 4
 """Words that a line needs to explain a name in it."""
 _SHORT = 100
@@ -172,8 +174,7 @@ def _pieces(text: str) -> Iterator[str]:
     for raw in text.split("\n"):
         line = raw.strip()
         while len(line) > _LONGEST:
-            cut = line.rfind(" ", _LONGEST // 2, _LONGEST)
-            cut = cut if cut > 0 else _LONGEST
+            cut = max([line.rfind(mark, _LONGEST // 2, _LONGEST) for mark in _CUTS]) + 1 or _LONGEST
             yield line[:cut].rstrip()
             line = line[cut:].lstrip()
         if len(line) > _EXPLAINS:

@@ -1,0 +1,95 @@
+"""A session that folds ten times: what bound at the start still binds, pins stand, and nothing refused comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from foldline import Session
+from foldline.digest.ask import Answer, Ask, Digester
+from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.policy import Policy
+from foldline.testing import Scripted, assert_sendable, proper
+
+DEMANDS = ("Never touch wire_format.json!", "You must keep Python 3.11 working.", "Do not add dependencies.")
+PINS = ("The port is 4711, and only 4711.", "Release day is the third of May.", "Ask Ada before you change schema.sql.")
+POLICY = Policy.preset("balanced").but(window_tokens=6_000, reply_tokens=0)
+
+
+def step(number: int) -> list[Message]:
+    call = ToolCall(id=f"c{number}", name="read", arguments=f'{{"path": "src/part_{number}.py"}}')
+    return [
+        user(f"Look at src/part_{number}.py, and always say what you saw."),
+        assistant("Looking.", call),
+        tool(call.id, f"def part_{number}(raw, limit): return {number}\n" * 30, name="read"),
+        assistant(f"Part {number} is as it should be, so nothing was changed."),
+    ]
+
+
+def ten_folds(session: Session) -> Session:
+    """The session after ten folds, looked at in between as an agent does."""
+    session.add(user("Port the parser to Rust. " + " ".join(DEMANDS)))
+    for text in PINS:
+        session.pin(text)
+    session.add(assistant("I will."))
+    for number in range(400):
+        session.add(*step(number))
+        session.view()
+        if session.folds >= 10:
+            return session
+    raise AssertionError("it never folded ten times")
+
+
+@pytest.mark.promise("I8")
+@pytest.mark.parametrize("keep_first_prompt", [True, False])
+@pytest.mark.parametrize("by", ["local", "model"])
+def test_what_the_first_prompt_demands_and_every_pin_stand_word_for_word(by: str, keep_first_prompt: bool) -> None:
+    digester = Digester(complete=Scripted()) if by == "model" else None
+    policy = POLICY.but(keep_first_prompt=keep_first_prompt, coverage_ratio=0.9)
+    view = ten_folds(Session(policy=policy, digester=digester)).view()
+    shown = "\n".join(message.text for message in view.messages)
+    for text in (*DEMANDS, *PINS):
+        assert text in shown
+    assert_sendable(view.render("anthropic"))
+
+
+@pytest.mark.promise("I9")
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda ask: Answer(text=f"{proper(ask)}\nQUINCE", stop="length"),
+        lambda ask: Answer(text=f"{proper(ask)}\nQUINCE", stop="content_filter"),
+        lambda ask: Answer(text=f"{proper(ask)}\nQUINCE", calls=True, stop="tool_calls"),
+        lambda ask: f"{proper(ask)}{' QUINCE' * 5_000}",
+        lambda _: "QUINCE.",
+        lambda _: "Error 529: QUINCE is overloaded, try again later.",
+        lambda ask: f"<think>{proper(ask)} QUINCE",
+    ],
+    ids=["cut off", "filtered", "tool call", "too large", "too short", "error text", "reasoning"],
+)
+def test_a_refused_digest_is_never_read_again(refused: Callable[[Ask], Any]) -> None:
+    scripted = Scripted(refused)
+    session = ten_folds(Session(policy=POLICY.but(cooldown_messages=0), digester=Digester(complete=scripted)))
+    assert len(scripted.asks) >= 10
+    assert all("QUINCE" not in ask.text for ask in scripted.asks)
+    assert "QUINCE" not in str(session.view().render("anthropic").body)
+
+
+@pytest.mark.promise("I4")
+def test_every_request_of_ten_folds_fits_a_digester_whose_window_is_smaller_than_what_leaves() -> None:
+    asks: list[Ask] = []
+
+    def reply(ask: Ask) -> str:
+        asks.append(ask)
+        return proper(ask)
+
+    digester = Digester(complete=Scripted(reply), window=2_600)
+    session = ten_folds(Session(policy=POLICY.but(digest_tokens=400), digester=digester))
+    assert len(asks) > session.folds, "it was asked in pieces"
+    for ask in asks:
+        assert digester.size(ask.system + ask.text) + (ask.max_tokens or 0) <= 2_600
+    seen = "\n".join(ask.text for ask in asks)
+    for number in range(session.desk.path.cut // 4 - 2):
+        assert f"def part_{number}(raw, limit): return {number}" in seen
