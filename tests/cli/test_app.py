@@ -16,10 +16,14 @@ import pytest
 
 from foldline.cli.app import COMMANDS, EXIT_CODES, cli
 from support.command import ENTRY, EXAMPLE, ROOT, clean, foldline, one_sentence, spawned
+from support.shapes import documented
 
 PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline", "mcp"}
 """Commands whose output is not a report of their own: an agent reads what `hook`, `statusline` and `mcp` print, and
 each measurement of `bench` has its own options."""
+
+TOLD_ELSEWHERE = {"watch", "install"}
+"""Commands whose JSON docs/watch.md tells of."""
 
 
 def command(name: str) -> click.Command:
@@ -41,6 +45,11 @@ def test_every_command_speaks_json(name: str) -> None:
     every = found.commands.values() if isinstance(found, click.Group) else [found]
     for one in every:
         assert "--json" in [option for param in one.params for option in param.opts], one.name
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - PRINTS_NO_REPORT - TOLD_ELSEWHERE))
+def test_every_report_has_a_documented_shape(name: str) -> None:
+    assert documented(name)
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

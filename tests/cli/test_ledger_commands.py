@@ -310,6 +310,18 @@ def test_unfold_takes_back_the_newest(place: str) -> None:
     assert "nothing is folded" in one_sentence(foldline("unfold", *there))
 
 
+def test_a_worker_makes_the_fold_that_was_left_to_it(tmp_path: Path) -> None:
+    url = str(tmp_path / "agent.db")
+    policy = library.Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
+    with library.open(url, worker="process") as house:
+        session = house.session("s", policy=policy)
+        while session.view().need is library.Need.NONE:
+            session.add({"role": "user", "content": "why " * 100}, {"role": "assistant", "content": "so " * 500})
+    made = report("worker", "--once", "--ledger", url)
+    assert (made["session"], made["came"]) == ("s", "committed")
+    assert report("show", "--ledger", url)["folds"]
+
+
 # The whole of it
 
 
