@@ -56,7 +56,7 @@ def _costs(axes: Any, report: dict[str, Any]) -> None:
     axes.set_xlim(right=max(values) * 1.45 or 1)
     axes.set_xticks([])
     axes.spines[["top", "right", "bottom"]].set_visible(False)
-    what = "what is sent costs" if money else "tokens sent"
+    what = "cost of what is sent" if money else "tokens sent"
     numbers = f"{counted(totals[0]['sessions'], 'session')}, {counted(totals[0]['requests'], 'request')}"
     axes.set_title(f"{what}: {numbers}", fontsize=10)
 
@@ -80,5 +80,5 @@ def _timeline(axes: Any, report: dict[str, Any]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
     axes.set_title(
-        f"tokens of each request, largest session: {Path(longest['file']).name.partition('.')[0][:40]}", fontsize=10
+        f"requests of the largest session, {Path(longest['file']).name.partition('.')[0][:20]}", fontsize=10
     )
