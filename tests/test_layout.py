@@ -84,9 +84,10 @@ def test_public_names() -> None:
 
 
 PUBLIC = [
-    *["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message", "Need", "Opaque"],
-    *["Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking", "ToolCall", "ToolResult"],
-    *["Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse", "read", "render"],
+    *["AsyncSession", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"],
+    *["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"],
+    *["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse", "read"],
+    "render",
 ]
 
 

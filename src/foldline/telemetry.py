@@ -33,6 +33,11 @@ class Event(NamedTuple):
 Listener = Callable[[Event], None]
 
 
+def heard(listener: Listener | None) -> bool:
+    """Whether anybody would hear of what happens at every turn."""
+    return listener is not None or _LOG.isEnabledFor(logging.DEBUG) or "opentelemetry.trace" in sys.modules
+
+
 def tell(event: Event, listener: Listener | None = None) -> None:
     """Tell everybody; a listener that fails is told about in the log."""
     level = _LEVELS.get(event.kind, logging.INFO)

@@ -107,12 +107,12 @@ def make(
         came = COMMITTED if session.work(claim, heart, local=local) else NOTHING
     except Conflict as conflict:
         came = DROPPED
-        session.tell("skipped", reason=conflict.message)
+        session.teller.tell("skipped", reason=conflict.message)
     except Exception as error:  # noqa: BLE001 (whatever it is, the job is given back and its cause told)
         cause = told(error)
         with suppress(FoldlineError):
             jobs.fail(claim, cause, rest_s=min(LONGEST_REST_S, REST_S * 2**failures))
-        session.tell("failed", cause=cause)
+        session.teller.tell("failed", cause=cause)
         return FAILED
     if came != COMMITTED:
         with suppress(FoldlineError):  # it is somebody else's by now, or its lease will run out

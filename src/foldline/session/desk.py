@@ -50,6 +50,8 @@ class Desk:
         self._crowd = Crowd(self.path, self._allowance())
         self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
         self.latched: tuple[Rule, ...] = ()
+        self.pruned = 0
+        """Messages that were shortened on arrival."""
         self._too_large = self._arrival_limit()
         self._purse = _Purse(self) if any(rule.basis == "cost" for rule in self.policy.rules) else None
 
@@ -91,7 +93,9 @@ class Desk:
             tokens = message_tokens(message, self.counter, self.framing)
             if seen.media or tokens >= self._too_large:
                 shown = self._on_arrival(message, tokens)
-                tokens = self.size(shown) if shown is not None else tokens
+                if shown is not None:
+                    tokens = self.size(shown)
+                    self.pruned += 1
         if self._purse is not None and message.role == "assistant":
             self._purse.sent(message.meta.at)
         path.append(message, tokens, shown, seen)

@@ -25,14 +25,15 @@ from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan
 from foldline.plan.span import Path
 from foldline.plan.span import handle as numbered
-from foldline.policy import Policy, Rule, read_knobs
+from foldline.policy import Policy, read_knobs
 from foldline.recall.artifacts import Handle, fetch, parsed
 from foldline.recall.search import TOKENS, Ask, search
 from foldline.session.desk import Desk
 from foldline.session.preview import Preview, preview_of
 from foldline.session.record import Mark, Memory, Record, Refused
 from foldline.session.scribe import Pulse, Scribe, Wish, appoint
-from foldline.telemetry import Event, Listener, tell
+from foldline.session.teller import Teller
+from foldline.telemetry import Listener
 from foldline.view.compose import View
 from foldline.wire.reader import parse
 
@@ -59,14 +60,13 @@ class Session:
         worker: Worker | None = None,
     ) -> None:
         self.name, self._digester, self.listener, self.worker = name, digester, listener, worker
+        self.teller = Teller(name, listener)
         self.record = record or Memory()
         self.scribe = Scribe(self.record)
         self._at = Mark()
         self.folds = 0
         self.refused: Refused | None = None
         """The fold that was last tried in vain."""
-        self._fired: tuple[Rule, ...] = ()
-        """The rules that held at the last view: a warning is told once."""
         self._behind = False
         """Whether a fold that can wait is made by the worker."""
         self._load(model, policy, tools)
@@ -87,6 +87,7 @@ class Session:
         self.desk.resume(known, self.record.read)
         self.folds, self._at, self.refused = known.folds, known.at, known.refused
         self.digester = appoint(self._digester, chosen)
+        self.teller.begin(self.desk)
         self.scribe.sit(self.desk, self.digester, known.moves)
         able = self.worker is not None and (self.worker.elsewhere or self.digester is not None)
         self._behind = able and chosen.background and chosen.leave == "digest"
@@ -142,7 +143,7 @@ class Session:
             load, folds = self.desk.load(), self.folds
             made = self.desk.plan(load)
             must = made.verdict.need is Need.HARD
-            self._tell_verdict(made)
+            self.teller.verdict(made, load, self.desk)
             cools = self._cooling
             if made.fold is not None and (must or not cools) and not self._commit(made.fold, must=must, cools=cools):
                 continue
@@ -176,7 +177,7 @@ class Session:
             folds, planned = self.folds, self.desk.by_hand(force=force)
             if planned is None:
                 return None
-            self.tell("planned", cut=planned.cut, reason=planned.reason)
+            self.teller.tell("planned", cut=planned.cut, reason=planned.reason)
             if self._make(planned, Wish(must=force, instructions=instructions, text=digest)):
                 return self.desk.path.fold if self.folds > folds else None
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
@@ -204,7 +205,7 @@ class Session:
         fold = replace(fold, reason=reason)
         self.record.fold(fold, preview.mark)
         self._load()
-        self._tell_committed(fold)
+        self.teller.committed(fold)
         return fold
 
     def unfold(self) -> None:
@@ -222,12 +223,19 @@ class Session:
         if behind and not must and self.worker is not None:
             self.worker.due(self.record.searched()[1])
             return True
-        self.tell("planned", cut=planned.cut, reason=planned.reason)
+        self.teller.tell("planned", cut=planned.cut, reason=planned.reason)
         local = self.refused.cause if cools and self.refused is not None else "it could not wait" if behind else ""
-        return self._make(planned, Wish(must=must, local=local))
+        if not self._make(planned, Wish(must=must, local=local)):
+            return False
+        if behind:
+            self.cancel()  # whoever is at it comes too late
+        return True
 
     def _make(self, planned: Fold, wish: Wish, claim: Claim | None = None) -> bool:
         """Make a planned fold and write it down, unless it is refused; False when somebody else was faster."""
+        self.teller.tell(
+            "started", cut=planned.cut, by=self.digester.name if self.digester and not wish.local else "local"
+        )
         made, at = self.scribe.write(planned, wish), self._at
         if wish.pulse is not None and wish.pulse.is_set():
             return False
@@ -235,7 +243,7 @@ class Session:
             if isinstance(made, Kept):
                 self.refused = Refused(len(self.desk.path), made.cause)
                 self._at = Mark(at.length, self.record.refuse(self.refused, at.mark).mark)
-                self.tell("skipped", reason=made.cause)
+                self.teller.tell("skipped", reason=made.cause)
                 return True
             fold = self.desk.complete(planned, made)
             self._at = Mark(at.length, self.record.fold(fold, at.mark, claim).mark)
@@ -244,8 +252,8 @@ class Session:
         self.desk.put(fold)
         self.folds, self.refused = self.folds + 1, None
         if made is not None and made.cause and not wish.local:
-            self.tell("failed", cause=made.cause)
-        self._tell_committed(fold)
+            self.teller.tell("failed", cause=made.cause)
+        self.teller.committed(fold)
         return True
 
     def work(self, claim: Claim, pulse: Pulse, *, local: str = "") -> bool:
@@ -257,8 +265,7 @@ class Session:
         folds, made = self.folds, self.desk.plan()
         if made.fold is None or self._cooling:
             return False
-        self.tell("planned", cut=made.fold.cut, reason=made.fold.reason)
-        self.tell("started", cut=made.fold.cut, by=self.digester.name if self.digester and not local else "local")
+        self.teller.tell("planned", cut=made.fold.cut, reason=made.fold.reason)
         wish = Wish(must=made.verdict.need is Need.HARD, local=local, pulse=pulse)
         if not self._make(made.fold, wish, claim):
             raise Conflict("what a fold was made for has changed", hint="its digest is dropped")
@@ -315,7 +322,7 @@ class Session:
         else:
             ask = Ask(query=query, tokens=tokens, everywhere=everywhere)
             found = search(store, branch, ask, self.desk.counter)
-        self.tell("recalled", handle=handle, tokens=found.tokens)
+        self.teller.tell("recalled", handle=handle, tokens=found.tokens)
         return found
 
     def clear(self) -> None:
@@ -358,30 +365,6 @@ class Session:
     def load(self) -> Load:
         """What the gate looks at."""
         return self.desk.load()
-
-    # What it tells
-
-    def _tell_verdict(self, made: Plan) -> None:
-        """A wish that was not granted, and each warning once until it no longer holds."""
-        fired = made.verdict.fired
-        if fired != self._fired:
-            for rule in fired:
-                if rule.action in {"warn", "pause"} and rule not in self._fired:
-                    self.tell("warned", reason=str(rule))
-            self._fired = fired
-        if made.skipped:
-            self.tell("skipped", reason=made.skipped)
-
-    def _tell_committed(self, fold: Fold) -> None:
-        """A fold that the record has, and the results that were shortened with it."""
-        if fold.stubs:
-            self.tell("pruned", results=len(fold.stubs))
-        by = fold.digest.by if fold.digest else ""
-        self.tell("committed", cut=fold.cut, before=fold.before, after=fold.after, by=by)
-
-    def tell(self, kind: str, **facts: Any) -> None:
-        """Tell whoever listens."""
-        tell(Event(kind, self.name, facts), self.listener)
 
 
 def _knobs(policy: Policy) -> dict[str, Any]:

@@ -42,6 +42,14 @@ class View:
         """How urgent a fold is."""
         return self.verdict.need
 
+    @property
+    def notice(self) -> str:
+        """What to tell an agent before a fold is due, so that it can save what matters; nothing while there is room."""
+        rules = [str(rule) for rule in self.verdict.fired]
+        if not rules:
+            return ""
+        return f"{self.tokens:,} of {self.usable:,} tokens are in use, older messages will soon be folded ({rules[0]})"
+
     def render(self, provider: str) -> Rendered:
         """The view in a provider's form, healed by that provider's rules, with cache marks where it has them."""
         return place(render(repair(self.messages, provider).messages, provider), self.breakpoints)
