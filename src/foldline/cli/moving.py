@@ -191,6 +191,8 @@ def _grown(found: Ledger, name: str, messages: Sequence[Message], compacted: int
 def _print(place: Place, done: list[dict[str, Any]], skipped: list[dict[str, str]]) -> None:
     out = console()
     for row in done:
+        if not row["new"] and len(done) > 1:
+            continue
         new = "" if row["new"] == row["messages"] else f", {row['new']:,} of them new" if row["new"] else ", none new"
         earlier = f"; {row['compacted']:,} of them compacted by the agent" if row["compacted"] else ""
         what = f"{row['format']}, {counted(row['messages'], 'message')}{new}{earlier}"
@@ -198,7 +200,9 @@ def _print(place: Place, done: list[dict[str, Any]], skipped: list[dict[str, str
     if skipped:
         some = ", ".join(safe(row["file"]) for row in skipped[:SKIPPED])
         out.print(f"passed over: {counted(len(skipped), 'file')} ({some}{', …' * (len(skipped) > SKIPPED)})")
-    out.print(f"{counted(len(done), 'session')} brought into {place}", soft_wrap=True)
+    fresh = sum(row["new"] for row in done)
+    what = f"{counted(len(done), 'session')}, {counted(fresh, 'new message')}"
+    out.print(f"{what} brought into {place}", soft_wrap=True)
     there = f" --ledger {place}" if place.source == "flag" else ""
     out.print(f"next: foldline show{there}, or foldline recall{there} QUESTION", style="dim", soft_wrap=True)
 
