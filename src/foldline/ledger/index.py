@@ -14,13 +14,15 @@ from typing import NamedTuple, Protocol
 from foldline.ledger.body import read_message, unpack
 from foldline.ledger.chain import Written
 from foldline.ledger.log import Core
-from foldline.ledger.pool import Connection
+from foldline.ledger.pool import Connection, Values
 from foldline.message import Message
 
 MOST_UNREAD = 1 << 17
 """Bytes of messages that may be unread: so many are read in some hundredths of a second."""
 ROW = 256
 """What a message weighs beside its bytes."""
+NOTES = 2 * MOST_UNREAD // ROW
+"""Notes that are looked at in one go: more than enough to find too much unread."""
 PAGE = 64
 """Messages that are in memory at once while they are read."""
 
@@ -58,15 +60,28 @@ def wrote(core: Core, index: Index | None, connection: Connection, written: Sequ
     owner, size = core.owner.id, sum(ROW + item.size for item in written)
     row = (owner, written[0].strand, written[0].position, written[-1].position + 1, size, owner)
     before = int(connection.run(sql, row)[0][0])
-    if index is not None and before + size > MOST_UNREAD:
-        read(core, index, connection, 2 * max(size, MOST_UNREAD))  # what others left behind becomes less each time
+    if index is None or before + size <= MOST_UNREAD:
+        return
+    free = _noted(core, connection, " SKIP LOCKED" if core.for_update else "")  # what nobody else reads at this moment
+    if sum(row[-1] for row in free) > MOST_UNREAD:
+        _read(core, index, connection, free, 2 * max(size, MOST_UNREAD))  # so what others left becomes less
 
 
-def read(core: Core, index: Index, connection: Connection, most: int = MOST_UNREAD) -> int:
-    """Let the index read about `most` bytes of what is unread; how many messages that were."""
+def read(core: Core, index: Index, connection: Connection) -> int:
+    """Let the index read some of what is unread, when others are done who do so; how many messages that were."""
+    return _read(core, index, connection, _noted(core, connection), MOST_UNREAD)
+
+
+def _noted(core: Core, connection: Connection, others: str = "") -> list[Values]:
+    """The notes of what is unread, held until the transaction ends."""
+    sql = "SELECT strand, start, stop, size FROM unread WHERE owner = ? ORDER BY strand, start LIMIT ?"
+    return connection.run(sql + core.for_update + others, (core.owner.id, NOTES))
+
+
+def _read(core: Core, index: Index, connection: Connection, notes: Sequence[Values], most: int) -> int:
+    """Let the index read about `most` bytes; how many messages that were."""
     owner, done = core.owner.id, 0
-    sql = "SELECT strand, start, stop FROM unread WHERE owner = ? ORDER BY strand, start LIMIT ?"
-    for strand, start, stop in connection.run(sql + core.for_update, (owner, most // ROW)):
+    for strand, start, stop, _ in notes:
         at = start
         while at < stop and most > 0:
             rows, size = _page(connection, owner, strand, at, stop)
