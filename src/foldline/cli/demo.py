@@ -20,7 +20,7 @@ import click
 
 import foldline
 from foldline.cli import options
-from foldline.cli.out import console, print_json, safe, table
+from foldline.cli.out import console, digest_lines, print_json, safe, table
 from foldline.cli.settings import Settings
 from foldline.fold import Fold
 from foldline.measure.counter import human
@@ -44,8 +44,6 @@ QUESTION = "AssertionError handle"
 ANSWER_TOKENS = 300
 SHOWN = 9
 """Lines of a digest or an answer that are shown."""
-EMPTY = "none"
-"""What a digest says under a heading that has nothing."""
 BAR, BESIDE = 48, 44
 """How wide the meter is at most, and what is written beside it."""
 NEXT = (
@@ -242,22 +240,9 @@ def _recall(out: Console, stage: Stage) -> None:
         out.print(
             f"\nwhat the model now reads instead of {handle(stage.session.path.lead, fold.cut - 1)}", style="bold"
         )
-        _quoted(out, _told(fold.digest.message.text))
+        _quoted(out, digest_lines(fold.digest.message.text))
     out.print(f"\nfolded away, and still there: recall({QUESTION!r})", style="bold")
     _quoted(out, stage.recall(QUESTION).splitlines())
-
-
-def _told(digest: str) -> list[str]:
-    """A digest's lines from its first section on, without the sections that have nothing."""
-    lines = digest.splitlines()
-    start = next((place for place, line in enumerate(lines) if line.startswith("# ")), 0)
-    kept: list[str] = []
-    for line in lines[start:]:
-        if line == EMPTY and kept:
-            kept.pop()
-        elif line != EMPTY:
-            kept.append(line)
-    return kept
 
 
 def _quoted(out: Console, lines: list[str]) -> None:

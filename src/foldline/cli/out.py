@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 2.0
 """Whatever takes longer shows how far it is."""
 
+EMPTY = "none"
+"""What a digest says under a heading that has nothing."""
+
 
 def console(*, err: bool = False) -> Console:
     """Where a command prints: no markup from data, no guessed highlights, colour only where it is seen and wanted."""
@@ -93,6 +96,19 @@ def safe(text: str) -> str:
 def lines_of(text: str) -> list[str]:
     """The lines of a text, tabs as spaces, without anything that a terminal would obey."""
     return [safe(line.expandtabs(4)) for line in text.splitlines()]
+
+
+def digest_lines(text: str) -> list[str]:
+    """A digest's lines from its first section on, without the sections that have nothing."""
+    lines = lines_of(text)
+    start = next((place for place, line in enumerate(lines) if line.startswith("# ")), 0)
+    kept: list[str] = []
+    for line in lines[start:]:
+        if line == EMPTY and kept:
+            kept.pop()
+        elif line != EMPTY:
+            kept.append(line)
+    return kept
 
 
 def first_words(message: Message, chars: int) -> str:

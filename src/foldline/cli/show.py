@@ -13,7 +13,7 @@ import click
 
 from foldline.cli import options
 from foldline.cli.ledgers import Chosen, Place, at_session, opened, pick, told
-from foldline.cli.out import console, counted, first_words, lines_of, print_json, safe, when
+from foldline.cli.out import console, counted, digest_lines, first_words, lines_of, print_json, safe, when
 from foldline.cli.recall import row as recalled_row
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Head
@@ -192,12 +192,11 @@ def _print_line(out: Console, seen: Seen) -> bool:
     fold = seen.desk.path.fold
     if fold is not None and fold.digest is not None:
         out.print(f"  {_by(fold, fold.digest)}", style="magenta", soft_wrap=True)
-        lines = lines_of(fold.digest.message.text)
+        lines = digest_lines(fold.digest.message.text)
         for text in lines[:SHOWN]:
             out.print(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True)
         if len(lines) > SHOWN:
-            more = f"and {len(lines) - SHOWN} lines more: foldline show --digests"
-            out.print(f"    │ … {more}", style="dim", soft_wrap=True)
+            out.print(f"    │ … {len(lines) - SHOWN} more lines: foldline show --digests", style="dim", soft_wrap=True)
     gone = numbered(0, seen.desk.path.cut - 1)
     out.print(f'─── fold line: {gone} are in the record: foldline show --handle "{gone}" ───', style="cyan")
     return True
