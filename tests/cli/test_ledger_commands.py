@@ -521,3 +521,17 @@ def test_ctrl_c_leaves_nothing_of_an_import(transcript: Path, tmp_path: Path) ->
     assert running.returncode == 130
     assert [row["name"] for row in report("sessions", "--ledger", url)["sessions"]] == ["3f0c"]
     assert report("verify", "--ledger", url)["sound"]
+
+
+def test_ctrl_c_waits_for_what_must_be_whole() -> None:
+    done: list[str] = []
+
+    def write() -> None:
+        with ledgers.unbroken():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("written")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert done == ["written"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

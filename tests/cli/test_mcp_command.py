@@ -51,7 +51,9 @@ def asked(
     return anyio.run(talk), [answers[number] for number in range(len(calls))]
 
 
-def test_recall_pin_fold_and_the_room_that_is_left(place: str) -> None:
+@pytest.mark.promise("S1.13")
+def test_recall_pin_the_room_that_is_left_and_an_agents_own_compaction(place: str) -> None:
+    """A call for a compaction is answered here, and acted on by whoever reads the agent's stream."""
     pins = [("pin", {"text": f"rule {number}"}) for number in range(4)]
     offered, answers = asked(
         place,
@@ -60,17 +62,20 @@ def test_recall_pin_fold_and_the_room_that_is_left(place: str) -> None:
             ("recall", {"handle": "#1"}),
             ("recall", {"query": "secret 4711"}),
             ("context_left", {}),
+            ("compact_context", {"focus": "the port"}),
             ("recall", {"handle": "; DROP TABLE messages"}),
             ("pin", {"session": "other", "text": "x"}),
             *pins,
         ],
+        "--compact",
     )
-    assert offered == TOOLS
+    assert offered == [*TOOLS, "compact_context"]
     assert "port" in answers[0][0]
     assert answers[1][0].startswith("#1 user")
     assert "4711" not in answers[2][0], "the session is chosen where the server starts"
     assert "tokens are used" in answers[3][0]
-    assert [wrong for _, wrong in answers] == [False] * 4 + [True] * 2 + [False] * 4
+    assert answers[4][0] == "Noted: it is done at the end of this turn."
+    assert [wrong for _, wrong in answers] == [False] * 5 + [True] * 2 + [False] * 4
     with library.open(place) as house:
         session = house.session("ticket-42")
         kept = session.record.known().pins
@@ -79,22 +84,14 @@ def test_recall_pin_fold_and_the_room_that_is_left(place: str) -> None:
 
 
 def test_fold_makes_room_once(place: str) -> None:
-    _, answers = asked(place, [("fold", {}), ("fold", {})])
-    made, nothing = sorted(text for text, _ in answers)
+    offered, answers = asked(place, [("fold", {}), ("fold", {}), ("compact_context", {"focus": "the port"})])
+    assert offered == TOOLS
+    made, nothing = sorted(text for text, wrong in answers if not wrong)
     assert "messages left the view" in made
     assert nothing.startswith("Nothing was folded")
+    assert answers[2][1], "what is not offered is no tool"
     with library.open(place) as house:
         assert house.session("ticket-42").folds == 1
-
-
-@pytest.mark.promise("S1.13")
-def test_an_agent_can_ask_for_its_own_compaction(place: str) -> None:
-    """The call is answered here and acted on by whoever reads the agent's stream."""
-    offered, answers = asked(place, [("compact_context", {"focus": "the port"})], "--compact")
-    assert offered == [*TOOLS, "compact_context"]
-    assert answers == [("Noted: it is done at the end of this turn.", False)]
-    _, refused = asked(place, [("compact_context", {"focus": "the port"})])
-    assert refused[0][1], "where it is not offered it is no tool"
 
 
 def test_without_a_ledger_or_session_it_does_not_start(place: str, tmp_path: Path) -> None:
