@@ -79,6 +79,4 @@ def _timeline(axes: Any, report: dict[str, Any]) -> None:
     axes.set_ylabel("tokens")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    axes.set_title(
-        f"requests of the largest session, {Path(longest['file']).name.partition('.')[0][:20]}", fontsize=10
-    )
+    axes.set_title(f"requests of the largest session, {Path(longest['file']).name.partition('.')[0][:20]}", fontsize=10)
