@@ -399,7 +399,11 @@ def test_prune_shows_and_asks_first(place: str) -> None:
     with closing(sqlite3.connect(place)) as link, link:
         link.execute("UPDATE entries SET at = ? WHERE branch = 1", (time.time() - 100 * 86_400,))
     old = ("prune", "--older-than", "90d", "--ledger", place)
-    assert report(*old) == {"ledger": place, "deleted": False, "sessions": ["3f0c"]}
+    assert report(*old) == {
+        "ledger": place,
+        "deleted": False,
+        "sessions": [{"owner": "", "session": "3f0c"}],
+    }
     done = foldline(*old)
     assert done.returncode == 2
     assert "3f0c" in done.stdout
@@ -410,6 +414,22 @@ def test_prune_shows_and_asks_first(place: str) -> None:
     assert "nothing in" in foldline(*old).stdout
     for age in ("90", "0d", "soon", "-3d"):
         assert "90d" in foldline("prune", "--older-than", age, "--ledger", place).stderr
+
+
+def test_whoever_keeps_the_ledger_looks_after_all_owners(place: str, transcript: Path) -> None:
+    assert foldline("import", str(transcript), "--ledger", place, "--owner", "bob").returncode == 0
+    with closing(sqlite3.connect(place)) as link, link:
+        (bob,) = link.execute("SELECT id FROM owners WHERE name = 'bob'").fetchone()
+        link.execute("UPDATE entries SET at = 1 WHERE owner = ?", (bob,))
+    assert report("verify", "--ledger", place)["sessions"] == 2
+    found = report("verify", "--all-owners", "--ledger", place)
+    assert found["sessions"] == 3
+    assert {fault["owner"] for fault in found["faults"]} == {"bob"}
+    assert report("prune", "--older-than", "1d", "--yes", "--ledger", place)["sessions"] == []
+    everybody = ("prune", "--older-than", "1d", "--all-owners", "--ledger", place)
+    assert "bob: 3f0c: " in foldline(*everybody).stdout
+    assert report(*everybody, "--yes")["sessions"] == [{"owner": "bob", "session": "3f0c"}]
+    assert report("verify", "--all-owners", "--ledger", place)["sound"]
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n\n", 2), ("y\n", 1)])

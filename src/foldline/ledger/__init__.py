@@ -20,7 +20,7 @@ from foldline.ledger.pool import Again, Database, Lost, Pool
 from foldline.ledger.records import MAIN, Branch, Head
 from foldline.ledger.store import Store
 
-__all__ = ["MAIN", "ROOT", "Branch", "Head", "Index", "Store", "look", "open", "share"]
+__all__ = ["MAIN", "ROOT", "Branch", "Head", "Index", "Store", "look", "open", "owners", "share"]
 
 
 def open(  # noqa: A001  # called as ledger.open
@@ -64,6 +64,12 @@ def share(store: Store, owner: str) -> Store:
     threads.named("an owner", owner)
     pool = store.core.pool
     return Store(pool, _owner(pool, owner), clock=store.core.clock, index=store.index)
+
+
+def owners(store: Store) -> tuple[str, ...]:
+    """Everybody who has a part of the ledger: for whoever keeps it, not for those who use it."""
+    with store.core.pool.reading() as connection:
+        return tuple([name for (name,) in connection.run("SELECT name FROM owners ORDER BY name")])
 
 
 def _database(url: str, wait_s: float) -> Database:
