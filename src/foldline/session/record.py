@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from foldline import ledger
-from foldline.errors import InputError
+from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger import Branch, Head, Store
 from foldline.ledger.jobs import Claim
@@ -95,14 +95,16 @@ class Memory:
         self.messages += messages
         return Mark(len(self.messages), self.marks)
 
-    def fold(self, fold: Fold, mark: int, claim: Claim | None = None) -> Mark:  # noqa: ARG002 (nobody else is here)
+    def fold(self, fold: Fold, mark: int, claim: Claim | None = None) -> Mark:  # noqa: ARG002 (nobody else is at it)
         """Add a fold."""
+        self._held(mark)
         self.folds.append(fold)
         self.refused = None
         return self._marked()
 
-    def refuse(self, refused: Refused, mark: int) -> Mark:  # noqa: ARG002
+    def refuse(self, refused: Refused, mark: int) -> Mark:
         """Say that a fold was not made."""
+        self._held(mark)
         self.refused = refused
         return self._marked()
 
@@ -110,33 +112,38 @@ class Memory:
         """Nothing is ever made behind its back."""
         return False
 
-    def unfold(self, mark: int) -> Mark:  # noqa: ARG002
+    def unfold(self, mark: int) -> Mark:
         """Take back the newest fold."""
+        self._held(mark)
         if not self.folds:
             raise InputError("nothing is folded")
         self.folds.pop()
         return self._marked()
 
-    def pin(self, name: str, position: int, mark: int) -> Mark:  # noqa: ARG002
+    def pin(self, name: str, position: int, mark: int) -> Mark:
         """Add a pin."""
+        self._held(mark)
         self.pins[name] = position
         return self._marked()
 
-    def unpin(self, name: str, mark: int) -> Mark:  # noqa: ARG002
+    def unpin(self, name: str, mark: int) -> Mark:
         """Let go of a pin."""
+        self._held(mark)
         self.pins.pop(name, None)
         return self._marked()
 
-    def move(self, to: int, mark: int) -> Mark:  # noqa: ARG002
+    def move(self, to: int, mark: int) -> Mark:
         """Go back to where there were `to` messages."""
+        self._held(mark)
         del self.messages[to:]
         self.folds = [fold for fold in self.folds if fold.cut <= to]
         self.pins = {name: position for name, position in self.pins.items() if position < to}
         self.moves += 1
         return self._marked()
 
-    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:  # noqa: ARG002
+    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:
         """Set what holds from here on."""
+        self._held(mark)
         self.settings = settings
         return self._marked()
 
@@ -155,20 +162,39 @@ class Memory:
         store.append(branch, self.messages)
         return store, branch
 
+    @property
+    def place(self) -> object:
+        """What tells it from every other record."""
+        return self
+
+    def _held(self, mark: int) -> None:
+        """Whoever decided on something else than what holds now is told so, as by a ledger."""
+        if mark != self.marks:
+            raise Conflict("the session was changed meanwhile", hint="look at what holds now and decide anew")
+
     def _marked(self) -> Mark:
         self.marks += 1
         return self.look()
 
 
 class Tip:
-    """A record on a branch of a ledger, which others may write to as well."""
+    """A record on a branch of a ledger, which others may write to as well.
+
+    What is read is the path as it was when it was last looked at or written to, whatever others do meanwhile.
+    """
 
     def __init__(self, store: Store, branch: Branch) -> None:
         self.store, self.branch = store, branch
+        self._head = Head()
+
+    @property
+    def place(self) -> object:
+        """What tells it from every other record."""
+        return self.store.owner, self.branch
 
     def look(self) -> Mark:
         """How far it goes now."""
-        return _mark(self.store.head(self.branch))
+        return self._stands(self.store.head(self.branch))
 
     def known(self) -> Known:
         """What holds now."""
@@ -178,7 +204,7 @@ class Tip:
         )
         tried = next((entry for entry in reversed(state.marks) if entry.kind in {REFUSED, "fold"}), None)
         return Known(
-            at=_mark(state.head),
+            at=self._stands(state.head),
             fold=state.fold,
             folds=len(state.folds),
             pins={pin.name: pin.position for pin in state.pins if pin.position is not None},
@@ -189,19 +215,19 @@ class Tip:
 
     def read(self, start: int, stop: int) -> Iterator[Message]:
         """Messages by position, a page at a time."""
-        return (stored.message for stored in self.store.read(self.branch, start=start, stop=stop))
+        return (stored.message for stored in self.store.read(self._head, start=start, stop=stop))
 
     def append(self, messages: Sequence[Message]) -> Mark:
         """Add messages at the end."""
-        return _mark(self.store.append(self.branch, messages).head)
+        return self._stands(self.store.append(self.branch, messages).head)
 
     def fold(self, fold: Fold, mark: int, claim: Claim | None = None) -> Mark:
         """Commit a fold, and the job that made it."""
-        return _mark(self.store.append_fold(self.branch, fold, mark=mark, claim=claim))
+        return self._stands(self.store.append_fold(self.branch, fold, mark=mark, claim=claim))
 
     def refuse(self, refused: Refused, mark: int) -> Mark:
         """Say that a fold was not made."""
-        return _mark(self.store.note(self.branch, REFUSED, refused._asdict(), mark=mark))
+        return self._stands(self.store.note(self.branch, REFUSED, refused._asdict(), mark=mark))
 
     def cancel(self) -> bool:
         """Take a fold from whoever makes it in the background."""
@@ -209,19 +235,19 @@ class Tip:
 
     def unfold(self, mark: int) -> Mark:
         """Take back the newest fold."""
-        return _mark(self.store.unfold(self.branch, mark=mark))
+        return self._stands(self.store.unfold(self.branch, mark=mark))
 
     def pin(self, name: str, position: int, mark: int) -> Mark:
         """Add a pin."""
-        return _mark(self.store.pin(self.branch, name, position, mark=mark))
+        return self._stands(self.store.pin(self.branch, name, position, mark=mark))
 
     def unpin(self, name: str, mark: int) -> Mark:
         """Let go of a pin."""
-        return _mark(self.store.unpin(self.branch, name, mark=mark))
+        return self._stands(self.store.unpin(self.branch, name, mark=mark))
 
     def move(self, to: int, mark: int) -> Mark:
         """Go back to where there were `to` messages."""
-        return _mark(self.store.move(self.branch, to, mark=mark))
+        return self._stands(self.store.move(self.branch, to, mark=mark))
 
     def fork(self, name: str, at: int) -> Tip:
         """A branch of the session that begins with the first `at` messages."""
@@ -233,11 +259,11 @@ class Tip:
 
     def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:
         """Set what holds from here on."""
-        return _mark(self.store.note(self.branch, SETTINGS, dict(settings), mark=mark))
+        return self._stands(self.store.note(self.branch, SETTINGS, dict(settings), mark=mark))
 
-
-def _mark(head: Head) -> Mark:
-    return Mark(head.length, head.mark)
+    def _stands(self, head: Head) -> Mark:
+        self._head = head
+        return Mark(head.length, head.mark)
 
 
 Record: TypeAlias = Memory | Tip

@@ -1,0 +1,245 @@
+"""Two agents and a worker on one session, each in a process of its own, with everything that can cross.
+
+    python -m bench session_races --seconds 60              # SQLite
+    python -m bench session_races --seconds 60 --postgres   # the news by PgQueuer
+
+The agents add turns, look at their view each time, fold by hand, branch, clear, pin, take folds back and cancel; one
+has its folds made in a thread of its own, the other leaves them to the worker. Every few seconds one of the three is
+killed (SIGKILL) and started anew. Whoever asks for a digest waits a little, as for a model. Every view must be
+sendable, fit, hold the newest prompt, and between folds only grow at its end. At the end, every acknowledged message is
+in the ledger, each fold was made once by the one that held the job, no job is stuck, and `verify` finds nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import foldline
+from bench.servers import postgres
+from foldline.digest.ask import Ask, Digester
+from foldline.errors import Conflict, InputError
+from foldline.ledger import Store
+from foldline.message import Message, assistant, user
+from foldline.policy import Policy
+from foldline.session import Ledger, Session, background
+from foldline.session.station import Done, Station
+from foldline.telemetry import Event
+from foldline.testing import Scripted, assert_sendable, proper
+
+NAME = "contested"
+POLICY = Policy.preset("balanced").but(
+    window_tokens=12_000, reply_tokens=0, counter="chars/4", rules=["fold when request > 50%"], target_ratio=0.3
+)
+LEASE_S, KILL_S = 1.0, 3.0
+LONGEST_S = 0.3
+"""How long a digest takes at most."""
+BRANCHES = 4
+WHAT = ("append", "fold", "unfold", "clear", "pin", "branch", "cancel")
+OFTEN = (80, 3, 4, 1, 2, 1, 4)
+
+
+def slow(ask: Ask) -> Any:
+    """A model that takes its time, and sometimes fails."""
+    time.sleep(random.random() * LONGEST_S)
+    return RuntimeError("the model is out") if random.random() < 0.05 else Scripted(proper)(ask)
+
+
+def model() -> Digester:
+    return Digester(complete=Scripted(slow), model="slow", window=200_000)
+
+
+class Agent:
+    """One process that uses the session."""
+
+    def __init__(self, ledger: Ledger, who: str) -> None:
+        self.ledger, self.who = ledger, who
+        self.sessions: dict[str, Session] = {}
+        self.seen: dict[str, tuple[int, tuple[Message, ...]]] = {}
+
+    def step(self, number: int) -> None:
+        """One operation, and a look at the view."""
+        names = [branch.name for branch in self.ledger.store.branches(NAME)]
+        name = random.choice(names)
+        session = self.sessions.setdefault(name, self.ledger.session(NAME, branch=name))
+        what = random.choices(WHAT, OFTEN, k=1)[0]
+        if what == "append":
+            self.append(session, number)
+        elif what == "fold":
+            session.fold(force=random.random() < 0.5)
+        elif what == "pin":
+            session.pin(f"{self.who} note {number}", name="note")
+        elif what == "branch" and len(names) < BRANCHES:
+            session.branch(f"{self.who}-{number}")
+        elif what in {"unfold", "clear", "cancel"}:
+            getattr(session, what)()
+        say(what)
+        self.look(name, session)
+
+    def append(self, session: Session, number: int) -> None:
+        """A turn like no other, acknowledged once it is in."""
+        said = [
+            f"{self.who} question {number} " + "w" * random.randrange(900),
+            f"{self.who} answer {number} " + "a" * 900,
+        ]
+        session.add(user(said[0]), assistant(said[1]))
+        say("said", texts=said)
+
+    def look(self, name: str, session: Session) -> None:
+        """Hold a view against the rules."""
+        view, path = session.view(), session.path
+        if not path.messages:
+            return
+        assert view.tokens <= view.usable, "it fits"
+        assert_sendable(view.render("anthropic"))
+        texts = [message.text for message in view.messages]
+        assert not path.prompts or path.messages[path.prompts[-1]].text in texts, "the newest prompt is there"
+        mark, before = self.seen.get(name, (-1, ()))
+        if mark == session._at.mark:
+            assert view.messages[: len(before)] == before, "between folds it only grows at its end"
+        self.seen[name] = session._at.mark, view.messages
+
+
+def say(kind: str, **facts: Any) -> None:
+    """Acknowledge something on standard output."""
+    print(json.dumps({"kind": kind, **facts}), flush=True)
+
+
+def told(event: Event) -> None:
+    if event.kind == "committed":
+        say("committed")
+
+
+def take_part(url: str, role: str, who: str, seconds: float) -> None:
+    """One process."""
+    random.seed(f"{who} {time.time()}")
+    if role == "worker":
+        with foldline.open(url) as ledger:
+            station = Station(ledger.store, digester=model(), done=made, lease_s=LEASE_S, poll_s=0.2)
+            asyncio.run(station.run(url, asyncio.Event()))
+    where: Any = "thread" if role == "thread" else "process"
+    with foldline.open(url, digester=model(), listener=told, worker=where) as ledger:
+        agent, until, number = Agent(ledger, who), time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            number += 1
+            try:
+                agent.step(number)
+            except (Conflict, InputError) as refused:
+                say("refused", why=type(refused).__name__)
+        ledger.wait(10)
+
+
+def made(done: Done) -> None:
+    if done.came == "committed":
+        say("committed")
+
+
+def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
+    """All processes at once: what was acknowledged, and what is wrong."""
+    with foldline.open(url) as ledger:
+        ledger.session(NAME, policy=POLICY).add(user("begin"))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        files: list[Path] = []
+
+        until = time.monotonic() + seconds
+
+        def start(role: str) -> subprocess.Popen[str]:
+            files.append(folder / f"{len(files)}")
+            left = str(max(0.1, until - time.monotonic()))
+            command = [sys.executable, "-m", "bench", "session_races", "--seconds", left, "--url", url, "--part", role]
+            out = stack.enter_context(files[-1].open("w"))
+            return subprocess.Popen([*command, "--who", f"{role}{len(files)}"], stdout=out, text=True)
+
+        parts, killed = {role: start(role) for role in ("thread", "process", "worker")}, 0
+        while time.monotonic() < until:
+            time.sleep(random.random() * KILL_S)
+            role = random.choice(list(parts))
+            if role != "worker" and parts[role].poll() is not None:
+                break
+            parts[role].kill()
+            parts[role].wait()
+            killed += 1
+            parts[role] = start(role)
+        wrong = ["an agent found a rule broken, see above"] * sum(
+            parts[role].wait() != 0 for role in ("thread", "process")
+        )
+        time.sleep(2 * LEASE_S + 1)
+        parts["worker"].kill()
+        parts["worker"].wait()
+        lines = [line for file in files for line in file.read_text().split("\n")[:-1]]
+    said = [json.loads(line) for line in lines]
+    counts = Counter(line["kind"] for line in said)
+    counts["kills"] = killed
+    with foldline.open(url) as ledger:
+        wrong += [str(fault) for fault in ledger.verify()]
+        wrong += missing(ledger.store, [text for line in said if line["kind"] == "said" for text in line["texts"]])
+        folds, more = twice(ledger.store)
+        wrong += more
+    if folds < counts["committed"]:
+        wrong.append(f"{counts['committed']} folds were told of, {folds} are there")
+    counts["folds in the record"] = folds
+    return counts, wrong
+
+
+def missing(store: Store, acknowledged: list[str]) -> list[str]:
+    """Messages that were acknowledged and are nowhere in the ledger."""
+    there: set[str] = set()
+    for line in store.export():
+        row = json.loads(line)
+        if "message" in row:
+            there |= {part[1].get("text", "") for part in row["message"]["parts"]}
+    return [f"lost: {text[:60]}" for text in acknowledged if text not in there]
+
+
+def twice(store: Store) -> tuple[int, list[str]]:
+    """How many folds there are, and what is wrong with the jobs they were made by."""
+    sql = "SELECT op FROM entries WHERE owner = ? AND branch = ? AND kind = 'fold'"
+    done = "SELECT fence FROM jobs WHERE owner = ? AND branch = ? AND kind = 'done' AND body IS NOT NULL"
+    total, wrong = 0, []
+    for branch in store.branches(NAME):
+        with store.core.reading() as connection:
+            ops = [row[0] for row in connection.run(sql, (store.core.owner.id, branch.id))]
+            fences = [row[0] for row in connection.run(done, (store.core.owner.id, branch.id))]
+        total += len(ops)
+        wrong += [f"{branch.name}: {op} was committed {count} times" for op, count in Counter(ops).items() if count > 1]
+        wrong += [f"{branch.name}: job {fence} ended twice" for fence, count in Counter(fences).items() if count > 1]
+        claimed = {int(op.split(":")[1]) for op in ops if op.startswith("fold:")}
+        wrong += [f"{branch.name}: fold {fence} has no job that made it" for fence in claimed - set(fences)]
+        job = store.jobs.get(branch)
+        if job.held and job.until_at > time.time() + background.LEASE_S:
+            wrong.append(f"{branch.name}: a job is stuck")
+    return total, wrong
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench session_races", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    parser.add_argument("--who", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.part:
+        take_part(options.url, options.part, options.who, options.seconds)
+        return 0
+    with ExitStack() as stack:
+        if options.postgres:
+            support = postgres()
+            url = stack.enter_context(support.database(stack.enter_context(support.server())))
+        else:
+            url = str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "agent.db")
+        counts, wrong = run(url, options.seconds)
+    print(", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()))
+    print("\n".join(wrong[:20]) or "nothing lost, nothing twice, nothing wrong")
+    return int(bool(wrong))
