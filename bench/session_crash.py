@@ -1,0 +1,167 @@
+"""Kill a process that uses a session, again and again, and open the session anew.
+
+    python -m bench session_crash --runs 200               # SQLite
+    python -m bench session_crash --runs 50 --postgres
+
+The process adds turns, folds by hand, pins and takes folds back, has folds made in the background, and says after each
+step how far its record goes and what its view is. It is killed (SIGKILL) at a random moment. Whoever opens the session
+then finds every acknowledged message; where nothing was written after the last acknowledgement, the view is the same;
+it can be sent, and fits; a job that was under way is free when its lease is over; and `verify` finds nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import foldline
+from bench.crash import settled
+from bench.servers import postgres
+from foldline.digest.ask import Ask, Digester
+from foldline.message import assistant, user
+from foldline.policy import Policy
+from foldline.session import Session
+from foldline.session.background import LEASE_S
+from foldline.testing import Scripted, assert_sendable, proper
+
+POLICY = Policy.preset("balanced").but(
+    window_tokens=8_000, reply_tokens=0, counter="chars/4", rules=["fold when request > 40%"], target_ratio=0.2
+)
+LONGEST_S = 0.3
+"""How long a process lives at most after its first acknowledgement."""
+RUNS_PER_LEDGER = 25
+"""A new ledger after so many runs, since each run verifies all of it."""
+
+SOUND, SAID, COMPARED = "sound", "messages acknowledged", "views compared"
+TOO_SOON = "killed before the first acknowledgement"
+
+
+def model() -> Digester:
+    """A model that takes a moment."""
+
+    def write(ask: Ask) -> str:
+        time.sleep(random.random() * 0.02)
+        return proper(ask)
+
+    return Digester(complete=Scripted(write), model="model", window=200_000)
+
+
+def shown(session: Session) -> str:
+    """The view as it stands, as a hash; nothing is folded by looking."""
+    session.plan()
+    texts = [[message.role, message.text] for message in session.desk.view().messages]
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+def told(session: Session) -> list[Any]:
+    """How far the record goes, and the view."""
+    view = shown(session)
+    return [*session.record.look(), view]
+
+
+def step(session: Session, number: int) -> None:
+    """One operation, chosen by chance."""
+    match random.choice(("add", "add", "add", "add", "fold", "pin", "unfold")):
+        case "fold":
+            session.fold(force=random.random() < 0.3)
+        case "pin":
+            session.pin(f"note {number}", name="note")
+        case "unfold" if session.folds:
+            session.unfold()
+        case _:
+            session.add(user(f"question {number} " + "w" * random.randrange(2_000)), assistant(f"answer {number}"))
+    session.view()
+
+
+def use(url: str, run: int, pipe: int) -> None:
+    """The process that will be killed."""
+    ledger = foldline.open(url, digester=model())
+    session = ledger.session(f"run {run}", policy=POLICY)
+    number = 0
+    while True:
+        mark, view = session._at, shown(session)
+        if session._at == mark == session.record.look():  # else the worker wrote in between
+            os.write(pipe, (json.dumps([run, *mark, view]) + "\n").encode())
+        step(session, number)
+        number += 1
+
+
+def killed(url: str, run: int) -> list[Any] | None:
+    """What a process acknowledged last before it was killed; nothing when it did not get so far."""
+    read, pipe = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            random.seed(run)
+            use(url, run, pipe)
+        finally:
+            os._exit(1)
+    os.close(pipe)
+    with os.fdopen(read) as lines:
+        first = lines.readline()
+        time.sleep(random.random() * LONGEST_S)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        whole = [line for line in [first, *lines] if line.endswith("\n")]
+    assert os.WIFSIGNALED(status), "the process ended by itself, see above"
+    return json.loads(whole[-1]) if whole else None
+
+
+def check(url: str, last: list[Any], found: Counter[str]) -> str:
+    """What is wrong after a kill, or nothing."""
+    run, length, mark, view = last
+    with foldline.open(url, clock=lambda: time.time() + LEASE_S + 1) as ledger:
+        settled(ledger.store)
+        faults = [str(fault) for fault in ledger.verify()]
+        if faults:
+            return f"verify: {faults[0]}"
+        session = ledger.session(f"run {run}")
+        now = told(session)
+        if now[0] < length or now[1] < mark:
+            return f"{length} messages and mark {mark} were acknowledged, {now[:2]} are there"
+        if now[:2] == [length, mark]:
+            found[COMPARED] += 1
+            if now[2] != view:
+                return "the view is another one"
+        if sum(1 for _ in session.record.read(0, now[0])) != now[0]:
+            return "messages are missing"
+        if session.path.messages:
+            again = session.view()
+            assert_sendable(again.render("anthropic"))
+            if again.tokens > again.usable:
+                return "the view does not fit"
+        if ledger.store.jobs.claim(ledger.store.session(f"run {run}"), lease_s=1, deadline_s=1) is None:
+            return "a job is stuck"
+    return ""
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench session_crash", description=__doc__)
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--postgres", action="store_true")
+    options = parser.parse_args(argv)
+    found: Counter[str] = Counter()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        support = postgres() if options.postgres else None
+        admin = stack.enter_context(support.server()) if support else ""
+        url = ""
+        for run in range(options.runs):
+            if run % RUNS_PER_LEDGER == 0:
+                url = stack.enter_context(support.database(admin)) if support else str(folder / f"{run}.db")
+            last = killed(url, run)
+            found[(check(url, last, found) if last is not None else TOO_SOON) or SOUND] += 1
+            found[SAID] += last[1] if last is not None else 0
+    print(", ".join(f"{count:,} {what}" for what, count in found.items()))
+    return int(bool(set(found) - {SOUND, SAID, COMPARED, TOO_SOON}))
