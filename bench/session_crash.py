@@ -19,8 +19,9 @@ import random
 import signal
 import tempfile
 import time
+import traceback
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import foldline
 from bench.crash import settled
 from bench.servers import postgres
 from foldline.digest.ask import Ask, Digester
+from foldline.errors import Conflict
 from foldline.message import assistant, user
 from foldline.policy import Policy
 from foldline.session import Session
@@ -92,7 +94,8 @@ def use(url: str, run: int, pipe: int) -> None:
         mark, view = session._at, shown(session)
         if session._at == mark == session.record.look():  # else the worker wrote in between
             os.write(pipe, (json.dumps([run, *mark, view]) + "\n").encode())
-        step(session, number)
+        with suppress(Conflict):  # the worker was faster: nothing was written
+            step(session, number)
         number += 1
 
 
@@ -105,6 +108,8 @@ def killed(url: str, run: int) -> list[Any] | None:
             os.close(read)
             random.seed(run)
             use(url, run, pipe)
+        except BaseException:  # noqa: BLE001  # shown, and then it is over
+            traceback.print_exc()
         finally:
             os._exit(1)
     os.close(pipe)
