@@ -37,7 +37,7 @@ QUERY_CHARS = 4000
 """A question is not longer: the rest is not looked at."""
 PROMPT_CHARS = 700
 """A person's words are shown up to this length, the best part of them when there are more."""
-OTHER_CHARS = 240
+OTHER_CHARS = 200
 HITS = 4000
 """Messages that are taken for one word of the question, the newest first."""
 PAIRED = 3

@@ -81,7 +81,8 @@ def places(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, s
                         break
             continue
         if word not in known:
-            own = [term for term in terms(word) if term in wanted]
+            plain = word.isascii() and len(word) <= CACHED_CHARS
+            own = [term for term in (_known(word) if plain else terms(word)) if term in wanted]
             known[word] = max(own, key=lambda term: wanted[term], default="")
         if known[word]:
             yield start, found.end(), known[word]
