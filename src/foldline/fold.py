@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from foldline.message import Message, Usage
 
@@ -81,6 +82,8 @@ class Fold:
     """How many messages there were."""
     before: int = 0
     after: int = 0
+    learned: Mapping[str, Any] = field(default_factory=dict)
+    """What the provider's figures had taught by then, and of which model: a session opened anew goes on from it."""
 
     def __str__(self) -> str:
         stay = len(self.pinned) + len(self.carried)

@@ -7,7 +7,7 @@ however many there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
@@ -127,10 +127,17 @@ class Desk:
             made_at = min(fold.made_at, length)
             for index, message in enumerate(read(fold.cut, made_at), start=fold.cut):
                 self._place(message, fold.stubs.get(index))
+            self._relearn(fold)
             self._enforce(replace(fold, stubs={}))
             self._purse = self._purse and _Purse(self)
         for message in read(len(path), length):
             self.add(message)
+
+    def _relearn(self, fold: Fold) -> None:
+        """Go on from what usage had taught of this model when the fold was made."""
+        given = dict(fold.learned)
+        if self.measured and given.pop("model", "") == self.model.name and given:
+            self.gauge = Gauge(learned=Learned(**given))
 
     def _resume_head(self, fold: Fold, read: Callable[[int, int], Iterable[Message]]) -> None:
         path = self.path
@@ -160,13 +167,21 @@ class Desk:
         self.latched = ()
         self._crowd.recount()
 
+    def shows(self, index: int) -> bool:
+        """Whether a message stands in the view word for word, or would if no fold had yet been made."""
+        fold = self.path.fold
+        if fold is None or index < self.path.lead:
+            return True
+        return index not in fold.stubs and (index >= fold.cut or index in fold.pinned or index in fold.carried)
+
     def complete(self, fold: Fold, digest: Digest | None) -> Fold:
         """A planned fold with what stands for the folded part, and its true sizes."""
         kept = {index: stub for index, stub in self._stubs() if index >= fold.cut or index in fold.carried}
         whole = replace(fold, digest=digest, stubs={**kept, **fold.stubs})
         beside = self.path.prefix[self.path.lead] + fold.pinned_tokens + fold.carried_tokens
         tokens = sum(self.size(message) for message in head(self.path, whole)) - beside
-        return replace(whole, digest_tokens=tokens, after=fold.after - fold.digest_tokens + tokens)
+        learned = {"model": self.model.name, **asdict(self.gauge.learned)} if self.measured else {}
+        return replace(whole, digest_tokens=tokens, after=fold.after - fold.digest_tokens + tokens, learned=learned)
 
     def _stubs(self) -> Iterable[tuple[int, tuple[Message, int]]]:
         return self.path.fold.stubs.items() if self.path.fold else ()
