@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
     from foldline.plan.gate import Need
     from foldline.policy import Policy
-    from foldline.session import AsyncSession, Ledger, Preview, Session, open  # noqa: A004
+    from foldline.session import Ledger, Preview, Session, open  # noqa: A004
+    from foldline.session.aio import AsyncSession
     from foldline.view.compose import View
     from foldline.wire import Rendered, Request, Transcript, parse, read, render
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AsyncSession": "session",
+    "AsyncSession": "session.aio",
     "ConfigError": "errors",
     "FoldlineError": "errors",
     "FormatUnknown": "errors",

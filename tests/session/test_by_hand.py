@@ -17,7 +17,8 @@ from foldline.digest.ask import Digester
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
-from foldline.session import AsyncSession, Ledger, Session
+from foldline.session import Ledger, Session
+from foldline.session.aio import AsyncSession
 from foldline.telemetry import KINDS, Event
 from foldline.testing import Scripted, proper
 

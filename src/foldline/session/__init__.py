@@ -6,9 +6,8 @@ session.add({"role": "user", "content": "Why does the build fail?"})
 body = session.view().render("anthropic").body
 """
 
-from foldline.session.aio import AsyncSession
 from foldline.session.house import Ledger, open  # noqa: A004  # called as foldline.open
 from foldline.session.preview import Preview
 from foldline.session.session import Session, fold_list
 
-__all__ = ["AsyncSession", "Ledger", "Preview", "Session", "fold_list", "open"]
+__all__ = ["Ledger", "Preview", "Session", "fold_list", "open"]
