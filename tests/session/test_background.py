@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -334,3 +336,43 @@ def test_approval_waits_for_no_worker_and_tells_when_it_came_too_late(opens: Ope
     with pytest.raises(Conflict):
         session.approve(preview)
     assert session.folds == 0
+
+
+SCRIPT = """
+import sys, threading, time
+import foldline
+from foldline.digest.ask import Digester
+from foldline.message import assistant, user
+from foldline.policy import Policy
+
+asked = threading.Event()
+
+def hang(ask):
+    asked.set()
+    threading.Event().wait()
+
+policy = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
+before = threading.active_count()
+ledger = foldline.open(sys.argv[1], digester=Digester(complete=hang, window=100_000))
+session = ledger.session("s", policy=policy)
+assert threading.active_count() == before, "nobody is there before there is anything to do"
+while not session.view().need:
+    session.add(user("why " * 100), assistant("so " * 500))
+assert asked.wait(20)
+print(len(session.view().messages))
+"""
+
+
+@pytest.mark.promise("I23")
+def test_a_process_that_ends_waits_for_no_fold(opens: Open, url: str) -> None:
+    began = time.monotonic()
+    command = [sys.executable, "-c", SCRIPT, url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S * 3, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - began < WAIT_S
+    ledger = opens(digester=Digester(complete=Scripted(proper), model="next"), clock=lambda: time.time() + 31)
+    session = ledger.session("s")
+    assert len(session.view().messages) == int(done.stdout)
+    assert ledger.wait(WAIT_S)
+    session.view()
+    assert session.folds == 1, "the next one takes it up when the lease is over"

@@ -243,4 +243,4 @@ def test_any_order_of_what_callers_and_a_worker_do(ground: str) -> None:
     class Here(Machine):
         url = ground
 
-    run_state_machine_as_test(Here, settings=settings(max_examples=10, stateful_step_count=20, deadline=None))
+    run_state_machine_as_test(Here, settings=settings(max_examples=8, stateful_step_count=16, deadline=None))
