@@ -27,6 +27,10 @@ _BULK = frozenset(
     }
 )
 """Arguments that are content and no address: what stands in them was not needed to make the call."""
+_OLD = ("old_string", "oldText", "old_str", "search")
+"""Arguments that quote what a call replaces."""
+_PARTS = ("offset", "limit", "view_range", "start_line", "end_line", "ranges")
+"""Arguments by which a reading call asks for a part of a file."""
 _LISTS = ("todos", "plan", "tasks", "items")
 _TITLES = ("content", "step", "subject", "title", "text", "description")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -64,6 +68,10 @@ class Act(NamedTuple):
     """Values that had to be known to make the call."""
     bulk: tuple[str, ...] = ()
     """Values that are content."""
+    old: tuple[str, ...] = ()
+    """Content that the call replaces."""
+    part: bool = False
+    """It is a part of a file that was read."""
     todos: tuple[tuple[str, str, str], ...] = ()
     """Number (or ""), text and status of tasks."""
     whole: bool = False
@@ -88,8 +96,10 @@ def read_call(call: ToolCall, said: str) -> Act:
     todos, whole = _tasks(call.name, arguments)
     texts: list[str] = []
     bulk: list[str] = []
+    old: list[str] = []
     for key, value in arguments.items():
-        (bulk if key in _BULK else texts).extend(_strings(value))
+        for inner, word in _strings(value, key):
+            (texts if key not in _BULK else old if inner in _OLD else bulk).append(word)
     path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
     command = next((_command(arguments[key]) for key in _COMMANDS if key in arguments), "")
     kind = "" if todos else _kind(call.name, arguments, path, command)
@@ -101,6 +111,8 @@ def read_call(call: ToolCall, said: str) -> Act:
         why=_one_line(why) if isinstance(why, str) and kind == "command" else _purpose(said),
         texts=tuple(texts),
         bulk=tuple(bulk),
+        old=tuple(old),
+        part=any(key in arguments for key in _PARTS),
         todos=todos,
         whole=whole,
     )
@@ -124,15 +136,20 @@ def _arguments(call: ToolCall) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else {"value": value}
 
 
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+def _strings(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """The words and numbers in an argument, each with the key it stands under."""
     if isinstance(value, str):
-        yield value
+        yield key, value
     elif isinstance(value, int) and not isinstance(value, bool):
-        yield str(value)
+        yield key, str(value)
     elif depth < 8:
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for item in inner:
-            yield from _strings(item, depth + 1)
+        pairs = value.items() if isinstance(value, dict) else ((key, item) for item in _list(value))
+        for name, item in pairs:
+            yield from _strings(item, name, depth + 1)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _command(value: Any) -> str:

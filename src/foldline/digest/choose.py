@@ -2,33 +2,41 @@
 
 A name alone tells nobody what it is, and a line for every name leaves no room for most of them. So the likeliest names
 are shown inside a run of a line that they stood in, chosen so that one line explains several, and as many of the others
-as fit are at least named.
+as fit are at least named. Where there is room for more, it is given to whole lines of the files in work, because to
+change a line one must know all of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from foldline.digest.facts import Facts
 from foldline.digest.quote import quote
 from foldline.digest.sections import where
+from foldline.digest.sheets import Row, changes
 from foldline.digest.uses import Line, likely
+from foldline.digest.validate import gives_orders
 
-_CLIP = 56
+_CLIP = 48
 """How many characters of a line are shown around a name."""
 _BESIDE = 3
 """Other words that a name must have beside it to be understood."""
 _LINES = 0.35
 """The share of the room for lines; the rest is for names alone."""
+_FIRST, _WHOLE = 6_000, 0.9
+"""Beyond so many characters of room, the share that is for whole lines of the files in work."""
 _JOIN = 3
 """Characters between two runs."""
 _HEAD = 10
 """Characters around a line of its own: its dash and its handle."""
-_GUESS = 8
-"""Added to a name's length when names are weighed against each other, so that short ones do not always win."""
+_LABEL = 24
+"""Characters of the file's name in front of its lines."""
+_GUESS, _GUESS_LINE = 8, 40
+"""Added to the length of a name or a line when they are weighed, so that short ones do not always win."""
 _WORD = re.compile(r"\S+")
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s+")
 
@@ -50,10 +58,10 @@ class Choice:
     """The names that left the view and are not explained yet, with the runs that would explain them."""
 
     def __init__(self, facts: Facts, stays: Collection[int], quoted: str) -> None:
+        self._facts, self._stays = facts, stays
+        self._all = {text: likely(name, facts.end) for text, name in facts.names.items()}
         self.odds = {
-            text: likely(name, facts.end)
-            for text, name in facts.names.items()
-            if name.last not in stays and text not in quoted
+            text: odds for text, odds in self._all.items() if facts.names[text].last not in stays and text not in quoted
         }
         self._ranked = sorted(self.odds, key=lambda text: (-self.odds[text] / (len(text) + _GUESS), text))
         self._clips: dict[str, Clip] = {}
@@ -67,8 +75,10 @@ class Choice:
 
     def pick(self, room: int, named: str) -> tuple[list[Clip], list[str]]:
         """The runs to quote and the names to add, together within so many characters; `named` is said already."""
-        clips = self._lines(int(room * _LINES))
-        room -= sum([len(clip.text) + _JOIN for clip in clips]) + _HEAD * len({clip.group for clip in clips})
+        whole = self._whole(int((room - _FIRST) * _WHOLE))
+        runs = self._lines(int((room - _cost(whole)) * _LINES), whole)
+        clips = [clip for clip in (*whole, *runs) if not gives_orders(clip.line.text)]
+        room -= _cost(clips)
         told = {name for clip in clips for name in clip.names}
         shown = "\n".join([named, *(clip.text for clip in clips)])
         words = []
@@ -80,9 +90,38 @@ class Choice:
                 words.append(text)
         return clips, words
 
-    def _lines(self, room: int) -> list[Clip]:
+    def _whole(self, room: int) -> list[Clip]:
+        """Whole lines of the files in work, by how likely they are to be changed for their length."""
+        chosen: list[tuple[str, Row]] = []
+        opened: set[str] = set()
+        for path, row in self._rows if room > 0 else ():
+            cost = len(row.text) + _JOIN + (0 if path in opened else _HEAD + _LABEL)
+            if cost <= room:
+                room -= cost
+                opened.add(path)
+                chosen.append((path, row))
+            elif room < _HEAD + _LABEL:
+                break
+        chosen.sort(key=lambda one: (one[0], one[1].place))
+        return [Clip(row.text, Line(row.text, row.at, path, row.names, 0), row.names) for path, row in chosen]
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, Row]]:
+        """The lines of the files in work that left the view, the likeliest to be changed first."""
+        facts = self._facts
+        called = {text: name.called for text, name in facts.names.items()}
+        weighed = [
+            (chance / (len(row.text) + _GUESS_LINE), path, row)
+            for chance, path, row in changes(facts.sheets, facts.end, self._all, called)
+            if row.at not in self._stays
+        ]
+        weighed.sort(key=lambda one: (-one[0], one[1], one[2].text))
+        return [(path, row) for _, path, row in weighed]
+
+    def _lines(self, room: int, whole: Iterable[Clip]) -> list[Clip]:
         """Runs by what they explain for their length, greedily: what one has told counts no more in the next."""
-        odds, told, opened = self.odds, set[str](), set[tuple[str, int]]()
+        odds, told = self.odds, {name for clip in whole for name in clip.names}
+        opened = {clip.group for clip in whole}
 
         def cost(clip: Clip) -> int:
             return len(clip.text) + _JOIN + (0 if clip.group in opened else _HEAD)
@@ -106,6 +145,10 @@ class Choice:
                 opened.add(clip.group)
                 chosen.append(clip)
         return chosen
+
+
+def _cost(clips: Collection[Clip]) -> int:
+    return sum([len(clip.text) + _JOIN for clip in clips]) + _HEAD * len({clip.group for clip in clips})
 
 
 def run(line: str, name: str, width: int = _CLIP) -> str:

@@ -17,6 +17,7 @@ from foldline.digest.acts import DONE, Act, Outcome, outcome_of, read_call
 from foldline.digest.merge import entries
 from foldline.digest.redact import redact
 from foldline.digest.sayings import constraints, decisions, open_ends, request
+from foldline.digest.sheets import Found, Sheet, Sheets
 from foldline.digest.uses import ASKED, DID, SAID, SAW, WROTE, Name, Uses
 from foldline.message import Message, Text, ToolCall, ToolResult
 
@@ -43,6 +44,15 @@ class Fact(NamedTuple):
     times: int = 1
 
 
+class Pending(NamedTuple):
+    """A call that waits for its result."""
+
+    at: int
+    act: Act = Act()
+    found: tuple[Found, ...] = ()
+    """The lines it writes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything gathered from the messages up to `end`. Never changed: gathering more makes another one."""
@@ -54,7 +64,9 @@ class Facts:
     names: Mapping[str, Name] = field(default_factory=dict)
     forgotten: frozenset[int] = frozenset()
     """Marks of names that were let go, so that one can still say that they occurred."""
-    pending: Mapping[str, tuple[int, Act]] = field(default_factory=dict)
+    sheets: Mapping[str, Sheet] = field(default_factory=dict)
+    """The files in work, the one touched last at the end."""
+    pending: Mapping[str, Pending] = field(default_factory=dict)
     """Calls whose results have not been read yet."""
     tasks: int = 0
     """How many tasks were created one by one: later calls name them by number."""
@@ -77,6 +89,7 @@ class _Reader:
         self.prior = prior
         self.found = dict(prior.facts)
         self.uses = Uses(prior.names, prior.forgotten)
+        self.sheets = Sheets(prior.sheets)
         self.pending = dict(prior.pending)
         self.tasks, self.prompt = prior.tasks, prior.prompt
         self.counts = Counter(fact.kind for fact in self.found.values())
@@ -89,6 +102,7 @@ class _Reader:
             facts=self.found,
             names=self.uses.names,
             forgotten=self.uses.forgotten,
+            sheets=self.sheets.files,
             pending=self.pending,
             tasks=self.tasks,
             prompt=self.prompt,
@@ -149,14 +163,19 @@ class _Reader:
         act = read_call(call, message.text)
         for text in act.texts:
             self.uses.take(index, redact(text), DID, source=act.target, called=True)
+        found: list[Found] | None = [] if act.kind == "modified" else None
+        who = SAW if found is None else WROTE
+        old = tuple(map(redact, act.old))
+        for text in old:
+            self.uses.take(index, text, who, source=act.target)
         for text in act.bulk:
-            self.uses.take(index, redact(text), WROTE if act.kind == "modified" else SAW, source=act.target)
+            self.uses.take(index, redact(text), who, source=act.target, rows=found)
         act = act._replace(
-            target=redact(act.target), command=redact(act.command), why=redact(act.why), texts=(), bulk=()
+            target=redact(act.target), command=redact(act.command), why=redact(act.why), texts=(), bulk=(), old=old
         )
         if act.todos:
             self._todos(index, act)
-        self.pending[call.id] = (index, act)
+        self.pending[call.id] = Pending(index, act, tuple(found or ()))
 
     def _todos(self, index: int, act: Act) -> None:
         """Tasks and how they stand. A whole list replaces the one before; a new task is numbered after the others."""
@@ -174,11 +193,16 @@ class _Reader:
                 self._put(key, Fact("done" if done else "open", redact(text) or (old.text if old else ""), at, note))
 
     def _result(self, index: int, result: ToolResult) -> None:
-        at, act = self.pending.pop(result.call_id, (index, Act()))
+        at, act, written = self.pending.pop(result.call_id, Pending(index))
         text = redact(result.text)
         outcome = outcome_of(text, failed=result.is_error, act=act)
         self._done((at, index) if at != index else (at,), act, outcome)
-        self.uses.take(index, text, SAW, source=act.target or act.command)
+        read: list[Found] = []
+        self.uses.take(index, text, SAW, source=act.target or act.command, rows=read if act.kind == "read" else None)
+        if not outcome.failed and act.kind == "read":
+            self.sheets.read(act.target, index, read, part=act.part)
+        elif not outcome.failed and act.kind == "modified":
+            self.sheets.changed(act.target, at, "\n".join(act.old).split("\n"), written)
 
     def _done(self, at: tuple[int, ...], act: Act, outcome: Outcome) -> None:
         """What a call did, now that its result is known."""

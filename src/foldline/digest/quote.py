@@ -20,6 +20,8 @@ _TAG = re.compile(
 )
 _HEADING = re.compile(r"^[\s>*-]*#+\s+")
 _ECHO = re.compile(r"#+\s*(?=(?:objective|guardrails|status|rationale|plan|carryover)\b)", re.IGNORECASE)
+_RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)
+"""Where the rest of something is, only foldline says."""
 _SPEAKER = re.compile(r"»(?=\s*(?:you|agent|tool|shell|note|digest)\b)")
 
 
@@ -40,6 +42,8 @@ def harmless(line: str) -> str:
         line = _TAG.sub("(", line)
     if "»" in line:
         line = _SPEAKER.sub("›", line)
+    if "recall" in line.lower():
+        line = _RECALL.sub("", line)
     if "#" in line:
         line = _ECHO.sub("", _HEADING.sub("", line))
     return line.strip()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from foldline.digest.names import WORD, names_of, urls
+from foldline.digest.sheets import Found
 
 ASKED, SAID, DID, WROTE, SAW = 4, 3, 2, 1, 0
 """Who a line comes from: the user, the model, a call of it, what a call wrote, or what a tool returned."""
@@ -102,8 +103,17 @@ class Uses:
         self._known: dict[str, tuple[tuple[str, str], ...]] = {}
         self._here: dict[str, _Use] = {}
 
-    def take(self, index: int, text: str, who: int, *, source: str = "", called: bool = False) -> None:
-        """Take the names of a text in a message, line by line."""
+    def take(  # noqa: PLR0913 (what is not always given has a name at the call)
+        self,
+        index: int,
+        text: str,
+        who: int,
+        *,
+        source: str = "",
+        called: bool = False,
+        rows: list[Found] | None = None,
+    ) -> None:
+        """Take the names of a text in a message, line by line; `rows` takes the lines with their names."""
         known = self._known
         for address in urls(text):
             self._use(address, "url", Line(address, index, source, (address,), who), who, called=called)
@@ -115,6 +125,8 @@ class Uses:
                     names = known[word] = names_of(word)
                 if names:
                     found.update(names)
+            if rows is not None:
+                rows.append((piece, tuple(found)))
             if found:
                 line = Line(piece, index, source, tuple(found), _worth(piece, who))
                 for name, kind in found.items():

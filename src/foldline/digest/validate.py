@@ -53,8 +53,6 @@ _ORDER = re.compile(
     r"</?(?:system|instructions?|important|system-reminder)>",
     re.IGNORECASE | re.MULTILINE,
 )
-_RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)
-"""Where the rest of something is, only foldline says."""
 LEFT_OUT = "(a line that gave orders to the reader was left out)"
 
 
@@ -133,6 +131,11 @@ def clean(text: str, *, users: str = "") -> tuple[str, int]:
     return "\n".join(lines).strip(), orders
 
 
+def gives_orders(line: str) -> bool:
+    """Whether a line of a transcript speaks to whoever reads it; a part of it may no longer show that."""
+    return _ORDER.search(line) is not None
+
+
 def unordered(text: str, *, users: str = "") -> tuple[str, int]:
     """A text without lines that give orders to the reader, and how many there were; the user's own orders stay."""
     if not _ORDER.search(text):
@@ -149,7 +152,6 @@ def unordered(text: str, *, users: str = "") -> tuple[str, int]:
 
 def _own(line: str) -> str:
     """A line of the digester: its own headings stay headings, below ours."""
-    line = _RECALL.sub("", line)
     bare = line.lstrip()
     if bare.startswith("#"):
         return "## " + harmless(bare.lstrip("# "))
