@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from foldline.fold import Fold
 from foldline.plan.economy import break_even, charge, fold_price, tariff_of
@@ -24,6 +24,8 @@ class Preview:
     after: int
     mark: int
     """The entry of the record that it was made for."""
+    place: object = field(default=None, repr=False)
+    """The record that it was made for."""
     money_before: float | None = None
     """What each further request costs as it stands, read from the provider's cache."""
     money_after: float | None = None
@@ -43,13 +45,13 @@ class Preview:
         return "\n".join([*lines, str(self.fold)])
 
 
-def preview_of(desk: Desk, fold: Fold, mark: int) -> Preview:
+def preview_of(desk: Desk, fold: Fold, mark: int, place: object) -> Preview:
     """The preview of a fold with its digest, at the prices of the session's model."""
     path = desk.path
     leaves = handle(path.cut, fold.cut - 1)
     before, after = fold.before, fold.after
     if desk.model.prices is None:
-        return Preview(fold=fold, leaves=leaves, before=before, after=after, mark=mark)
+        return Preview(fold=fold, leaves=leaves, before=before, after=after, mark=mark, place=place)
     tariff, head = tariff_of(desk.model), desk.tools + path.prefix[path.lead]
     rewritten = max(0, after - head)
     return Preview(
@@ -58,6 +60,7 @@ def preview_of(desk: Desk, fold: Fold, mark: int) -> Preview:
         before=before,
         after=after,
         mark=mark,
+        place=place,
         money_before=charge(tariff, tokens=before, common=before, warm=True) / _MILLION,
         money_after=charge(tariff, tokens=after, common=after, warm=True) / _MILLION,
         money_once=fold_price(tariff, rewritten=rewritten, making=0.0, warm=True) / _MILLION,

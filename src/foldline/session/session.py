@@ -10,7 +10,7 @@ else writes to the same record is noticed at the next call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,8 @@ from foldline.plan.plan import Plan
 from foldline.plan.span import Path
 from foldline.plan.span import handle as numbered
 from foldline.policy import Policy, read_knobs
-from foldline.recall.artifacts import Handle, fetch, parsed
+from foldline.recall.artifacts import fetch, parsed
+from foldline.recall.passage import said
 from foldline.recall.search import TOKENS, Ask, search
 from foldline.session.desk import Desk
 from foldline.session.preview import Preview, preview_of
@@ -85,7 +86,7 @@ class Session:
         name = settings.get("model", "") if model is None else model
         self.desk = Desk(model=name, policy=chosen, tools=settings.get("tools", 0) if tools is None else tools)
         self.desk.resume(known, self.record.read)
-        self.folds, self._at, self.refused = known.folds, known.at, known.refused
+        self.folds, self._at, self.refused, self._moves = known.folds, known.at, known.refused, known.moves
         self.digester = appoint(self._digester, chosen)
         self.teller.begin(self.desk)
         self.scribe.sit(self.desk, self.digester, known.moves)
@@ -140,17 +141,19 @@ class Session:
         """What to send now. Folds first where the policy says so; raises `ViewTooLarge` when nothing may leave."""
         for _ in range(ATTEMPTS):
             self._refresh()
-            load, folds = self.desk.load(), self.folds
+            load, at = self.desk.load(), self._at
             made = self.desk.plan(load)
             must = made.verdict.need is Need.HARD
             self.teller.verdict(made, load, self.desk)
+            if self._at != at:  # whoever listens has changed it
+                continue
             cools = self._cooling
             if made.fold is not None and (must or not cools) and not self._commit(made.fold, must=must, cools=cools):
                 continue
             thinner = self.desk.thinned()
             if thinner is not None and not self._commit(thinner, must=True):
                 continue
-            return self.desk.view(load, made.verdict) if self.folds == folds else self.desk.view()
+            return self.desk.view(load, made.verdict) if self._at == at else self.desk.view()
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
 
     @property
@@ -177,7 +180,6 @@ class Session:
             folds, planned = self.folds, self.desk.by_hand(force=force)
             if planned is None:
                 return None
-            self.teller.tell("planned", cut=planned.cut, reason=planned.reason)
             if self._make(planned, Wish(must=force, instructions=instructions, text=digest)):
                 return self.desk.path.fold if self.folds > folds else None
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
@@ -185,11 +187,11 @@ class Session:
     def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
         """What `fold` would do now, with what it would cost; `approve` does it."""
         self._refresh()
-        planned = self.desk.by_hand(force=force)
+        planned, mark = self.desk.by_hand(force=force), self._at.mark
         made = None if planned is None else self.scribe.write(planned, Wish(must=force, instructions=instructions))
         if planned is None or isinstance(made, Kept):
             return None
-        return preview_of(self.desk, self.desk.complete(planned, made), self._at.mark)
+        return preview_of(self.desk, self.desk.complete(planned, made), mark, self.record.place)
 
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
         """Make the fold of a preview, with its digest or with `digest` in its place.
@@ -197,6 +199,8 @@ class Session:
         `Conflict` when anything but messages was added since.
         """
         self._refresh()
+        if (preview.place, preview.mark) != (self.record.place, self._at.mark):
+            raise Conflict("this preview was made for something else than what holds now", hint="make another one")
         fold, reason = preview.fold, "approved by hand"
         if digest is not None:
             made = self.scribe.write(fold, Wish(text=digest))
@@ -223,7 +227,6 @@ class Session:
         if behind and not must and self.worker is not None:
             self.worker.due(self.record.searched()[1])
             return True
-        self.teller.tell("planned", cut=planned.cut, reason=planned.reason)
         local = self.refused.cause if cools and self.refused is not None else "it could not wait" if behind else ""
         if not self._make(planned, Wish(must=must, local=local)):
             return False
@@ -233,20 +236,22 @@ class Session:
 
     def _make(self, planned: Fold, wish: Wish, claim: Claim | None = None) -> bool:
         """Make a planned fold and write it down, unless it is refused; False when somebody else was faster."""
-        self.teller.tell(
-            "started", cut=planned.cut, by=self.digester.name if self.digester and not wish.local else "local"
-        )
-        made, at = self.scribe.write(planned, wish), self._at
-        if wish.pulse is not None and wish.pulse.is_set():
+        at, by = self._at, self.digester.name if self.digester and not wish.local else "local"
+        self.teller.tell("planned", cut=planned.cut, reason=planned.reason)
+        self.teller.tell("started", cut=planned.cut, by=by)
+        if self._at.mark != at.mark:  # whoever listens has changed it
+            return False
+        made = self.scribe.write(planned, wish)
+        if self._at.mark != at.mark or (wish.pulse is not None and wish.pulse.is_set()):
             return False
         try:
             if isinstance(made, Kept):
                 self.refused = Refused(len(self.desk.path), made.cause)
-                self._at = Mark(at.length, self.record.refuse(self.refused, at.mark).mark)
+                self._at = Mark(self._at.length, self.record.refuse(self.refused, at.mark).mark)
                 self.teller.tell("skipped", reason=made.cause)
                 return True
             fold = self.desk.complete(planned, made)
-            self._at = Mark(at.length, self.record.fold(fold, at.mark, claim).mark)
+            self._at = Mark(self._at.length, self.record.fold(fold, at.mark, claim).mark)
         except Conflict:
             return False
         self.desk.put(fold)
@@ -265,7 +270,6 @@ class Session:
         folds, made = self.folds, self.desk.plan()
         if made.fold is None or self._cooling:
             return False
-        self.teller.tell("planned", cut=made.fold.cut, reason=made.fold.reason)
         wish = Wish(must=made.verdict.need is Need.HARD, local=local, pulse=pulse)
         if not self._make(made.fold, wish, claim):
             raise Conflict("what a fold was made for has changed", hint="its digest is dropped")
@@ -282,24 +286,44 @@ class Session:
         if bool(text) == bool(handle):
             raise InputError("pin a text or a handle", hint='pin("the port is 4711") or pin(handle="#12")')
         if text:
-            self.add(user(text, kind="note"))
+            position = self._say(text)
+            return (self._hold(position, name),)
         self._refresh()
-        length = len(self.desk.path)
-        wanted = parsed(handle) if handle else Handle(first=length - 1, last=length - 1)
+        length, wanted = len(self.desk.path), parsed(handle)
+        if wanted.strand is not None:
+            raise InputError(f"{handle} was said elsewhere", hint="pin what it says, as a text")
         if wanted.last >= length:
             raise InputError(f"there is no message {numbered(wanted.last)}", hint=f"the session has {length}")
-        names = []
-        for position in range(wanted.first, wanted.last + 1):
-            names.append(name if name and wanted.first == wanted.last else numbered(position))
-            self._at = self.record.pin(names[-1], position, self._at.mark)
-        self._load()
-        return tuple(names)
+        one = wanted.first == wanted.last
+        return tuple(self._hold(place, name if one else "") for place in range(wanted.first, wanted.last + 1))
+
+    def _say(self, text: str) -> int:
+        """Add a note; where it stands."""
+        position = self.record.append([user(text, kind="note")]).length - 1
+        self._refresh()
+        return position
+
+    def _hold(self, position: int, name: str) -> str:
+        """Pin a message where it stands; what has left the view is said again at its end, and stays there."""
+        name, moves = name or numbered(position), self._moves
+        for _ in range(ATTEMPTS):
+            if self._moves != moves:
+                break
+            if not self.desk.shows(position):
+                position = self._say("\n".join(said(message) for message in self.record.read(position, position + 1)))
+                continue
+            try:
+                self.record.pin(name, position, self._at.mark)
+            except Conflict:
+                self._refresh()
+                continue
+            self._load()
+            return name
+        raise Conflict("others changed this session each time", hint="try again")
 
     def unpin(self, name: str) -> None:
         """Let go of a pin."""
-        self._refresh()
-        self._at = self.record.unpin(name, self._at.mark)
-        self._load()
+        self._insist(lambda mark: self.record.unpin(name, mark))
 
     def branch(self, name: str, *, at: int | None = None) -> Session:
         """Another session that shares the first `at` messages (all of them unless said) and then goes its own way."""
@@ -327,9 +351,19 @@ class Session:
 
     def clear(self) -> None:
         """Begin anew with an empty view; what was said stays in the record."""
-        self._refresh()
-        self._at = self.record.move(0, self._at.mark)
-        self._load()
+        self._insist(lambda mark: self.record.move(0, mark))
+
+    def _insist(self, change: Callable[[int], object]) -> None:
+        """Make a change that is wanted whatever others did meanwhile."""
+        for _ in range(ATTEMPTS):
+            self._refresh()
+            try:
+                change(self._at.mark)
+            except Conflict:
+                continue
+            self._load()
+            return
+        raise Conflict("others changed this session each time", hint="try again")
 
     # What it shows of its desk
 

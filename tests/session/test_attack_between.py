@@ -1,0 +1,311 @@
+"""Somebody else acts between any two looks that a session takes at its record, and whoever listens acts too."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import foldline
+from foldline.errors import Conflict, InputError
+from foldline.fold import Fold
+from foldline.ledger import Branch, Store
+from foldline.ledger.jobs import Claim
+from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.policy import Policy
+from foldline.session import Ledger, Session
+from foldline.session.record import Known, Mark, Refused, Tip
+from foldline.telemetry import Event
+from foldline.testing import assert_sendable
+from foldline.view.compose import View
+
+TIGHT = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4")
+OTHERS = "theirs"
+
+
+class Crowded(Tip):
+    """A branch on which somebody else may be at work before and after each call."""
+
+    def __init__(self, store: Store, branch: Branch) -> None:
+        super().__init__(store, branch)
+        self.meddle: Callable[[], None] = lambda: None
+
+    def _amid(self, call: Callable[[], Any]) -> Any:
+        self.meddle()
+        found = call()
+        self.meddle()
+        return found
+
+    def look(self) -> Mark:
+        return self._amid(super().look)  # type: ignore[no-any-return]  # what `look` gives
+
+    def known(self) -> Known:
+        return self._amid(super().known)  # type: ignore[no-any-return]  # what `known` gives
+
+    def read(self, start: int, stop: int) -> Iterator[Message]:
+        return iter(self._amid(lambda: list(Tip.read(self, start, stop))))
+
+    def append(self, messages: Sequence[Message]) -> Mark:
+        return self._amid(lambda: Tip.append(self, messages))  # type: ignore[no-any-return]  # what `append` gives
+
+    def fold(self, fold: Fold, mark: int, claim: Claim | None = None) -> Mark:
+        return self._amid(lambda: Tip.fold(self, fold, mark, claim))  # type: ignore[no-any-return]  # and so on
+
+    def refuse(self, refused: Refused, mark: int) -> Mark:
+        return self._amid(lambda: Tip.refuse(self, refused, mark))  # type: ignore[no-any-return]  # and so on
+
+    def unfold(self, mark: int) -> Mark:
+        return self._amid(lambda: Tip.unfold(self, mark))  # type: ignore[no-any-return]  # and so on
+
+    def pin(self, name: str, position: int, mark: int) -> Mark:
+        return self._amid(lambda: Tip.pin(self, name, position, mark))  # type: ignore[no-any-return]  # and so on
+
+    def move(self, to: int, mark: int) -> Mark:
+        return self._amid(lambda: Tip.move(self, to, mark))  # type: ignore[no-any-return]  # and so on
+
+    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:
+        return self._amid(lambda: Tip.settle(self, settings, mark))  # type: ignore[no-any-return]  # and so on
+
+
+class Person:
+    """Does things to a session; a clear begins a new age, and all that is said tells its age."""
+
+    ages = 0
+    numbers = itertools.count()
+
+    def __init__(self, session: Session, name: str) -> None:
+        self.session, self.name = session, name
+
+    def turn(self, size: int, *, calls: bool = False) -> list[Message]:
+        number = next(Person.numbers)
+        said = [user(f"{self.name} {Person.ages} asks {number} " + "w" * size)]
+        if calls:
+            said.append(assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")))
+            said.append(tool(f"c{number}", f"result {number} " + "r" * size))
+        return [*said, assistant(f"{self.name} {Person.ages} answers {number} " + "a" * size)]
+
+    def clear(self) -> None:
+        self.session.clear()
+        Person.ages += 1
+
+    def more(self, count: int) -> None:
+        for _ in range(count):
+            self.session.add(*self.turn(250))
+
+    def anew(self) -> None:
+        self.clear()
+        self.more(6)
+
+    def do(self, deed: str) -> View | None:
+        session = self.session
+        deeds: dict[str, Callable[[], object]] = {
+            "add": lambda: session.add(*self.turn(300, calls=True)),
+            "more": lambda: self.more(5),
+            "clear": self.clear,
+            "anew": self.anew,
+            "fold": lambda: session.fold(force=True),
+            "unfold": session.unfold,
+            "pin": lambda: session.pin(f"note {next(Person.numbers)}"),
+            "pin 3": lambda: session.pin(handle="#3"),
+            "unpin": lambda: session.unpin("#3"),
+            "policy": lambda: session.use(policy=TIGHT.but(window_tokens=2_500 + 100 * (next(Person.numbers) % 9))),
+            "approve": lambda: (preview := session.preview(force=True)) and session.approve(preview),
+        }
+        if deed == "view":
+            return session.view()
+        if deed:
+            with suppress(Conflict, InputError):  # told, and nothing was done
+                deeds[deed]()
+        return None
+
+
+DEEDS = ("add", "more", "clear", "fold", "unfold", "view", "pin", "pin 3", "unpin", "policy", "approve")
+MEDDLING = ("", "", "", "anew", "anew", *DEEDS[:-1])
+
+
+def check(view: View) -> None:
+    if not view.messages:
+        return
+    assert view.tokens <= view.usable
+    assert_sendable(view.render("anthropic"))
+    ages = {message.text.split()[1] for message in view.messages if message.text.startswith(OTHERS)}
+    assert len(ages) <= 1, "what was cleared stands beside what came after"
+    assert "gone" not in {message.role for message in view.messages}
+
+
+@pytest.mark.promise("I7", "I8", "I11", "I14")
+@settings(max_examples=40)
+@given(
+    before=st.lists(st.sampled_from(DEEDS), max_size=4),
+    mine=st.lists(st.sampled_from(DEEDS), min_size=1, max_size=4),
+    theirs=st.lists(st.sampled_from(MEDDLING), max_size=20),
+)
+def test_whatever_others_do_between_two_looks(before: list[str], mine: list[str], theirs: list[str]) -> None:
+    with foldline.open(":memory:") as ledger:
+        branch = ledger.store.session("s")
+        other = Person(ledger.session("s", policy=TIGHT), OTHERS)
+        record = Crowded(ledger.store, branch)
+        me = Person(Session(record=record), "mine")
+        for deed in ("add", *before):
+            other.do(deed)
+        plan, at_it = list(theirs), [False]
+
+        def meddle() -> None:
+            if plan and not at_it[0]:
+                at_it[0] = True
+                other.do(plan.pop(0))
+                at_it[0] = False
+
+        record.meddle = meddle
+        for deed in (*mine, "view", "view"):
+            seen = me.do(deed)
+            if seen is not None:
+                check(seen)
+        plan.clear()
+        views = [session.view() for session in (me.session, other.session, ledger.session("s"))]
+        check(views[0])
+        assert views[0].messages == views[1].messages == views[2].messages
+        assert len({(view.tokens, view.cut) for view in views}) == 1
+        for pin in ledger.store.state(branch).pins:
+            assert pin.position is not None
+            pinned = next(iter(ledger.store.read(branch, start=pin.position))).message
+            assert sum(message == pinned for message in views[0].messages) == 1
+        assert list(ledger.verify()) == []
+
+
+def turns(count: int, first: int = 0) -> list[Message]:
+    return [
+        message
+        for number in range(first, first + count)
+        for message in (
+            user(f"question {number} " + "w" * 400),
+            assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")),
+            tool(f"c{number}", f"result {number} " + "r" * 400),
+            assistant(f"answer {number} " + "a" * 400),
+        )
+    ]
+
+
+def texts(session: Session) -> list[str]:
+    return [message.text for message in session.view().messages]
+
+
+def test_a_text_is_pinned_and_not_what_others_said_after_it() -> None:
+    with foldline.open(":memory:") as ledger:
+        other, record = ledger.session("s", policy=TIGHT), Crowded(ledger.store, ledger.store.session("s"))
+        session = Session(record=record)
+        record.meddle = lambda: other.add(user("noise"))
+        session.pin("the port is 4711", name="port")
+        record.meddle = lambda: None
+        (pin,) = ledger.store.state(record.branch).pins
+        assert next(iter(record.read(pin.position or 0, 10_000))).text == "the port is 4711"
+
+
+@pytest.mark.promise("I8")
+@pytest.mark.parametrize("kind", ["memory", "ledger"])
+@pytest.mark.parametrize(("handle", "says"), [("#5", "question 1"), ("#7", "result 1"), ("#6", "run {}")])
+def test_what_has_left_the_view_can_be_pinned(kind: str, handle: str, says: str) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = Session(policy=TIGHT) if kind == "memory" else ledger.session("s", policy=TIGHT)
+        session.add(*turns(12))
+        before = session.view().messages
+        assert session.path.cut > 8
+        assert session.pin(handle=handle, name="kept") == ("kept",)
+        after = session.view().messages
+        assert after[: len(before)] == before, "the view only grows at its end"
+        for start in (20, 40, 60):
+            session.add(*turns(6, start))
+            view = session.view()
+            assert_sendable(view.render("anthropic"))
+            assert sum(says in message.text and message.kind == "note" for message in view.messages) == 1
+        if kind == "ledger":
+            assert texts(ledger.session("s")) == texts(session)
+        session.unpin("kept")
+        session.add(*turns(12, 80))
+        assert not any(message.kind == "note" for message in session.view().messages)
+        session.recall(handle=handle)
+
+
+def test_a_handle_of_another_session_is_not_taken_for_a_place_in_this_one() -> None:
+    with foldline.open(":memory:") as ledger:
+        ledger.session("other").add(user("the port is 4711"))
+        session = ledger.session("s")
+        session.add(user("something else"))
+        found = str(session.recall("port", everywhere=True))
+        handle = next(word for word in found.split() if "#" in word)
+        with pytest.raises(InputError, match="elsewhere"):
+            session.pin(handle=handle)
+
+
+@pytest.mark.promise("I7", "I11")
+@pytest.mark.parametrize("kind", ["memory", "ledger"])
+@pytest.mark.parametrize("spoil", ["clear", "pin", "fold", "policy", "another session", "twice"])
+def test_a_preview_is_approved_only_for_what_it_was_made_for(kind: str, spoil: str) -> None:
+    with foldline.open(":memory:") as ledger:
+        make: Callable[[str], Session] = (
+            (lambda _: Session(policy=TIGHT)) if kind == "memory" else (lambda name: ledger.session(name, policy=TIGHT))
+        )
+        session, other = make("s"), make("other")
+        session.add(*turns(3))
+        other.add(*turns(4, 50))
+        preview, target = session.preview(force=True), session
+        assert preview is not None
+        if spoil == "clear":
+            session.clear()
+            session.add(*turns(4, 20))
+        elif spoil == "pin":
+            session.pin(handle="#1")
+        elif spoil == "fold":
+            session.fold(digest="by hand", force=True)
+            session.unfold()
+        elif spoil == "policy":
+            session.use(policy=TIGHT.but(keep_ratio=0.1))
+        elif spoil == "twice":
+            session.approve(preview)
+        else:
+            target = other
+        before = texts(target)
+        with pytest.raises(Conflict):
+            target.approve(preview)
+        assert texts(target) == before
+
+
+@pytest.mark.promise("I7", "I11")
+@pytest.mark.parametrize("kind", ["measured", "warned", "planned", "started", "committed"])
+@pytest.mark.parametrize("deed", ["clear", "add", "fold", "pin", "view", "raise"])
+def test_whoever_listens_may_do_anything(kind: str, deed: str) -> None:
+    done: list[str] = []
+    ledger: Ledger
+    session: Session
+
+    def listen(event: Event) -> None:
+        if event.kind == kind and not done and len(session.path) > 40:
+            done.append(kind)
+            if deed == "clear":
+                session.clear()
+                session.add(*turns(3, 100))
+            elif deed == "add":
+                session.add(*turns(3, 100))
+            elif deed == "fold":
+                session.fold(force=True)
+            elif deed == "pin":
+                session.pin(handle="#5")
+            elif deed == "view":
+                session.view()
+            else:
+                raise ValueError("no")
+
+    with foldline.open(":memory:", listener=listen) as ledger:
+        session = ledger.session("s", policy=TIGHT)
+        session.add(*turns(12))
+        view = session.view()
+        assert done
+        assert view.tokens <= view.usable
+        assert_sendable(view.render("anthropic"))
+        assert texts(session) == texts(ledger.session("s"))
+        assert list(ledger.verify()) == []
