@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from foldline.fold import Fold
 from foldline.plan.plan import Plan
@@ -31,13 +32,15 @@ class AsyncSession:
     def __init__(self, session: Session) -> None:
         self.session = session
         """What it stands for: ask it for whatever does not wait (`path`, `policy`, `model`, `folds`)."""
-        self._turn = asyncio.Lock()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        """Whose turn it is, in each event loop; threads of several loops take turns by the session's own lock."""
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Work in a thread, when all that was asked for before is done."""
-        await self._turn.acquire()
+        turn = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        await turn.acquire()
         task = asyncio.ensure_future(asyncio.to_thread(work))
-        task.add_done_callback(lambda _: self._turn.release())
+        task.add_done_callback(lambda _: turn.release())
         return await asyncio.shield(task)
 
     async def add(self, *things: Any) -> None:

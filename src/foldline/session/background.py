@@ -143,10 +143,14 @@ class Crew:
         self._stop = threading.Event()
         self._sessions: dict[int, Session] = {}
 
+    def _here(self) -> None:
+        """Begin anew in a process that was forked: threads do not come along, and their locks may be held for ever."""
+        if self._process != os.getpid():
+            self._begin()
+
     def due(self, branch: Branch) -> None:
         """Put a branch in the queue, and see that somebody looks at it."""
-        if self._process != os.getpid():
-            self._begin()  # threads do not come along when a process is forked
+        self._here()
         with self._change:
             if self._stop.is_set() or branch.id in self._busy or branch.id in self._queue:
                 return
@@ -172,6 +176,7 @@ class Crew:
 
     def do(self, branch: Branch) -> str:
         """Make the fold that is due on a branch, here and now; what came of it."""
+        self._here()
         with self._change:
             if branch.id in self._busy:
                 return HELD
@@ -201,11 +206,13 @@ class Crew:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until nothing is under way; False when it took longer."""
+        self._here()
         with self._change:
             return self._change.wait_for(lambda: not self._threads, timeout=seconds)
 
     def stop(self) -> None:
         """Drop what is under way and begin nothing more; does not wait."""
+        self._here()
         with self._change:
             self._stop.set()
             self._queue.clear()

@@ -7,7 +7,7 @@ session keeps no state of its own beside them, so that another process that read
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeAlias
 
 from foldline import ledger
@@ -16,6 +16,7 @@ from foldline.fold import Fold
 from foldline.ledger import Branch, Head, Store
 from foldline.ledger.jobs import Claim
 from foldline.message import Message
+from foldline.policy import Policy
 from foldline.recall.index import Words
 
 SETTINGS = "settings"
@@ -24,6 +25,16 @@ SETTINGS = "settings"
 
 REFUSED = "refused"
 """The entry that says a fold was not made, and why: the next one waits."""
+
+
+def knobs(policy: Policy) -> dict[str, Any]:
+    """A policy as it is written down: what differs from the defaults."""
+    bare, found = Policy(), {}
+    for knob in fields(policy):
+        value = getattr(policy, knob.name)
+        if value != getattr(bare, knob.name):
+            found[knob.name] = [str(item) for item in value] if isinstance(value, tuple) else value
+    return found
 
 
 class Refused(NamedTuple):

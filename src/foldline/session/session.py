@@ -5,13 +5,14 @@
     body = session.view().render("anthropic").body
 
 Everything a session knows follows from its record: the messages it was given and the folds it made, in order. Whoever
-else writes to the same record is noticed at the next call.
+else writes to the same record is noticed at the next call. Threads may share a session: their calls take turns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from foldline.digest.ask import Digester
@@ -31,9 +32,10 @@ from foldline.recall.passage import said
 from foldline.recall.search import TOKENS, Ask, search
 from foldline.session.desk import Desk
 from foldline.session.preview import Preview, preview_of
-from foldline.session.record import Mark, Memory, Record, Refused
+from foldline.session.record import Mark, Memory, Record, Refused, knobs
 from foldline.session.scribe import Pulse, Scribe, Wish, appoint
 from foldline.session.teller import Teller
+from foldline.session.turns import in_turn
 from foldline.telemetry import Listener
 from foldline.view.compose import View
 from foldline.wire.reader import parse
@@ -61,7 +63,7 @@ class Session:
         worker: Worker | None = None,
     ) -> None:
         self.name, self._digester, self.listener, self.worker = name, digester, listener, worker
-        self.teller = Teller(name, listener)
+        self.teller, self.turn = Teller(name, listener), RLock()
         self.record = record or Memory()
         self.scribe = Scribe(self.record)
         self._at = Mark()
@@ -92,7 +94,7 @@ class Session:
         self.scribe.sit(self.desk, self.digester, known.moves)
         able = self.worker is not None and (self.worker.elsewhere or self.digester is not None)
         self._behind = able and chosen.background and chosen.leave == "digest"
-        now = {"model": name, "policy": _knobs(chosen), "tools": self.desk.tools}
+        now = {"model": name, "policy": knobs(chosen), "tools": self.desk.tools}
         if now != settings:
             try:
                 self._at = Mark(known.at.length, self.record.settle(now, known.at.mark).mark)
@@ -111,6 +113,7 @@ class Session:
             self.desk.add(message)
         self._at = at
 
+    @in_turn
     def use(
         self, *, model: str | None = None, policy: Policy | str | None = None, tools: Sequence[Any] | None = None
     ) -> None:
@@ -119,6 +122,7 @@ class Session:
 
     # The way of a message
 
+    @in_turn
     def add(self, *things: Any) -> None:
         """Add messages at the end: `Message` values, wire dicts, lists of them, or an SDK's reply."""
         messages: list[Message] = []
@@ -137,6 +141,7 @@ class Session:
             self.desk.add(message)
         self._at = at
 
+    @in_turn
     def view(self) -> View:
         """What to send now. Folds first where the policy says so; raises `ViewTooLarge` when nothing may leave."""
         for _ in range(ATTEMPTS):
@@ -162,6 +167,7 @@ class Session:
         refused = self.refused
         return refused is not None and len(self.desk.path) < refused.at + self.desk.policy.cooldown_messages
 
+    @in_turn
     def plan(self) -> Plan:
         """What would be done now, without doing it."""
         self._refresh()
@@ -169,6 +175,7 @@ class Session:
 
     # The way of a fold
 
+    @in_turn
     def fold(self, *, instructions: str = "", force: bool = False, digest: str | None = None) -> Fold | None:
         """Fold now, because somebody asks for it: down to the floors, or with `force` all before the last user turn.
 
@@ -184,6 +191,7 @@ class Session:
                 return self.desk.path.fold if self.folds > folds else None
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
 
+    @in_turn
     def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
         """What `fold` would do now, with what it would cost; `approve` does it."""
         self._refresh()
@@ -193,6 +201,7 @@ class Session:
             return None
         return preview_of(self.desk, self.desk.complete(planned, made), mark, self.record.place)
 
+    @in_turn
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
         """Make the fold of a preview, with its digest or with `digest` in its place.
 
@@ -212,6 +221,7 @@ class Session:
         self.teller.committed(fold)
         return fold
 
+    @in_turn
     def unfold(self) -> None:
         """Take back the newest fold: what left is in the view again."""
         self._refresh()
@@ -261,6 +271,7 @@ class Session:
         self.teller.committed(fold)
         return True
 
+    @in_turn
     def work(self, claim: Claim, pulse: Pulse, *, local: str = "") -> bool:
         """Make the fold that is due, for whoever holds the job; False when none is. `Conflict` when it is too late.
 
@@ -281,6 +292,7 @@ class Session:
 
     # By hand
 
+    @in_turn
     def pin(self, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
         """Let no fold touch messages, by their handle, or a text that is added for this; the names of the pins."""
         if bool(text) == bool(handle):
@@ -321,10 +333,12 @@ class Session:
             return name
         raise Conflict("others changed this session each time", hint="try again")
 
+    @in_turn
     def unpin(self, name: str) -> None:
         """Let go of a pin."""
         self._insist(lambda mark: self.record.unpin(name, mark))
 
+    @in_turn
     def branch(self, name: str, *, at: int | None = None) -> Session:
         """Another session that shares the first `at` messages (all of them unless said) and then goes its own way."""
         self._refresh()
@@ -349,6 +363,7 @@ class Session:
         self.teller.tell("recalled", handle=handle, tokens=found.tokens)
         return found
 
+    @in_turn
     def clear(self) -> None:
         """Begin anew with an empty view; what was said stays in the record."""
         self._insist(lambda mark: self.record.move(0, mark))
@@ -399,16 +414,6 @@ class Session:
     def load(self) -> Load:
         """What the gate looks at."""
         return self.desk.load()
-
-
-def _knobs(policy: Policy) -> dict[str, Any]:
-    """A policy as data: what differs from the defaults."""
-    bare, found = Policy(), {}
-    for knob in fields(policy):
-        value = getattr(policy, knob.name)
-        if value != getattr(bare, knob.name):
-            found[knob.name] = [str(item) for item in value] if isinstance(value, tuple) else value
-    return found
 
 
 def fold_list(messages: Iterable[Message], **options: Any) -> tuple[Message, ...]:
