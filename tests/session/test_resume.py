@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import foldline
 import foldline.telemetry
 from foldline.errors import ViewTooLarge
-from foldline.message import Message, assistant, system, user
+from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.session.record import Tip
@@ -181,3 +181,21 @@ def test_events_tell_what_is_a_fact() -> None:
     assert kinds.count("committed") == session.folds > 0
     assert kinds.index("warned") < kinds.index("planned") < kinds.index("committed")
     assert all("question" not in str(event) for event in told)
+
+
+@pytest.mark.promise("S3.38", "I8", "I14")
+def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_kept(tmp_path: Path) -> None:
+    with foldline.open(tmp_path / "a.db") as ledger:
+        session = ledger.session("s", policy=TIGHT)
+        session.add(user("first"), assistant("yes"), user("the task"))
+        for number in range(28):
+            session.add(assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")))
+            session.add(tool(f"c{number}", f"step {number} " + "so " * 120))
+        session.add(user("and then?"))
+        session.view()
+        fold = session.path.fold
+        assert fold is not None
+        assert 3 < fold.cut < 50
+        other = session.branch("try", at=fold.cut + 1)
+        assert "the task" in [message.text for message in other.view().messages]
+        assert ledger.session("s", branch="try").view().messages == other.view().messages

@@ -31,6 +31,9 @@ from foldline.view.compose import Composed, View, head
 from foldline.wire.codec import PROVIDERS
 from foldline.wire.rules import Limits, limits_of
 
+PAGE = 64
+"""Messages that are read at once where one is looked for."""
+
 
 class Desk:
     """One conversation under one policy."""
@@ -123,6 +126,7 @@ class Desk:
         path, fold, length = self.path, known.fold, known.at.length
         path.pins = set(known.pins.values())
         if fold is not None:
+            fold = self._shared(fold, length, read)
             self._resume_head(fold, read)
             made_at = min(fold.made_at, length)
             for index, message in enumerate(read(fold.cut, made_at), start=fold.cut):
@@ -132,6 +136,18 @@ class Desk:
             self._purse = self._purse and _Purse(self)
         for message in read(len(path), length):
             self.add(message)
+
+    def _shared(self, fold: Fold, length: int, read: Callable[[int, int], Iterable[Message]]) -> Fold:
+        """A fold as it holds on a path that ends before the one it was made for: there too the newest prompt stays."""
+        stop = length if length < fold.made_at else 0
+        while stop > 0:
+            start = max(0, stop - PAGE)
+            found = [index for index, message in enumerate(read(start, stop), start=start) if message.is_prompt]
+            stop = 0 if found else start
+            if found and found[-1] < fold.cut and found[-1] not in (*fold.pinned, *fold.carried):
+                tokens = fold.carried_tokens + sum(map(self.size, read(found[-1], found[-1] + 1)))
+                return replace(fold, carried=tuple(sorted((*fold.carried, found[-1]))), carried_tokens=tokens)
+        return fold
 
     def _relearn(self, fold: Fold) -> None:
         """Go on from what usage had taught of this model when the fold was made."""
