@@ -79,7 +79,10 @@ def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
     if isinstance(part, ToolCall):
         return framing.call + counter.count(part.name).tokens + counter.count(part.arguments).tokens
     if isinstance(part, ToolResult):
-        return framing.result + sum([framing.part + part_tokens(inner, counter, framing) for inner in part.parts])
+        tokens = framing.result
+        for inner in part.parts:
+            tokens += framing.part + part_tokens(inner, counter, framing)
+        return tokens
     if isinstance(part, Thinking):
         return max(counter.count(part.text).tokens, sealed_tokens(len(part.signature)))
     if isinstance(part, Media):

@@ -14,7 +14,7 @@ from foldline.errors import ViewTooLarge
 from foldline.fold import Fold
 from foldline.message import Message
 from foldline.plan import cut as cutting
-from foldline.plan.gate import Load, Need, Verdict, gate, limit
+from foldline.plan.gate import NOTHING_DUE, Load, Need, Verdict, gate, limit
 from foldline.plan.prune import Size, at_fold, largest_first, squeeze
 from foldline.plan.span import Path
 from foldline.policy import Policy, Rule
@@ -40,9 +40,15 @@ class Plan(NamedTuple):
         return f"{self.verdict.need.name}: fold {fold.cut} messages, ~{fold.before:,} → ~{fold.after:,} ({fold.reason})"
 
 
+NOTHING_TO_DO = Plan(NOTHING_DUE)
+"""The plan of nearly every turn."""
+
+
 def plan(path: Path, load: Load, policy: Policy, size: Size, *, latched: tuple[Rule, ...] = ()) -> Plan:
     """Judge the load and, where a fold is due, say what leaves."""
     verdict = gate(load, policy, latched)
+    if verdict is NOTHING_DUE:
+        return NOTHING_TO_DO
     if verdict.need is Need.NONE or (verdict.need is Need.SOFT and verdict.action == "pause"):
         return Plan(verdict=verdict)
     if not any(rule.action in {"fold", "clip"} for rule in policy.rules):

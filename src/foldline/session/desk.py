@@ -266,7 +266,7 @@ class Desk:
         """What to send as things stand; the load and the verdict on it need not be found again."""
         load = load or self.load()
         verdict = gate(load, self.policy) if verdict is None else verdict
-        self.latched = tuple([rule for rule in verdict.fired if rule.latched])
+        self.latched = tuple([rule for rule in verdict.fired if rule.latched]) if verdict.fired else ()
         return View(
             messages=self.sent(),
             blocks=self._blocks(),

@@ -150,7 +150,7 @@ class Session:
             made = self.desk.plan(load)
             must = made.verdict.need is Need.HARD
             self.teller.verdict(made, load, self.desk)
-            if self._at != at:  # whoever listens has changed it
+            if self._at is not at:  # whoever listens has changed it
                 continue
             cools = self._cooling
             if made.fold is not None and (must or not cools) and not self._commit(made.fold, must=must, cools=cools):
@@ -158,7 +158,7 @@ class Session:
             thinner = self.desk.thinned()
             if thinner is not None and not self._commit(thinner, must=True):
                 continue
-            return self.desk.view(load, made.verdict) if self._at == at else self.desk.view()
+            return self.desk.view(load, made.verdict) if self._at is at else self.desk.view()
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
 
     @property
