@@ -188,7 +188,7 @@ def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_
     with foldline.open(tmp_path / "a.db") as ledger:
         session = ledger.session("s", policy=TIGHT)
         session.add(user("first"), assistant("yes"), user("the task"))
-        for number in range(28):
+        for number in range(34):
             session.add(assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")))
             session.add(tool(f"c{number}", f"step {number} " + "so " * 120))
         session.add(user("and then?"))
