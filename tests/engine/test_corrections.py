@@ -150,8 +150,8 @@ class TestSettings:
         assert made.folds == 0
 
     def test_without_a_limit_no_result_is_pruned_on_arrival(self) -> None:
-        for knobs, whole in (({}, False), ({"prune_arrival_ratio": None}, True)):
-            made = tight(**knobs)
+        for limit, whole in ((0.25, False), (None, True)):
+            made = tight(prune_arrival_ratio=limit)
             made.add(user("go"), assistant("", ToolCall(id="a", name="run")), tool("a", "word " * 1_000))
             assert (made.view().messages[-1] is made.path.messages[-1]) == whole
 
