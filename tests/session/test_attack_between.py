@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import foldline
-from foldline.errors import Conflict, InputError
+from foldline.errors import Conflict, InputError, LedgerUnavailable
 from foldline.fold import Fold
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import Claim
@@ -25,7 +25,7 @@ from foldline.testing import assert_sendable
 from foldline.view.compose import View
 
 TIGHT = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4")
-OTHERS = "theirs"
+OTHERS, BREAK = "theirs", "break"
 
 
 class Crowded(Tip):
@@ -48,7 +48,9 @@ class Crowded(Tip):
         return self._amid(super().known)  # type: ignore[no-any-return]  # what `known` gives
 
     def read(self, start: int, stop: int) -> Iterator[Message]:
-        return iter(self._amid(lambda: list(Tip.read(self, start, stop))))
+        for message in self._amid(lambda: list(Tip.read(self, start, stop))):
+            yield message
+            self.meddle()
 
     def append(self, messages: Sequence[Message]) -> Mark:
         return self._amid(lambda: Tip.append(self, messages))  # type: ignore[no-any-return]  # what `append` gives
@@ -116,16 +118,18 @@ class Person:
             "policy": lambda: session.use(policy=TIGHT.but(window_tokens=2_500 + 100 * (next(Person.numbers) % 9))),
             "approve": lambda: (preview := session.preview(force=True)) and session.approve(preview),
         }
-        if deed == "view":
-            return session.view()
-        if deed:
-            with suppress(Conflict, InputError):  # told, and nothing was done
+        if deed == BREAK:
+            raise LedgerUnavailable("the connection was lost")
+        with suppress(Conflict, InputError, LedgerUnavailable):  # told
+            if deed == "view":
+                return session.view()
+            if deed:
                 deeds[deed]()
         return None
 
 
 DEEDS = ("add", "more", "clear", "fold", "unfold", "view", "pin", "pin 3", "unpin", "policy", "approve")
-MEDDLING = ("", "", "", "anew", "anew", *DEEDS[:-1])
+MEDDLING = ("", "", "", "anew", "anew", BREAK, BREAK, *DEEDS[:-1])
 
 
 def check(view: View) -> None:
@@ -158,8 +162,10 @@ def test_whatever_others_do_between_two_looks(before: list[str], mine: list[str]
         def meddle() -> None:
             if plan and not at_it[0]:
                 at_it[0] = True
-                other.do(plan.pop(0))
-                at_it[0] = False
+                try:
+                    other.do(plan.pop(0))
+                finally:
+                    at_it[0] = False
 
         record.meddle = meddle
         for deed in (*mine, "view", "view"):
@@ -309,3 +315,59 @@ def test_whoever_listens_may_do_anything(kind: str, deed: str) -> None:
         assert_sendable(view.render("anthropic"))
         assert texts(session) == texts(ledger.session("s"))
         assert list(ledger.verify()) == []
+
+
+@pytest.mark.promise("I7", "I14")
+@pytest.mark.parametrize("deed", ["view", "use", "fold"])
+@pytest.mark.parametrize("after", range(1, 9))
+def test_a_connection_that_breaks_half_way_leaves_no_half_a_session(deed: str, after: int) -> None:
+    with foldline.open(":memory:") as ledger:
+        other, record = ledger.session("s", policy=TIGHT), Crowded(ledger.store, ledger.store.session("s"))
+        other.add(*turns(1))
+        session = Session(record=record)
+        other.add(*turns(1, 1))
+        calls = itertools.count(1)
+
+        def meddle() -> None:
+            if next(calls) == after:
+                raise LedgerUnavailable("the connection was lost")
+
+        record.meddle = meddle
+        with suppress(LedgerUnavailable):
+            if deed == "view":
+                session.view()
+            elif deed == "fold":
+                session.fold(force=True)
+            else:
+                session.use(policy=TIGHT.but(window_tokens=2_900))
+        record.meddle = lambda: None
+        assert texts(session) == texts(ledger.session("s"))
+        assert session.usable == ledger.session("s").usable
+
+
+def test_a_session_that_was_pruned_says_so() -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("s", policy=TIGHT)
+        session.add(*turns(3))
+        assert ledger.prune(older_than=1e12) == ("s",)
+        for deed in (
+            session.view,
+            session.clear,
+            lambda: session.add(user("x")),
+            lambda: session.recall("question"),
+            lambda: session.pin("the port is 4711"),
+        ):
+            with pytest.raises(Conflict, match="any more"):
+                deed()
+        assert ledger.sessions() == ()
+        assert texts(ledger.session("s")) == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "ledger"])
+@pytest.mark.parametrize("at", [-1, 13])
+def test_a_branch_begins_where_something_was_said(kind: str, at: int) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = Session() if kind == "memory" else ledger.session("s")
+        session.add(*turns(3))
+        with pytest.raises(InputError, match="12 messages"):
+            session.branch("side", at=at)

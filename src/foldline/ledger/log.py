@@ -107,9 +107,7 @@ class Core:
 
     def locked(self, connection: Connection, branch: Branch) -> Head:
         """Where a branch stands, held until the transaction ends."""
-        sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{self.for_update}"  # noqa: S608  # a word of the database's
-        if not connection.run(sql, (self.owner.id, branch.id)):
-            raise Conflict(f"session {branch.session!r} has no branch {branch.name!r} any more", hint="open it anew")
+        there(connection, self.owner, branch, self.for_update)
         return head(connection, self.owner, branch)
 
     def enter(self, connection: Connection, branch: Branch, before: Head, line: Line) -> Head:
@@ -129,10 +127,18 @@ class Core:
         return Head(seq=seq, mark=mark, length=to.length, key=to.key, at=at, strand=to.strand, log=key)
 
 
+def there(connection: Connection, owner: Owner, branch: Branch, for_update: str = "") -> None:
+    """Refuse a branch that was pruned, or is another owner's."""
+    sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{for_update}"  # noqa: S608  # a word of the database's
+    if not connection.run(sql, (owner.id, branch.id)):
+        raise Conflict(f"session {branch.session!r} has no branch {branch.name!r} any more", hint="open it anew")
+
+
 def head(connection: Connection, owner: Owner, branch: Branch) -> Head:
     """Where a branch stands."""
     rows = connection.run(_HEAD + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
     if not rows:
+        there(connection, owner, branch)
         return Head(log=root(owner, branch))
     seq, mark, length, tip, at, strand, key = rows[0]
     return Head(seq=seq, mark=mark, length=length, key=tip, at=at, strand=strand, log=key)

@@ -160,6 +160,8 @@ class Memory:
 
     def fork(self, name: str, at: int) -> Memory:  # noqa: ARG002 (only a ledger finds it again by name)
         """A record of its own that begins with the first `at` messages."""
+        if not 0 <= at <= len(self.messages):
+            raise InputError(f"the path has {len(self.messages)} messages, not {at}")
         made = Memory()
         made.messages, made.settings = self.messages[:at], self.settings
         made.folds = [fold for fold in self.folds if fold.cut <= at]

@@ -86,8 +86,9 @@ class Session:
         if chosen is None:
             chosen = Policy(**read_knobs(settings["policy"], "the record")) if settings else Policy.preset("balanced")
         name = settings.get("model", "") if model is None else model
-        self.desk = Desk(model=name, policy=chosen, tools=settings.get("tools", 0) if tools is None else tools)
-        self.desk.resume(known, self.record.read)
+        desk = Desk(model=name, policy=chosen, tools=settings.get("tools", 0) if tools is None else tools)
+        desk.resume(known, self.record.read)
+        self.desk = desk
         self.folds, self._at, self.refused, self._moves = known.folds, known.at, known.refused, known.moves
         self.digester = appoint(self._digester, chosen)
         self.teller.begin(self.desk)
@@ -109,7 +110,7 @@ class Session:
         if at.mark != self._at.mark or at.length < self._at.length:
             self._load()
             return
-        for message in self.record.read(self._at.length, at.length):
+        for message in self.record.read(len(self.desk.path), at.length):
             self.desk.add(message)
         self._at = at
 
@@ -315,6 +316,15 @@ class Session:
         self._refresh()
         return position
 
+    def _again(self, position: int) -> int:
+        """Where that is said again which has left the view: where it is pinned already, or at the end."""
+        path = self.desk.path
+        text = "".join(said(message) for message in self.record.read(position, position + 1))
+        if not text:
+            raise InputError(f"{numbered(position)} says nothing that could be pinned", hint="pin a text")
+        known = [pin for pin in path.pins if path.messages[pin].text == text]
+        return known[0] if known else self._say(text)
+
     def _hold(self, position: int, name: str) -> str:
         """Pin a message where it stands; what has left the view is said again at its end, and stays there."""
         name, moves = name or numbered(position), self._moves
@@ -322,7 +332,7 @@ class Session:
             if self._moves != moves:
                 break
             if not self.desk.shows(position):
-                position = self._say("\n".join(said(message) for message in self.record.read(position, position + 1)))
+                position = self._again(position)
                 continue
             try:
                 self.record.pin(name, position, self._at.mark)
