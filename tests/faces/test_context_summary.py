@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+import foldline
 from foldline.digest.ask import Digester
 from foldline.errors import ConfigError
-from foldline.faces.context_policy import CompactionConfig, ContextWindowPolicy, is_summary
-from foldline.faces.context_summary import CompactionState, acompact, compact, summarizer_model
+from foldline.faces.context_policy import AgentSpec, CompactionConfig, ContextWindowPolicy, is_summary
+from foldline.faces.context_summary import CompactionState, acompact, compact, session_policy, summarizer_model
 from foldline.message import Message, Meta, assistant, system, user
 from foldline.policy import Policy
 from foldline.testing import FAULTS, INJECTED, LEAKED, Scripted, faulty
@@ -121,3 +122,36 @@ def test_waiting_or_not_the_result_is_the_same() -> None:
         return asyncio.run(made) if asyncio.iscoroutine(made) else made
 
     assert run(compact) == run(acompact)
+
+
+@pytest.mark.promise("S3.36", "S3.24", "S3.35")
+def test_a_session_made_from_settings_compacts_behind_the_next_reply() -> None:
+    function, digester = scripted()
+    spec = AgentSpec(context_policy=POLICY, sections={"compaction": {"mode": "background"}})
+    with foldline.open(":memory:", digester=digester) as ledger:
+        session = ledger.session("run-7", model="claude-sonnet-4-5", policy=session_policy(spec, "claude-sonnet-4-5"))
+        session.add(*talk(9), user("And now?"))
+        assert not any(map(is_summary, session.view().messages)), "nobody waits for a summary"
+        assert ledger.wait(30)
+        messages = session.view().messages
+        [summary] = filter(is_summary, messages)
+        assert SAID in summary.text
+        assert messages[-1].text == "And now?"
+        assert len(function.asks) == 1
+
+
+@pytest.mark.promise("S3.36", "S3.37")
+@pytest.mark.parametrize(
+    "spec",
+    [AgentSpec(), AgentSpec(context_policy=POLICY, sections={"compaction": {"mode": "off"}})],
+    ids=["no threshold", "off"],
+)
+def test_settings_that_ask_for_no_compaction_bring_none(spec: AgentSpec) -> None:
+    policy = session_policy(spec, "claude-sonnet-4-5")
+    assert (policy.leave, policy.digest_model) == ("marker", "")
+
+
+def test_a_session_says_that_it_has_prompts_of_its_own() -> None:
+    settings = {"compaction": {"summarizer_user_prompt": "Shorter: {messages}"}}
+    with pytest.raises(ConfigError, match="its own prompts"):
+        session_policy(AgentSpec(context_policy=POLICY, sections=settings), "claude-sonnet-4-5")

@@ -85,7 +85,7 @@ def transform(
     """
     policy, artifacts = policy or ContextWindowPolicy(), artifacts or ArtifactCompaction()
     given = Given(messages)
-    session = Session(model=model, policy=_truncation(policy, artifacts, model), tools=tools)
+    session = Session(model=model, policy=truncation_policy(policy, artifacts, model), tools=tools)
     session.add(*given.messages)
     session.view()
     return given.back(messages_of(session.path, given.provider))
@@ -103,10 +103,10 @@ def plan_compaction(
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return None
     given = Given(messages)
-    whole_turn = _planned(given.messages, _compaction(policy, config, keep_turns=1))
+    whole_turn = _planned(given.messages, compaction_policy(policy, config, keep_turns=1))
     found = whole_turn.fold
     if whole_turn.verdict and (found is None or found.after > policy.autocompact_threshold):
-        found = _planned(given.messages, _compaction(policy, config, keep_turns=0)).fold or found
+        found = _planned(given.messages, compaction_policy(policy, config, keep_turns=0)).fold or found
     if found is None:
         return None
     raw = tuple(sorted((*found.pinned, *found.carried)))
@@ -144,7 +144,7 @@ def _planned(messages: Sequence[Message], policy: Policy) -> Plan:
     return session.plan()
 
 
-def _truncation(policy: ContextWindowPolicy, artifacts: ArtifactCompaction, model: str) -> Policy:
+def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction, model: str) -> Policy:
     """The policy of `transform` in the engine's words."""
     return PRESET.but(
         window_tokens=policy.max_context_tokens,
@@ -157,7 +157,7 @@ def _truncation(policy: ContextWindowPolicy, artifacts: ArtifactCompaction, mode
     )
 
 
-def _compaction(policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int) -> Policy:
+def compaction_policy(policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int) -> Policy:
     """The policy of `plan_compaction` in the engine's words: down to the floors, with a summary in front."""
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return PRESET.but(

@@ -25,10 +25,18 @@ from foldline.faces.context_policy import (
     MIN_COMPACTION_GAIN_TOKENS,
     CompactionPlan,
     apply_summary,
+    compaction_policy,
     is_summary,
     plan_compaction,
+    truncation_policy,
 )
-from foldline.faces.context_settings import PRESET, CompactionConfig, ContextWindowPolicy
+from foldline.faces.context_settings import (
+    PRESET,
+    AgentSpec,
+    CompactionConfig,
+    CompactionExecutionMode,
+    ContextWindowPolicy,
+)
 from foldline.faces.given import Given
 from foldline.fold import Digest
 from foldline.measure.counter import CHARS_4
@@ -36,6 +44,7 @@ from foldline.measure.models import model as model_of
 from foldline.measure.models import plain_name
 from foldline.measure.size import framing_for, message_tokens
 from foldline.message import Message
+from foldline.policy import Policy
 
 _PATIENCE = Patience(seconds=PRESET.digest_seconds)
 _FRAMING = framing_for("none")
@@ -84,6 +93,35 @@ def summarizer_model(config: CompactionConfig, model: str) -> str:
             hint="name a model of the agent's own provider",
         )
     return plain_name(wanted)
+
+
+def session_policy(spec: AgentSpec, model: str = "") -> Policy:
+    """An agent's settings as the policy of a session: with a threshold, and compaction in the background.
+
+        session = foldline.open("agent.db").session("run-7", model=model, policy=session_policy(spec, model))
+
+    Such a session brings its summarizer and its worker by itself, where the provider's key and SDK are there.
+    """
+    policy, config = spec.context_policy, spec.compaction
+    bare = truncation_policy(policy, spec.artifact_compaction, model)
+    if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
+        return bare
+    usual = CompactionConfig()
+    if (config.summarizer_system_prompt, config.summarizer_user_prompt) != (
+        usual.summarizer_system_prompt,
+        usual.summarizer_user_prompt,
+    ):
+        raise ConfigError("a session writes its summaries by its own prompts", hint="call compact for prompts of yours")
+    return compaction_policy(policy, config, keep_turns=1).but(
+        window_tokens=bare.window_tokens,
+        reply_tokens=bare.reply_tokens,
+        counter=bare.counter,
+        prune_arrival_tokens=bare.prune_arrival_tokens,
+        preview_chars=bare.preview_chars,
+        preview_lines=bare.preview_lines,
+        background=True,
+        digest_model=summarizer_model(config, model),
+    )
 
 
 def compact(  # noqa: PLR0913 (all but the first two are named)
