@@ -169,6 +169,8 @@ class Pool:
             if connection is not None:
                 self._idle.append(connection)
             self._free.release()
+            if self._closed:
+                self.close()  # it was closed while this connection was in use
 
     def _next(self) -> Connection:
         try:

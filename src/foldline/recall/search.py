@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import combinations, groupby
 from operator import itemgetter
 
 from foldline.errors import InputError
 from foldline.ledger import Branch, Head, Store, threads
+from foldline.ledger.index import unread
 from foldline.ledger.pool import Connection
 from foldline.ledger.records import Span
 from foldline.measure.counter import Counter, Estimator
@@ -58,6 +59,7 @@ CHARS_PER_TOKEN = 4
 ROLE_CHARS = 20
 LINE_CHARS = 14
 """What the handle and the role in front of a message cost."""
+UNSEARCHED = "Nothing was found, but what was said last could not be searched now: ask again."
 MANY = 100_000
 """Where counting the owner's messages stops: more make no word rarer."""
 
@@ -94,9 +96,11 @@ class Recalled:
 
     results: tuple[Result, ...]
     tokens: int = 0
+    whole: bool = True
+    """Everything was searched: not so where the newest could not be indexed now."""
 
     def __str__(self) -> str:
-        return _text(self.results)
+        return _text(self.results) if self.results or self.whole else UNSEARCHED
 
 
 def _text(results: Sequence[Result]) -> str:
@@ -136,9 +140,10 @@ def search(store: Store, where: Branch | Head, ask: Ask, counter: Counter | None
     catch_up(store)
     spans = None if ask.everywhere else store.spans(head)
     stop = head.length if ask.before is None else min(ask.before, head.length)
-    return store.core.read(
+    found = store.core.read(
         lambda connection: _Search(store, connection, spans, stop).run(ask, weights, counter or Estimator())
     )
+    return replace(found, whole=False) if unread(store.core) else found
 
 
 class _Search:
