@@ -68,7 +68,7 @@ class Verdict(NamedTuple):
 
 NOTHING_DUE = Verdict(Need.NONE)
 """What the gate says nearly always."""
-_WEIGHT = {"warn": 0, "pause": 1, "clip": 2, "fold": 2}
+_WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 
 def limit(rule: Rule, usable: int) -> float:
@@ -86,9 +86,10 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     needed = max(load.request, load.upper)
     if not fired and needed <= load.usable:
         return NOTHING_DUE
-    wanted = max(fired, key=lambda rule: _WEIGHT[rule.action], default=None)
-    if wanted is not None and wanted.action == "warn":
-        wanted = None
+    wanted = None
+    for rule in fired:
+        if rule.action != "warn" and (wanted is None or _WEIGHT[rule.action] > _WEIGHT[wanted.action]):
+            wanted = rule
     if needed > load.usable:
         action = wanted.action if wanted and wanted.action != "pause" else "fold"
         reason = f"the request of {needed:,} does not fit into {load.usable:,}"

@@ -216,9 +216,18 @@ class Look(NamedTuple):
     """It shows more than words, in a result perhaps."""
 
 
+_WORDS = {
+    "assistant": Look([], [], prompts=False, leads=False, blank=False, media=False),
+    "user": Look([], [], prompts=True, leads=False, blank=False, media=False),
+}
+"""What is seen of the commonest message, one text of a person or the model, whatever it says."""
+
+
 def look(message: Message) -> Look:
     """Calls count only where the model makes them, and results only where it does not."""
     role, parts = message.role, message.parts
+    if len(parts) == 1 and not message.kind and type(parts[0]) is Text and role in _WORDS and parts[0].text.strip():
+        return _WORDS[role]
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     thoughts, blank, media = 0, not parts, False

@@ -234,17 +234,11 @@ class Desk:
         if fold is not None:
             local += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
         request = self.gauge.tokens if measured else local
-        exact = not measured or self.counter.exact
-        return Load(
-            request=request,
-            history=history,
-            count=len(path.messages) - path.cut,
-            usable=self.usable,
-            fixed=self.tools + max(0, request - local),
-            upper=0 if exact else self.gauge.upper,
-            margin=0.0 if exact else MARGIN,
-            rent=self._purse.share() if self._purse is not None else 0.0,
-        )
+        count, fixed = len(path.messages) - path.cut, self.tools + max(0, request - local)
+        rent = self._purse.share() if self._purse is not None else 0.0
+        if not measured or self.counter.exact:
+            return Load(request, history, count, self.usable, fixed, 0, 0.0, rent)
+        return Load(request, history, count, self.usable, fixed, self.gauge.upper, MARGIN, rent)
 
     def _blocks(self) -> dict[str, int]:
         """Tokens by block, in the order of the view."""
