@@ -11,7 +11,7 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from pathlib import Path
 
-from foldline.errors import LedgerUnavailable
+from foldline.errors import InputError, LedgerUnavailable
 from foldline.ledger import schema, threads
 from foldline.ledger.chain import Owner
 from foldline.ledger.index import Index
@@ -73,6 +73,8 @@ def owners(store: Store) -> tuple[str, ...]:
 
 
 def _database(url: str, wait_s: float) -> Database:
+    if "\0" in url:
+        raise InputError(f"not a place for a ledger: {url!r:.60}", hint='a path, "postgresql://…" or ":memory:"')
     if url.startswith(("postgresql://", "postgres://")):
         from foldline.ledger.postgres import Postgres  # noqa: PLC0415  # an extra
 

@@ -207,8 +207,9 @@ class Crew:
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until nothing is under way; False when it took longer."""
         self._here()
+        mine = {threading.current_thread()}  # whoever listens is told by one of them, and need not wait for itself
         with self._change:
-            return self._change.wait_for(lambda: not self._threads, timeout=seconds)
+            return self._change.wait_for(lambda: self._threads <= mine, timeout=seconds)
 
     def stop(self) -> None:
         """Drop what is under way and begin nothing more; does not wait."""

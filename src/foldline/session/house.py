@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from foldline import ledger
 from foldline.digest.ask import Digester
+from foldline.errors import ConfigError
 from foldline.ledger import MAIN, Store
 from foldline.ledger.records import Fault, SessionInfo
 from foldline.policy import Policy
@@ -32,6 +33,8 @@ class Ledger:
         listener: Listener | None = None,
         worker: Where = "thread",
     ) -> None:
+        if worker not in get_args(Where):
+            raise ConfigError(f"nobody is called {worker!r}", hint=f"use one of {', '.join(get_args(Where))}")
         self.store, self.digester, self.listener = store, digester, listener
         crew = Crew(store, digester=digester, listener=listener)
         self.worker: Worker = crew if worker == "thread" else Elsewhere(store)

@@ -21,6 +21,7 @@ from foldline.digest.facts import Facts, gather
 from foldline.digest.flow import Job, Kept, locally
 from foldline.digest.prompt import cumulative
 from foldline.digest.scope import SESSION, body_of
+from foldline.errors import InputError
 from foldline.fold import Digest, Fold
 from foldline.measure.models import model as model_of
 from foldline.message import Message, user
@@ -115,7 +116,9 @@ class Scribe:
         if wish.text is not None:
             return self._by_hand(fold, wish.text)
         if before is not None and before.cut == fold.cut and not wish.instructions:
-            return before.digest
+            large = before.digest_tokens > digest_room(policy, self.desk.usable)
+            if not (large and wish.must and before.digest is not None):
+                return before.digest
         if policy.leave == "marker":
             return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
         job = self._job(fold, wish)
@@ -126,6 +129,8 @@ class Scribe:
 
     def _by_hand(self, fold: Fold, text: str) -> Digest:
         """A person's own text, with the same report of what it leaves out."""
+        if not text.strip():
+            raise InputError("this digest says nothing", hint="write what is to stand for the folded part")
         policy = self.desk.policy
         message = SESSION.message(text, header=policy.digest_header, role=policy.digest_role)
         return Digest(message=message, by="hand", loss=audit(text, self._gathered(), kept=self._kept(fold)))

@@ -214,7 +214,7 @@ class Session:
         fold, reason = preview.fold, "approved by hand"
         if digest is not None:
             made = self.scribe.write(fold, Wish(text=digest))
-            fold = self.desk.complete(fold, None if isinstance(made, Kept) else made)
+            fold = _smaller(self.desk.complete(fold, None if isinstance(made, Kept) else made))
             reason += ", with a digest by hand"
         fold = replace(fold, reason=reason)
         self.record.fold(fold, preview.mark)
@@ -262,6 +262,8 @@ class Session:
                 self.teller.tell("skipped", reason=made.cause)
                 return True
             fold = self.desk.complete(planned, made)
+            if wish.text is not None:
+                fold = _smaller(fold)
             self._at = Mark(self._at.length, self.record.fold(fold, at.mark, claim).mark)
         except Conflict:
             return False
@@ -424,6 +426,14 @@ class Session:
     def load(self) -> Load:
         """What the gate looks at."""
         return self.desk.load()
+
+
+def _smaller(fold: Fold) -> Fold:
+    """A fold with a person's digest, if that is no larger than what it stands for."""
+    if fold.after >= fold.before:
+        told = f"with this digest the view would grow from {fold.before:,} to {fold.after:,} tokens"
+        raise InputError(told, hint="write a shorter one")
+    return fold
 
 
 def fold_list(messages: Iterable[Message], **options: Any) -> tuple[Message, ...]:
