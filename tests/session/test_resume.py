@@ -195,7 +195,7 @@ def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_
         session.view()
         fold = session.path.fold
         assert fold is not None
-        assert 3 < fold.cut < 50
+        assert 3 < fold.cut < len(session.path) - 3
         other = session.branch("try", at=fold.cut + 1)
         assert "the task" in [message.text for message in other.view().messages]
         assert ledger.session("s", branch="try").view().messages == other.view().messages

@@ -1,8 +1,8 @@
 """Sheets: the files in work as they were last seen, line by line.
 
 Whoever goes on with the work changes lines of files that were read or written before, and a change must name what it
-replaces letter for letter. No digest has room for whole files; but most changes are made where the names of the work
-stand, in files that were touched lately. So the lines with names are kept, by file, and the likeliest can be shown.
+replaces letter for letter. No digest has room for whole files; but most changes are made near the last one or where
+the names of the work stand, in files that were touched lately. So lines are kept, by file, and the likeliest are shown.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Sheets:
         for order, (line, names) in enumerate(found, start=1):
             number = _NUMBERED.match(line)
             text = line[number.end() :] if number else line
-            if names and _SHORTEST <= len(text) <= _LONGEST:
+            if _SHORTEST <= len(text) <= _LONGEST:
                 rows[text] = Row(text, index, int(number[1]) if number else order, names)
         self._put(path, Sheet(rows, index, old.spots if old else ()))
 
@@ -73,7 +73,7 @@ class Sheets:
         places = [row.place for line in gone if (row := rows.pop(line.strip(), None))]
         place = min(places, default=0)
         for order, (line, names) in enumerate(found):
-            if names and _SHORTEST <= len(line) <= _LONGEST:
+            if _SHORTEST <= len(line) <= _LONGEST:
                 rows[line] = Row(line, index, place + order, names)
         self._put(path, Sheet(rows, index, (*old.spots, place)[-_SPOTS:]))
 
@@ -98,7 +98,7 @@ def changes(
         file += 0.45 * log(1 + called.get(path.rpartition("/")[2], 0)) - (1.0 if sheet.spots else 0.0)
         for row in sheet.rows.values():
             score = file - 0.35 * log(end - row.at) + 0.007 * len(row.text)
-            score += 1.2 * max([odds.get(name, 0.0) for name in row.names])
+            score += 1.2 * max([odds.get(name, 0.0) for name in row.names], default=0.0)
             if sheet.spots:
                 score += 1.5 * exp(-min([abs(row.place - spot) for spot in sheet.spots]) / _NEAR)
             yield 1 / (1 + exp(-score)), path, row

@@ -92,7 +92,8 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
             wanted = rule
     if needed > load.usable:
         action = wanted.action if wanted and wanted.action != "pause" else "fold"
-        reason = f"the request of {needed:,} does not fit into {load.usable:,}"
+        perhaps = f" (it may be {needed:,})" if needed > load.request else ""
+        reason = f"the request of {load.request:,}{perhaps} does not fit into {load.usable:,}"
         return Verdict(need=Need.HARD, action=action, reason=reason, fired=fired)
     if wanted is None:
         return Verdict(need=Need.NONE, fired=fired)

@@ -21,7 +21,7 @@ from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60
 """Reserved for the one line that stands for what left without a digest."""
-DIGEST_SHARE = 0.125
+DIGEST_SHARE = 0.175
 """The most of a window that is kept free for a digest: in a small one its cap gives way, not the conversation."""
 
 
