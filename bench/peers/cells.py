@@ -21,7 +21,7 @@ DRIVE_BUDGET = 20_000
 FIRST_LENGTH = 10_000
 WARM = 10
 """Turns that are not counted."""
-BLOCKS, BLOCK = 5, 30
+BLOCKS, BLOCK = 40, 50
 """Turns are timed in blocks and the quietest block is taken: on a shared machine the rest is other people's work."""
 
 

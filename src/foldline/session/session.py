@@ -134,12 +134,12 @@ class Session:
                 messages += parse(thing).messages
         if not messages:
             return
-        before, at = self._at, self.record.append(messages)
+        before, at, put = self._at, self.record.append(messages), self.desk.add
         if at.mark != before.mark or at.length != before.length + len(messages):
             self._refresh()
             return
         for message in messages:
-            self.desk.add(message)
+            put(message)
         self._at = at
 
     @in_turn
@@ -147,20 +147,24 @@ class Session:
         """What to send now. Folds first where the policy says so; raises `ViewTooLarge` when nothing may leave."""
         for _ in range(ATTEMPTS):
             self._refresh()
-            load, at = self.desk.load(), self._at
-            made = self.desk.plan(load)
-            must = made.verdict.need is Need.HARD
-            self.teller.verdict(made, load, self.desk)
+            desk, at = self.desk, self._at
+            load = desk.load()
+            made = desk.plan(load)
+            self.teller.verdict(made, load, desk)
             if self._at is not at:  # whoever listens has changed it
                 continue
-            cools = self._cooling
-            if made.fold is not None and (must or not cools) and not self._commit(made.fold, must=must, cools=cools):
+            if made.fold is not None and not self._due(made.fold, must=made.verdict.need is Need.HARD):
                 continue
             thinner = self.desk.thinned()
             if thinner is not None and not self._commit(thinner, must=True):
                 continue
-            return self.desk.view(load, made.verdict) if self._at is at else self.desk.view()
+            return desk.view(load, made.verdict) if self._at is at else self.desk.view()
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
+
+    def _due(self, planned: Fold, *, must: bool) -> bool:
+        """Make the fold of a plan, unless it can wait and one was refused a short time ago."""
+        cools = self._cooling
+        return (cools and not must) or self._commit(planned, must=must, cools=cools)
 
     @property
     def _cooling(self) -> bool:
