@@ -108,6 +108,9 @@ def _blocks(message: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     content = message.get("content")
     if type(content) is not list:
         return []
+    if len(content) == 1:  # nearly always
+        only = content[0]
+        return content if type(only) is dict and only.get("type") == kind else []
     return [block for block in content if type(block) is dict and block.get("type") == kind]
 
 
