@@ -17,14 +17,13 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import time
+import traceback
 from collections import Counter
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from bench.servers import postgres
+from bench.servers import places
 from foldline import ledger
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Store
@@ -86,7 +85,11 @@ def write(url: str, run: int, pipe: int) -> None:
         number += 1
 
 
-def killed(url: str, run: int) -> list[Any] | None:
+Use = Callable[[str, int, int], None]
+"""What is done at a place, in which run, acknowledged through which pipe; it never ends by itself."""
+
+
+def killed(url: str, run: int, use: Use, longest_s: float = LONGEST_S) -> list[Any] | None:
     """What a process acknowledged last before it was killed; nothing when it did not get so far."""
     read, pipe = os.pipe()
     child = os.fork()
@@ -94,16 +97,19 @@ def killed(url: str, run: int) -> list[Any] | None:
         try:
             os.close(read)
             random.seed(run)
-            write(url, run, pipe)
+            use(url, run, pipe)
+        except BaseException:  # noqa: BLE001  # shown, and then it is over
+            traceback.print_exc()
         finally:
             os._exit(1)
     os.close(pipe)
     with os.fdopen(read) as lines:
         first = lines.readline()
-        time.sleep(random.random() * LONGEST_S)
+        time.sleep(random.random() * longest_s)
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
         whole = [line for line in [first, *lines] if line.endswith("\n")]
+    assert os.WIFSIGNALED(status), "the process ended by itself, see above"
     return json.loads(whole[-1]) if whole else None
 
 
@@ -144,7 +150,7 @@ def runs(url: str, first: int, count: int) -> Counter[str]:
     """So many kills on one ledger: what was found, and how often."""
     found: Counter[str] = Counter()
     for run in range(first, first + count):
-        last = killed(url, run)
+        last = killed(url, run, write)
         if last is None:
             found["killed before the first acknowledgement"] += 1
             continue
@@ -160,13 +166,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--postgres", action="store_true")
     options = parser.parse_args(argv)
     found: Counter[str] = Counter()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        support = postgres() if options.postgres else None
-        admin = stack.enter_context(support.server()) if support else ""
+    with places(on_postgres=options.postgres) as urls:
         for first in range(0, options.runs, RUNS_PER_LEDGER):
-            url = stack.enter_context(support.database(admin)) if support else str(folder / f"{first}.db")
-            found += runs(url, first, min(RUNS_PER_LEDGER, options.runs - first))
+            found += runs(next(urls), first, min(RUNS_PER_LEDGER, options.runs - first))
             print(f"\r{min(first + RUNS_PER_LEDGER, options.runs)} of {options.runs}", end="", file=sys.stderr)
     print(file=sys.stderr)
     for what, count in found.most_common():

@@ -16,15 +16,12 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench.servers import postgres
+from bench.servers import places
 from foldline import ledger
 from foldline.errors import Conflict, InputError
 from foldline.fold import Digest, Fold
@@ -159,8 +156,17 @@ def missing(store: Store, acknowledged: list[list[Any]]) -> list[str]:
     return wrong + [f"{where}: acknowledged to {count}" for where, count in seen.items() if count > 1]
 
 
+Part = Callable[[str, str, str, float], None]
+Run = Callable[[str, float], tuple[Counter[str], list[str]]]
+
+
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="bench races", description=__doc__)
+    return contest(argv, "bench races", __doc__, take_part, run)
+
+
+def contest(argv: list[str], prog: str, about: str, part: Part, contested: Run) -> int:
+    """One process of many, or all of them: what was acknowledged, and what is wrong."""
+    parser = argparse.ArgumentParser(prog=prog, description=about)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--url", help=argparse.SUPPRESS)
@@ -168,15 +174,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--who", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.part:
-        take_part(options.url, options.part, options.who, options.seconds)
+        part(options.url, options.part, options.who, options.seconds)
         return 0
-    with ExitStack() as stack:
-        if options.postgres:
-            support = postgres()
-            url = stack.enter_context(support.database(stack.enter_context(support.server())))
-        else:
-            url = str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "agent.db")
-        counts, wrong = run(url, options.seconds)
-    print("acknowledged: " + ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()))
+    with places(on_postgres=options.postgres) as urls:
+        counts, wrong = contested(next(urls), options.seconds)
+    print(", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()))
     print("\n".join(wrong[:20]) or "nothing lost, nothing twice, nothing wrong")
     return int(bool(wrong))

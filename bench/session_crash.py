@@ -16,18 +16,14 @@ import hashlib
 import json
 import os
 import random
-import signal
-import tempfile
 import time
-import traceback
 from collections import Counter
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import foldline
-from bench.crash import settled
-from bench.servers import postgres
+from bench.crash import killed, settled
+from bench.servers import places
 from foldline.digest.ask import Ask, Digester
 from foldline.errors import Conflict
 from foldline.message import assistant, user
@@ -99,30 +95,6 @@ def use(url: str, run: int, pipe: int) -> None:
         number += 1
 
 
-def killed(url: str, run: int) -> list[Any] | None:
-    """What a process acknowledged last before it was killed; nothing when it did not get so far."""
-    read, pipe = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(read)
-            random.seed(run)
-            use(url, run, pipe)
-        except BaseException:  # noqa: BLE001  # shown, and then it is over
-            traceback.print_exc()
-        finally:
-            os._exit(1)
-    os.close(pipe)
-    with os.fdopen(read) as lines:
-        first = lines.readline()
-        time.sleep(random.random() * LONGEST_S)
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        whole = [line for line in [first, *lines] if line.endswith("\n")]
-    assert os.WIFSIGNALED(status), "the process ended by itself, see above"
-    return json.loads(whole[-1]) if whole else None
-
-
 def check(url: str, last: list[Any], found: Counter[str]) -> str:
     """What is wrong after a kill, or nothing."""
     run, length, mark, view = last
@@ -157,15 +129,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--postgres", action="store_true")
     options = parser.parse_args(argv)
     found: Counter[str] = Counter()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        support = postgres() if options.postgres else None
-        admin = stack.enter_context(support.server()) if support else ""
+    with places(on_postgres=options.postgres) as urls:
         url = ""
         for run in range(options.runs):
             if run % RUNS_PER_LEDGER == 0:
-                url = stack.enter_context(support.database(admin)) if support else str(folder / f"{run}.db")
-            last = killed(url, run)
+                url = next(urls)
+            last = killed(url, run, use, LONGEST_S)
             found[(check(url, last, found) if last is not None else TOO_SOON) or SOUND] += 1
             found[SAID] += last[1] if last is not None else 0
     print(", ".join(f"{count:,} {what}" for what, count in found.items()))

@@ -12,7 +12,6 @@ in the ledger, each fold was made once by the one that held the job, no job is s
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import foldline
-from bench.servers import postgres
+from bench.races import contest
 from foldline.digest.ask import Ask, Digester
 from foldline.errors import Conflict, InputError
 from foldline.ledger import Store
@@ -223,23 +222,4 @@ def twice(store: Store) -> tuple[int, list[str]]:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="bench session_races", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--postgres", action="store_true")
-    parser.add_argument("--url", help=argparse.SUPPRESS)
-    parser.add_argument("--part", help=argparse.SUPPRESS)
-    parser.add_argument("--who", help=argparse.SUPPRESS)
-    options = parser.parse_args(argv)
-    if options.part:
-        take_part(options.url, options.part, options.who, options.seconds)
-        return 0
-    with ExitStack() as stack:
-        if options.postgres:
-            support = postgres()
-            url = stack.enter_context(support.database(stack.enter_context(support.server())))
-        else:
-            url = str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "agent.db")
-        counts, wrong = run(url, options.seconds)
-    print(", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()))
-    print("\n".join(wrong[:20]) or "nothing lost, nothing twice, nothing wrong")
-    return int(bool(wrong))
+    return contest(argv, "bench session_races", __doc__, take_part, run)

@@ -16,28 +16,16 @@ import foldline
 from foldline import ledger as records
 from foldline.digest.ask import Digester
 from foldline.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
-from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.message import user
 from foldline.policy import Policy
 from foldline.recall.index import Words
 from foldline.session import Ledger, Session
 from foldline.testing import Scripted, assert_sendable, proper
 from support import postgres
+from support.ledgers import turns
 
 TIGHT = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4")
 PAGE = 4_096
-
-
-def turns(count: int, first: int = 0) -> list[Message]:
-    return [
-        message
-        for number in range(first, first + count)
-        for message in (
-            user(f"question {number} " + "w" * 300),
-            assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")),
-            tool(f"c{number}", f"result {number} " + "r" * 300),
-            assistant(f"answer {number} " + "a" * 300),
-        )
-    ]
 
 
 def same(session: Session, ledger: Ledger) -> None:

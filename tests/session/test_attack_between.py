@@ -23,6 +23,7 @@ from foldline.session.record import Known, Mark, Refused, Tip
 from foldline.telemetry import Event
 from foldline.testing import assert_sendable
 from foldline.view.compose import View
+from support.ledgers import turns as shorter
 
 TIGHT = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4")
 OTHERS, BREAK = "theirs", "break"
@@ -185,16 +186,7 @@ def test_whatever_others_do_between_two_looks(before: list[str], mine: list[str]
 
 
 def turns(count: int, first: int = 0) -> list[Message]:
-    return [
-        message
-        for number in range(first, first + count)
-        for message in (
-            user(f"question {number} " + "w" * 400),
-            assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")),
-            tool(f"c{number}", f"result {number} " + "r" * 400),
-            assistant(f"answer {number} " + "a" * 400),
-        )
-    ]
+    return shorter(count, first, chars=400)
 
 
 def texts(session: Session) -> list[str]:

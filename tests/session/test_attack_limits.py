@@ -10,28 +10,16 @@ import pytest
 import foldline
 from foldline.digest.ask import Digester
 from foldline.errors import ConfigError, Conflict, InputError, ViewTooLarge
-from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.message import assistant, user
 from foldline.policy import Policy, presets
 from foldline.session import Session
 from foldline.telemetry import Event
 from foldline.testing import Scripted, assert_sendable, proper
 from support import postgres
+from support.ledgers import turns
 
 TIGHT = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4")
 WAIT_S = 30.0
-
-
-def turns(count: int, first: int = 0) -> list[Message]:
-    return [
-        message
-        for number in range(first, first + count)
-        for message in (
-            user(f"question {number} " + "w" * 300),
-            assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")),
-            tool(f"c{number}", f"result {number} " + "r" * 300),
-            assistant(f"answer {number} " + "a" * 300),
-        )
-    ]
 
 
 @pytest.fixture(params=["memory", "ledger"])

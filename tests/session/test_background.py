@@ -6,16 +6,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import foldline
 from foldline.digest.ask import Ask, Digester
 from foldline.errors import Conflict
-from foldline.message import Message, assistant, user
+from foldline.message import user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
@@ -23,6 +21,7 @@ from foldline.session.background import BREAKER, Crew, make
 from foldline.session.record import Tip
 from foldline.telemetry import Event
 from foldline.testing import Scripted, assert_sendable, faulty, proper
+from support.ledgers import Open, turn
 
 ROOMY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
 """Folds from 6,800 tokens on, and there is room for some turns more."""
@@ -46,20 +45,6 @@ class Slow:
         else:
             assert self.go.wait(WAIT_S)
         return Scripted(proper)(ask)
-
-
-Open = Callable[..., Ledger]
-
-
-@pytest.fixture
-def opens(url: str) -> Iterator[Open]:
-    """Opens ledgers at one place, and closes them."""
-    with ExitStack() as stack:
-        yield lambda **options: stack.enter_context(foldline.open(url, **options))
-
-
-def turn(number: int) -> tuple[Message, Message]:
-    return user(f"question {number} " + "why " * 100), assistant(f"answer {number} " + "so " * 500)
 
 
 def due(session: Session) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -14,33 +13,34 @@ import pytest
 import foldline
 import foldline.digest.ask
 from foldline.digest.ask import Digester
-from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.message import ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
 from foldline.session.aio import AsyncSession
 from foldline.telemetry import KINDS, Event
 from foldline.testing import Scripted, proper
+from support.ledgers import Open, turn
 
 ROOMY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
 WAIT_S = 20.0
-Open = Callable[..., Ledger]
-
-
-@pytest.fixture
-def opens(url: str) -> Iterator[Open]:
-    with ExitStack() as stack:
-        yield lambda **options: stack.enter_context(foldline.open(url, **options))
-
-
-def turn(number: int) -> tuple[Message, Message]:
-    return user(f"question {number} " + "why " * 100), assistant(f"answer {number} " + "so " * 500)
 
 
 def filled(session: Session, turns: int = 12) -> Session:
     for number in range(turns):
         session.add(*turn(number))
     return session
+
+
+def waiting() -> tuple[Session, threading.Event]:
+    """A session whose digester answers when it is told to."""
+    go = threading.Event()
+
+    def complete(ask: Any) -> Any:
+        assert go.wait(WAIT_S)
+        return Scripted(proper)(ask)
+
+    return filled(Session(policy=ROOMY, digester=Digester(complete=complete, window=100_000))), go
 
 
 def kinds(ledger: Ledger) -> list[str]:
@@ -199,13 +199,7 @@ class TestAsync:
         assert [message.text for message in session.path.messages] == [f"number {number}" for number in range(50)]
 
     def test_the_loop_runs_on_while_a_digest_is_written(self) -> None:
-        go = threading.Event()
-
-        def complete(ask: Any) -> Any:
-            assert go.wait(WAIT_S)
-            return Scripted(proper)(ask)
-
-        session = filled(Session(policy=ROOMY, digester=Digester(complete=complete, window=100_000)))
+        session, go = waiting()
 
         async def talk() -> None:
             mine = AsyncSession(session)
@@ -219,13 +213,7 @@ class TestAsync:
 
     @pytest.mark.promise("I11")
     def test_who_is_cancelled_waits_no_longer_and_disturbs_nobody(self) -> None:
-        go = threading.Event()
-
-        def complete(ask: Any) -> Any:
-            assert go.wait(WAIT_S)
-            return Scripted(proper)(ask)
-
-        session = filled(Session(policy=ROOMY, digester=Digester(complete=complete, window=100_000)))
+        session, go = waiting()
 
         async def talk() -> None:
             mine = AsyncSession(session)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import foldline
 from foldline import ledger
 from foldline.fold import Digest, Fold, Loss
 from foldline.ledger import Branch, Store
-from foldline.message import Message, Usage, assistant, tool, user
+from foldline.message import Message, ToolCall, Usage, assistant, tool, user
+from foldline.session import Ledger
 from support import postgres
 
 DATABASES = ("sqlite", "postgres")
@@ -62,6 +64,16 @@ def opened(url: str) -> Iterator[Callable[..., Store]]:
         yield make
 
 
+Open = Callable[..., Ledger]
+
+
+@pytest.fixture
+def opens(url: str) -> Iterator[Open]:
+    """Opens ledgers as their users do, at one place, and closes them."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(foldline.open(url, **options))
+
+
 @pytest.fixture
 def store(opened: Callable[..., Store]) -> Store:
     return opened()
@@ -78,6 +90,25 @@ def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def texts(store: Store, branch: Branch, start: int = 0) -> list[str]:
     return [stored.message.text for stored in store.read(branch, start=start)]
+
+
+def turns(count: int, first: int = 0, chars: int = 300) -> list[Message]:
+    """Whole turns with a call in each, like no others."""
+    return [
+        message
+        for number in range(first, first + count)
+        for message in (
+            user(f"question {number} " + "w" * chars),
+            assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")),
+            tool(f"c{number}", f"result {number} " + "r" * chars),
+            assistant(f"answer {number} " + "a" * chars),
+        )
+    ]
+
+
+def turn(number: int) -> tuple[Message, Message]:
+    """A short question and a long answer."""
+    return user(f"question {number} " + "why " * 100), assistant(f"answer {number} " + "so " * 500)
 
 
 def talk(*said: str) -> list[Message]:

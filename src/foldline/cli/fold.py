@@ -8,9 +8,8 @@ import click
 
 from foldline.cli import options
 from foldline.cli.files import STDOUT, Conversation, content, conversation, refuse_to_overwrite, write
-from foldline.cli.out import console, counted, safe
+from foldline.cli.out import console, counted, digest_row, safe
 from foldline.cli.settings import Settings
-from foldline.fold import Digest, Fold
 from foldline.measure.counter import human
 from foldline.message import Message
 from foldline.plan.span import handle
@@ -117,20 +116,7 @@ def _fold(session: Session, offset: int) -> dict[str, Any] | None:
         "kept": len(session.path) - made.cut + lead + len(made.pinned) + len(made.carried),
         "stubs": len(made.stubs),
         "reason": made.reason,
-        "digest": _digest(made, made.digest) if made.digest else None,
-    }
-
-
-def _digest(made: Fold, digest: Digest) -> dict[str, Any]:
-    loss = digest.loss
-    return {
-        "by": digest.by,
-        "cause": digest.cause,
-        "tokens": made.digest_tokens,
-        "facts": loss.facts if loss else None,
-        "kept": loss.kept if loss else None,
-        "missing": list(loss.missing) if loss else [],
-        "unsourced": list(loss.unsourced) if loss else [],
+        "digest": digest_row(made, made.digest) if made.digest else None,
     }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from foldline.fold import Digest, Fold
     from foldline.message import Message
 
 
@@ -132,3 +133,17 @@ def counted(number: int, what: str) -> str:
     ('1 session', '1,200 sessions')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def digest_row(fold: Fold, digest: Digest) -> dict[str, Any]:
+    """What stands for the folded part, as data: who wrote it, its size, what it kept and what only recall has."""
+    loss = digest.loss
+    return {
+        "by": digest.by,
+        "cause": digest.cause,
+        "tokens": fold.digest_tokens,
+        "facts": loss.facts if loss else None,
+        "kept": loss.kept if loss else None,
+        "missing": list(loss.missing) if loss else [],
+        "unsourced": list(loss.unsourced) if loss else [],
+    }

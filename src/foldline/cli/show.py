@@ -13,7 +13,7 @@ import click
 
 from foldline.cli import options
 from foldline.cli.ledgers import Chosen, Place, at_session, opened, pick, told
-from foldline.cli.out import console, counted, digest_lines, first_words, lines_of, print_json, safe, when
+from foldline.cli.out import console, counted, digest_lines, digest_row, first_words, lines_of, print_json, safe, when
 from foldline.cli.recall import row as recalled_row
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Head
@@ -134,21 +134,9 @@ def _fold_row(number: int, folded: Folded, fold: Fold) -> dict[str, Any]:
         "after": fold.after,
         "reason": fold.reason,
     }
-    return row if fold.digest is None else {**row, "digest": _digest_row(fold, fold.digest)}
-
-
-def _digest_row(fold: Fold, digest: Digest) -> dict[str, Any]:
-    loss = digest.loss
-    return {
-        "by": digest.by,
-        "cause": digest.cause,
-        "tokens": fold.digest_tokens,
-        "facts": loss.facts if loss else None,
-        "kept": loss.kept if loss else None,
-        "missing": list(loss.missing) if loss else [],
-        "unsourced": list(loss.unsourced) if loss else [],
-        "text": digest.message.text,
-    }
+    if fold.digest is None:
+        return row
+    return {**row, "digest": {**digest_row(fold, fold.digest), "text": fold.digest.message.text}}
 
 
 def _shown(desk: Desk) -> Iterator[tuple[int, Message, int]]:

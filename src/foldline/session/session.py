@@ -381,7 +381,7 @@ class Session:
 
     @in_turn
     def clear(self) -> None:
-        """Begin anew with an empty view; what was said stays in the record."""
+        """Begin anew with an empty view. A ledger keeps what was said: `recall(everywhere=True)` finds it."""
         self._insist(lambda mark: self.record.move(0, mark))
 
     def _insist(self, change: Callable[[int], object]) -> None:
