@@ -13,12 +13,15 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
 from foldline.watch.events import Event, Seen, text_at
 from foldline.watch.files import append_line
+
+if TYPE_CHECKING:
+    from foldline.measure.models import Prices
 
 WARN_RATIO = 0.80
 COST_WARNING, COST_LIMIT, INPUT_REQUESTED = "COST_WARNING", "COST_LIMIT", "INPUT_REQUESTED"
@@ -31,6 +34,8 @@ _PROJECT_STEP = 0.01
 """The share of a project's limit after which a job tells the project what it has spent, also in mid turn."""
 _MILLION = 1_000_000
 _LARGEST_USD = 1e9
+_REPLIES = 100
+"""How many replies are remembered: more than ever arrive at the same time."""
 _SESSIONS = 1_000
 """How many sessions' last figures are remembered: far more than one job resumes."""
 
@@ -45,9 +50,10 @@ class Spending:
         """A model that was used and has no price: what it cost is not in the figure."""
         self._since = 0.0
         """Priced since the stream's last figure."""
-        self._reply, self._reply_usd = "", 0.0
+        self._replies: dict[str, float] = {}
+        """What the latest replies cost, as far as they have arrived."""
         self._last: dict[str, float] = {}
-        self._prices: dict[str, Any] = {}
+        self._prices: dict[str, Prices | None] = {}
 
     def feed(self, event: Event) -> None:
         """Take one event."""
@@ -56,20 +62,27 @@ class Spending:
     def see(self, seen: Seen) -> None:
         """The same for an event that was read already."""
         if seen.kind == "assistant":
-            if seen.usage is not None:
-                self._price(seen.message, seen.usage)
+            usage = seen.usage
+            if usage is not None:
+                self._price(seen.message, usage)
         elif seen.kind == "result":
             self._told(seen.session, seen.event.get("total_cost_usd"))
         elif seen.kind == "cost-state":
             self._told(text_at(seen.event, "sessionId"), seen.event.get("totalCostUSD"))
 
     def _price(self, message: dict[str, Any], usage: Usage) -> None:
-        """Add a reply. It arrives in pieces that repeat its usage, and the last piece knows most."""
+        """Add a reply. It comes in pieces, others' in between; each repeats the usage, and the last knows most."""
         usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
-        before = self._reply_usd if reply and reply == self._reply else 0.0
-        self._reply, self._reply_usd = reply, max(usd, before)
-        self._add(self._reply_usd - before, "usage and the price table")
-        self._since += self._reply_usd - before
+        self.source = "usage and the price table"
+        more = usd - self._replies.get(reply, 0.0)
+        if more <= 0:
+            return
+        if reply:
+            self._replies[reply] = usd
+            if len(self._replies) > _REPLIES:
+                del self._replies[next(iter(self._replies))]
+        self._since += more
+        self.usd += more
 
     def _told(self, session: str, figure: Any) -> None:
         """Take the stream's own figure for a session, in place of what was priced since the last one.
@@ -85,12 +98,9 @@ class Spending:
         self._last[session] = figure
         if len(self._last) > _SESSIONS:
             self._last.pop(next(iter(self._last)))
-        self._add(step - self._since, "the stream's own figure")
-        self._since, self._reply, self._reply_usd = 0.0, "", 0.0
-
-    def _add(self, usd: float, source: str) -> None:
-        self.usd = max(0.0, self.usd + usd)
-        self.source = source
+        self.usd = max(0.0, self.usd + step - self._since)
+        self.source = "the stream's own figure"
+        self._since = 0.0
 
     def _cost(self, model: str, usage: Usage) -> float:
         if model not in self._prices:
@@ -104,17 +114,11 @@ class Spending:
             if not model.startswith("<"):
                 self.unpriced = model or "a model without a name"
             return 0.0
-        dear = min(usage.cache_write_1h, usage.cache_write)
-        return (
-            float(
-                usage.input * prices.input
-                + usage.cache_read * prices.read
-                + (usage.cache_write - dear) * prices.write
-                + dear * prices.write_1h
-                + usage.output * prices.output
-            )
-            / _MILLION
-        )
+        fresh, read, written, output, _, hour = usage
+        usd: float = fresh * prices.input + read * prices.read + written * prices.write + output * prices.output
+        if hour:
+            usd += min(hour, written) * (prices.write_1h - prices.write)
+        return usd / _MILLION
 
 
 class CostEvent(NamedTuple):

@@ -62,12 +62,15 @@ class DeadEnds:
         if seen.calls:
             for call in seen.calls:
                 self._calls[text_at(call, "id")] = call
-            if len(self._calls) > KEPT_CALLS:
+            while len(self._calls) > KEPT_CALLS:
                 del self._calls[next(iter(self._calls))]
             return []
-        if seen.results:
-            return self._new([one for result in seen.results for one in self._result(result)])
-        return self._new(self._undone.flush()) if ends_turn(seen) else []
+        found: list[DeadEnd] = []
+        for result in seen.results:
+            found += self._result(result)
+        if not seen.results and ends_turn(seen):
+            found = self._undone.flush()
+        return self._new(found) if found else found
 
     def _new(self, found: list[DeadEnd]) -> list[DeadEnd]:
         """Those that were not told yet."""

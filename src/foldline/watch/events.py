@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from foldline.message import Usage
@@ -30,6 +31,7 @@ _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTA
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
+_NONE: Sequence[dict[str, Any]] = ()
 _scan = json.JSONDecoder().raw_decode
 """What `json.loads` does, without its looking for an encoding and for white space."""
 
@@ -51,13 +53,18 @@ def load(line: bytes) -> Event | None:
     return value if type(value) is dict and (end == len(text) or not text[end:].strip()) else None
 
 
-def text_at(event: Any, *keys: str) -> str:
+def text_at(event: Any, key: str) -> str:
+    """The text under a key; "" for anything else."""
+    found = event.get(key) if type(event) is dict else None
+    return found if type(found) is str else ""
+
+
+def first_text(event: Any, keys: Sequence[str]) -> str:
     """The first text that stands under one of these keys; "" when there is none."""
-    if type(event) is dict:
-        for key in keys:
-            found = event.get(key)
-            if found and type(found) is str:
-                return found
+    for key in keys:
+        found = text_at(event, key)
+        if found:
+            return found
     return ""
 
 
@@ -70,30 +77,33 @@ def dict_at(event: Any, key: str) -> dict[str, Any]:
 class Seen:
     """One event as far as anybody here needs it, read once for all of them."""
 
-    __slots__ = ("aside", "calls", "event", "kind", "message", "results", "session", "usage")
+    __slots__ = ("_usage", "aside", "calls", "event", "kind", "message", "results", "session")
 
     def __init__(self, event: Event) -> None:
-        kind = event.get("type")
+        kind, message = event.get("type"), event.get("message")
         self.kind = kind if type(kind) is str else ""
         self.event = event
         self.session = _session_of(event, self.kind)
         """The session it belongs to."""
         self.aside = type(event.get("parent_tool_use_id")) is str or event.get("isSidechain") is True
         """Whether a sub-agent says it: it fills a window of its own."""
-        message = event.get("message")
         self.message: dict[str, Any] = message if type(message) is dict else {}
-        self.calls: list[dict[str, Any]] = []
-        """The tool calls in it: nested in an assistant's message, or the event itself."""
-        self.results: list[dict[str, Any]] = []
-        self.usage: Usage | None = None
-        """What the provider says of the call behind a reply."""
+        self._usage: Usage | None = None
+        self.calls = self.results = _NONE
+        """The tool calls in it, nested in an assistant's message or the event itself, and what came back of calls."""
         if kind == "assistant":
-            self.usage = anthropic_usage(self.message.get("usage"))
             self.calls = _blocks(self.message, "tool_use")
         elif kind == "user":
             self.results = _blocks(self.message, "tool_result")
         elif kind == "tool_use":
-            self.calls = [event]
+            self.calls = (event,)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider says of the call behind a reply."""
+        if self._usage is None and self.kind == "assistant":
+            self._usage = anthropic_usage(self.message.get("usage"))
+        return self._usage
 
 
 def _session_of(event: Event, kind: str) -> str:
@@ -104,13 +114,13 @@ def _session_of(event: Event, kind: str) -> str:
     return found if type(found) is str else ""
 
 
-def _blocks(message: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+def _blocks(message: dict[str, Any], kind: str) -> Sequence[dict[str, Any]]:
     content = message.get("content")
     if type(content) is not list:
-        return []
+        return _NONE
     if len(content) == 1:  # nearly always
         only = content[0]
-        return content if type(only) is dict and only.get("type") == kind else []
+        return content if type(only) is dict and only.get("type") == kind else _NONE
     return [block for block in content if type(block) is dict and block.get("type") == kind]
 
 
@@ -155,27 +165,29 @@ def is_made_up(seen: Seen) -> bool:
     return any(seen.event.get(mark) is True for mark in _MADE_UP)
 
 
-def said_in_refusal(seen: Seen) -> list[str]:
-    """What a person said when refusing a call: it comes back as that call's result."""
-    failed = [result for result in seen.results if result.get("is_error") is True]
-    if not failed or seen.aside:
-        return []
-    texts = (extract_text(result.get("content")) for result in failed)
-    return [said for text in texts if (said := text[:_REFUSAL_CHARS].partition(_REFUSED)[2].strip())]
+def said_in_refusal(result: dict[str, Any]) -> str:
+    """What a person said when refusing a call: it comes back as that call's result; "" when nobody did."""
+    if result.get("is_error") is not True:
+        return ""
+    return extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSED)[2].strip()
 
 
 def _between(text: str, tag: str) -> str:
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
 
 
-def files_changed(seen: Seen) -> list[str]:
-    """The files that an event's calls write, as the agent named them."""
-    found = [text_at(dict_at(call, "input"), EDITS.get(str(call.get("name")), "")) for call in seen.calls]
-    if seen.kind == "response_item":
-        patch = dict_at(seen.event, "payload")
-        if patch.get("name") == "apply_patch":
-            found += _PATCHED.findall(text_at(patch, "input", "arguments"))
-    return [path for path in found if path]
+def file_changed(call: dict[str, Any]) -> str:
+    """The file that a call writes, as the agent named it; "" when it writes none."""
+    field = EDITS.get(text_at(call, "name"))
+    return text_at(call.get("input"), field) if field else ""
+
+
+def files_patched(seen: Seen) -> list[str]:
+    """The files that a Codex patch touches."""
+    patch = dict_at(seen.event, "payload")
+    if patch.get("name") != "apply_patch":
+        return []
+    return _PATCHED.findall(first_text(patch, ("input", "arguments")))
 
 
 def is_boundary(seen: Seen) -> bool:

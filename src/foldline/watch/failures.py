@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from foldline.watch.events import dict_at, extract_text, text_at
+from foldline.watch.events import extract_text, first_text
 
 _READ_CHARS = 20_000
 """How much of a result's beginning and of its end is looked at; a fault stands at one of them."""
 _FAULT_LINES = 12
 _LINE_CHARS = 300
 _COMMAND_CHARS = 2_000
+_SHELL = ("command", "cmd")
+"""The fields of a call that hold a shell command."""
 _COMMANDS = 256
 """Agents run the same commands over and over."""
 _NOT_OURS = (
@@ -137,7 +139,7 @@ def _lines(text: str) -> Iterator[str]:
 
 def command_of(call: dict[str, Any]) -> str:
     """The shell command of a call, without where it ran and how its output was cut; "" for other calls."""
-    command = text_at(dict_at(call, "input"), "command", "cmd")
+    command = first_text(call.get("input"), _SHELL)
     return _bare_command(command[:_COMMAND_CHARS]) if command else ""
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import FoldlineError
-from foldline.watch.events import text_at
+from foldline.watch.events import first_text, text_at
 from foldline.watch.scratch import FOLDER, INDEX
 
 EVENTS = ("UserPromptSubmit", "PreCompact", "PostCompact", "SessionStart")
@@ -63,7 +63,7 @@ def handle(given: dict[str, Any]) -> str:
 def _prompted(tree: Path, given: dict[str, Any]) -> str:
     from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415  # each event loads what it needs
 
-    prompt = text_at(given, "prompt", "user_prompt").strip()
+    prompt = first_text(given, ("prompt", "user_prompt")).strip()
     if prompt and not prompt.startswith("/compact"):
         ScratchWriter(tree).append_human_input(prompt)
     notice = _fullness(given)

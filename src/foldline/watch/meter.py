@@ -83,6 +83,11 @@ class Meter:
         """Occupancy as a share of the window; above 1.0 when the window is smaller than what was sent."""
         return self.used / self.window.tokens
 
+    def figures(self) -> dict[str, Any]:
+        """Tokens in the window, its size, and the share."""
+        window = self.window.tokens
+        return {"used": self.used, "window": window, "share": round(self.used / window, 4)}
+
     def give_window(self, tokens: int) -> None:
         """Take the caller's word for the window from now on."""
         self.window, self._is_given = Window(tokens=tokens, source="as given"), True
@@ -97,10 +102,12 @@ class Meter:
         if seen.session and seen.session != self.session:
             self._enter(seen.session)
         if kind == "assistant":
-            if seen.usage is not None and not seen.aside and seen.usage.prompt:
-                self._use_model(text_at(seen.message, "model"))
+            usage = None if seen.aside else seen.usage
+            if usage is not None and (used := usage.prompt):
+                if seen.message.get("model") != self.model:
+                    self._use_model(text_at(seen.message, "model"))
                 self._by_reply = True
-                self._measure(seen.usage)
+                self._measure(usage, used)
         elif kind == "result":
             self._result(seen.event)
         elif kind in ("system", "compacted"):
@@ -133,7 +140,7 @@ class Meter:
         if not self._by_reply:
             usage = anthropic_usage(event.get("usage")) or anthropic_usage(event)
             if usage is not None and usage.prompt:
-                self._measure(usage)
+                self._measure(usage, usage.prompt)
                 return
         self._judge()
 
@@ -165,7 +172,7 @@ class Meter:
             self._tell(Window(tokens=window, source="the session's model_context_window") if window else None)
             usage = codex_usage(payload)
             if usage is not None and usage.prompt:
-                self._measure(usage)
+                self._measure(usage, usage.prompt)
 
     def _use_model(self, name: str) -> None:
         """A reply names the model without the mark for a larger window that the session was started with."""
@@ -183,8 +190,8 @@ class Meter:
         if window is not None and not self._is_given:
             self.window, self._is_told = window, True
 
-    def _measure(self, usage: Usage) -> None:
-        self.usage, self.used = usage, usage.prompt
+    def _measure(self, usage: Usage, used: int) -> None:
+        self.usage, self.used = usage, used
         self._judge()
 
     def _judge(self) -> None:

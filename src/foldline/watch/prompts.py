@@ -46,7 +46,7 @@ def compact_tool(dialect: str = "anthropic") -> dict[str, object]:
 
 def is_compact_tool(name: str) -> bool:
     """Whether a call is for that tool, also by the name that Claude Code gives to tools of a server."""
-    return name == TOOL or (name.startswith("mcp__") and name.endswith(f"__{TOOL}"))
+    return name.endswith(TOOL) and (name == TOOL or (name.startswith("mcp__") and name.endswith(f"__{TOOL}")))
 
 
 class Intervention(NamedTuple):

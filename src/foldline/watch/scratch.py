@@ -16,7 +16,8 @@ from foldline.watch.events import (
     Seen,
     dict_at,
     extract_text,
-    files_changed,
+    file_changed,
+    files_patched,
     is_boundary,
     is_made_up,
     said_by_human,
@@ -32,6 +33,8 @@ _HEAD_LINES = 2
 _SECTION_HEAD_LINES = 2
 _KNOWN_FILES = 5_000
 """How many changed files are known by heart; the detail file knows the rest."""
+_QUESTIONS = (_PLAN := "ExitPlanMode", "AskUserQuestion")
+"""The tools by which the agent asks a person to approve or to choose."""
 _WAITING = 200
 """How many questions wait for their answer at a time: an unanswered one is not remembered for ever."""
 
@@ -92,8 +95,8 @@ class ScratchModel:
         """The same for an event that was read already."""
         kind = seen.kind
         if kind == "user":
-            if seen.results:
-                self._answers(seen)
+            for result in seen.results if not seen.aside else ():
+                self._answer(result)
             said = said_by_human(seen)
             if self._digest_due and (said or is_made_up(seen)):
                 self._digest_due = False
@@ -101,8 +104,11 @@ class ScratchModel:
                 self._say(said)
         elif kind in ("assistant", "tool_use", "response_item"):
             self._digest_due = False
-            if seen.calls or kind == "response_item":
-                self._calls(seen)
+            for call in seen.calls:
+                self._call(call)
+            if kind == "response_item":
+                for path in files_patched(seen):
+                    self._change(path)
         elif kind in ("system", "compacted") and is_boundary(seen):
             self._digest_due = True
 
@@ -152,34 +158,36 @@ class ScratchModel:
     def _ask(self, call: dict[str, Any]) -> None:
         """Remember what the agent asks the person to choose or to approve."""
         given = dict_at(call, "input")
-        if call.get("name") == "ExitPlanMode":
+        if call.get("name") == _PLAN:
             question = "plan: " + text_at(given, "plan")
-        elif call.get("name") == "AskUserQuestion":
+        else:
             asked = given.get("questions")
             question = " / ".join(text_at(one, "question") for one in asked) if isinstance(asked, list) else ""
-        else:
-            return
         self._asked[text_at(call, "id")] = question
         if len(self._asked) > _WAITING:
             self._asked.pop(next(iter(self._asked)))
 
-    def _calls(self, seen: Seen) -> None:
-        for path in files_changed(seen):
-            if path not in self._changed:
-                self._changed.add(path)
-                self.artifacts.append(path)
-                self.weight += len(path)
-        for call in seen.calls:
+    def _call(self, call: dict[str, Any]) -> None:
+        path = file_changed(call)
+        if path:
+            self._change(path)
+        elif call.get("name") in _QUESTIONS:
             self._ask(call)
 
-    def _answers(self, seen: Seen) -> None:
+    def _change(self, path: str) -> None:
+        if path not in self._changed:
+            self._changed.add(path)
+            self.artifacts.append(path)
+            self.weight += len(path)
+
+    def _answer(self, result: dict[str, Any]) -> None:
         """What comes back as a call's result and is a person's: an answer, or the words of a refusal."""
-        for result in seen.results if self._asked else ():
-            question = self._asked.pop(text_at(result, "tool_use_id"), None)
-            if question is not None and result.get("is_error") is not True:
-                self.add_decision(f"{question}\n{extract_text(result.get('content'))}".strip())
-        for words in said_in_refusal(seen):
-            self._say(words)
+        question = self._asked.pop(text_at(result, "tool_use_id"), None) if self._asked else None
+        if question is not None and result.get("is_error") is not True:
+            self.add_decision(f"{question}\n{extract_text(result.get('content'))}".strip())
+        said = said_in_refusal(result)
+        if said:
+            self._say(said)
 
 
 def page(job: str, phase: str, shown: dict[str, Shown]) -> str:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from foldline.watch import failures
-from foldline.watch.events import text_at
+from foldline.watch.events import first_text
 from foldline.watch.scratch import one_line
 
 KEPT_FILES, KEPT_EDITS = 200, 40
-_EDIT_LINES = 400
+_EDIT_LINES, _LINE_CHARS = 400, 300
 _FEW_LINES = 4
 _LOOKING_LINES = 12
 """A longer change is more than a look."""
@@ -57,14 +57,14 @@ class Change:
 
     def __init__(self, call: str, old: str, new: str) -> None:
         before, after = _lines(old), _lines(new)
-        removed, added = before - after, after - before
+        removed, added = _telling(before - after), _telling(after - before)
         told = added or removed
         self.call = call
         self.removed, self.added = frozenset(map(hash, removed)), frozenset(map(hash, added))
-        self.shown = max(told, key=len, default="")
+        self.shown = told[0] if len(told) == 1 else min(told, key=_longest, default="")
         self.line = hash(self.shown)
         """One of the lines it put in, or took out if it put in none."""
-        self._few = tuple(told) if len(told) <= _LOOKING_LINES else None
+        self._few = told if len(told) <= _LOOKING_LINES else None
 
     @property
     def in_passing(self) -> bool:
@@ -91,7 +91,7 @@ class _File:
 
 def edited(given: dict[str, Any]) -> str:
     """The file that a call edits or writes, whatever the tool is called; "" for any other call."""
-    return "" if _CHANGES.isdisjoint(given) else text_at(given, *_PATHS)
+    return "" if _CHANGES.isdisjoint(given) else first_text(given, _PATHS)
 
 
 class Undone:
@@ -109,7 +109,7 @@ class Undone:
         if file is None:
             file = _File()
             remember(self._files, path, file, KEPT_FILES)
-        content = text_at(given, *_WHOLE)
+        content = first_text(given, _WHOLE)
         if content:
             return [self._written(id, path, file, content)]
         changes = [Change(id, old, new) for old, new in _pieces(given)]
@@ -138,6 +138,8 @@ class Undone:
 
     def flush(self) -> list[DeadEnd]:
         """What was undone in one go, as one finding."""
+        if not self._found and not self._back:
+            return []
         back, self._back = self._back, []
         if not self._found:
             return back
@@ -201,8 +203,7 @@ def _is_one_of(path: str, named: list[str]) -> bool:
 def _pieces(given: dict[str, Any]) -> Iterator[tuple[str, str]]:
     edits = given.get("edits")
     for one in edits if isinstance(edits, list) else [given]:
-        if isinstance(one, dict):
-            yield text_at(one, *_OLD), text_at(one, *_NEW)
+        yield first_text(one, _OLD), first_text(one, _NEW)
 
 
 def _says_nothing(line: str) -> bool:
@@ -211,9 +212,18 @@ def _says_nothing(line: str) -> bool:
 
 
 def _lines(text: str) -> set[str]:
-    """Lines that say something, without their indentation."""
-    stripped = [line.strip()[:300] for line in text.split("\n")[:_EDIT_LINES]]
-    return {line for line in stripped if not line.isascii() or line.lower() != line.upper()}
+    """The lines of a text, without their indentation."""
+    return set(map(str.strip, text.split("\n", _EDIT_LINES)[:_EDIT_LINES]))
+
+
+def _longest(line: str) -> tuple[int, str]:
+    """Sorts the longest first, and those of one length the same way in every process."""
+    return -len(line), line
+
+
+def _telling(lines: set[str]) -> list[str]:
+    """Those that say something: more than brackets and numbers."""
+    return [line[:_LINE_CHARS] for line in lines if not line.isascii() or line.lower() != line.upper()]
 
 
 def _undone(change: Change, changes: dict[int, Change]) -> Change | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from foldline.watch.cost import Limits, Spending
 from foldline.watch.deadends import DeadEnd, DeadEnds
-from foldline.watch.events import Event, Seen, dict_at, ends_turn, text_at
+from foldline.watch.events import Event, Seen, ends_turn, text_at
 from foldline.watch.meter import Compaction, Meter
 from foldline.watch.prompts import Pending, build_compact_prompt, is_compact_tool
 from foldline.watch.scratch import FOLDER, INDEX, ScratchModel
@@ -24,6 +24,7 @@ FLUSH_CHARS = 200_000
 _INTERESTING = ("assistant", "user", "result", "system", "tool_use", "event_msg", "response_item", "turn_context")
 _ALSO = ("session_meta", "compacted", "cost-state")
 _KINDS = frozenset((*_INTERESTING, *_ALSO))
+_COSTLY = ("assistant", "result", "cost-state")
 
 
 class Notice(NamedTuple):
@@ -62,6 +63,7 @@ class Watch:
         """Whether the last turn ended with an error; None in the middle of a turn."""
         self._state = state
         self._ends = DeadEnds()
+        self._reply: tuple[Any, ...] = ()
         self._wish = ""
         self._compact_told = False
         self._saved = False
@@ -69,20 +71,16 @@ class Watch:
     def feed(self, event: Event) -> list[Notice]:
         """Take one event; what there is to tell about it."""
         seen = Seen(event)
-        kind, meter = seen.kind, self.meter
+        kind = seen.kind
         if kind not in _KINDS:
             return []
-        session, usage, flags = meter.session, meter.usage, meter.should_warn + meter.should_compact
-        compaction = meter.see(seen)
         self.model.see(seen)
+        notices = [] if self._is_known(seen) else self._measure(seen)
         found = self._ends.see(seen)
-        notices = self._dead_ends(found) if found else []
-        now = meter.should_warn + meter.should_compact
-        if meter.usage is not usage or now != flags or meter.session is not session or compaction is not None:
-            notices += self._measured(session, flags, compaction)
-        if kind in ("assistant", "result", "cost-state"):
+        if found:
+            notices += self._dead_ends(found)
+        if kind in _COSTLY:
             self.last_error = None
-            self.spending.see(seen)
             if seen.calls:
                 self._take_wish(seen)
             if self.limits is not None:
@@ -115,9 +113,7 @@ class Watch:
         """How things stand."""
         meter = self.meter
         return {
-            "used": meter.used,
-            "window": meter.window.tokens,
-            "share": round(meter.share, 4),
+            **meter.figures(),
             "window_source": meter.window.source,
             "model": meter.model,
             "cost_usd": round(self.spending.usd, 6),
@@ -130,14 +126,31 @@ class Watch:
     def _notice(self, event: str, **facts: Any) -> Notice:
         return Notice(event, self.meter.session, facts)
 
-    def _measured(self, session: str, flags: int, compaction: Compaction | None) -> list[Notice]:
-        """What a new measurement means; the scratch is written before anybody is told to compact."""
+    def _is_known(self, seen: Seen) -> bool:
+        """Whether the event says nothing new of window and costs: a result, or another piece of the reply before.
+
+        A reply comes in pieces, and each of them repeats its usage.
+        """
+        if seen.kind == "user":
+            return not seen.session or seen.session == self.meter.session
+        if seen.kind != "assistant" or seen.aside:
+            return False
+        reply = seen.message.get("id"), seen.message.get("usage"), seen.session
+        if reply == self._reply and reply[0] and reply[1]:
+            return True
+        self._reply = reply
+        return False
+
+    def _measure(self, seen: Seen) -> list[Notice]:
+        """What an event says of window and costs; the scratch is written before anybody is told to compact."""
         meter = self.meter
-        used, window = meter.used, meter.window.tokens
-        facts = {"used": used, "window": window, "share": round(used / window, 4)}
+        session, usage, flags = meter.session, meter.usage, meter.should_warn + meter.should_compact
+        compaction = meter.see(seen)
+        if seen.kind in _COSTLY:
+            self.spending.see(seen)
         now = meter.should_warn + meter.should_compact
-        if session == meter.session and compaction is None and now == flags:
-            return [Notice("meter", session, facts)]
+        if meter.session == session and compaction is None and now == flags:
+            return [] if meter.usage is usage else [Notice("meter", session, meter.figures())]
         notices: list[Notice] = []
         if session != meter.session:
             self.pending.keep_only(meter.session)
@@ -152,6 +165,7 @@ class Watch:
             self.model.record_state_change("working", _compacted(compaction))
         if now > flags or compaction is not None:
             self.save()
+        facts = meter.figures()
         notices.append(self._notice("meter", **facts))
         if now > flags == 0:
             notices.append(self._notice("warning", **facts))
@@ -183,7 +197,7 @@ class Watch:
         """The agent may ask for its own compaction."""
         for call in seen.calls if not seen.aside else ():
             if is_compact_tool(text_at(call, "name")):
-                self._wish = text_at(dict_at(call, "input"), "focus") or "the task"
+                self._wish = text_at(call.get("input"), "focus") or "the task"
                 self._compact_told = False
 
     def _dead_ends(self, found: list[DeadEnd]) -> list[Notice]:

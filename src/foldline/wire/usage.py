@@ -25,15 +25,16 @@ def anthropic_usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     last = _last_iteration(value) if "iterations" in value else value
-    written, hour, thought = _count(last, "cache_creation_input_tokens"), 0, 0
+    fresh, read = _count(last, "input_tokens"), _count(last, "cache_read_input_tokens")
+    written, output = _count(last, "cache_creation_input_tokens"), _count(last, "output_tokens")
+    hour = thought = 0
     created, details = last.get("cache_creation"), value.get("output_tokens_details")
-    if isinstance(created, dict):
+    if created and isinstance(created, dict):
         hour = _count(created, "ephemeral_1h_input_tokens")
         written = max(written, hour + _count(created, "ephemeral_5m_input_tokens"))
-    if isinstance(details, dict):
-        thought = _count(details, "thinking_tokens")
-    read, output = _count(last, "cache_read_input_tokens"), _count(last, "output_tokens")
-    return _reported(Usage(_count(last, "input_tokens"), read, written, output, thought, hour))
+    if details and isinstance(details, dict):
+        thought = min(_count(details, "thinking_tokens"), output)
+    return Usage(fresh, read, written, output, thought, hour) if fresh or read or written or output else None
 
 
 def chat_usage(value: Any) -> Usage | None:
@@ -152,8 +153,13 @@ def _dict(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _count(value: dict[str, Any], key: str) -> int:
-    """A token count, or 0 for whatever else stands there (a whole float is a count: JSON does not tell them apart)."""
+    """The token count that stands there."""
     found = value.get(key)
+    return found if type(found) is int and 0 <= found <= _LARGEST else _whole(found)
+
+
+def _whole(found: Any) -> int:
+    """A token count, or 0 for whatever is none (a whole float is one: JSON does not tell them apart)."""
     if type(found) is not int:
         found = int(found) if type(found) is float and found.is_integer() else 0
     return found if 0 < found <= _LARGEST else 0
