@@ -24,6 +24,8 @@ DEFAULT_WINDOW = 200_000
 
 _NOTHING = Usage()
 _LARGEST = 2**53
+_SESSIONS = 100
+"""How many sessions are remembered: more than ever take turns in one stream."""
 
 
 class Compaction(NamedTuple):
@@ -43,6 +45,16 @@ class Window:
 
 
 _UNKNOWN = Window(tokens=DEFAULT_WINDOW, source="default: the model is not known yet")
+
+
+class _State(NamedTuple):
+    """What is known of one session."""
+
+    usage: Usage = _NOTHING
+    used: int = 0
+    by_reply: bool = False
+    should_warn: bool = False
+    should_compact: bool = False
 
 
 class Meter:
@@ -75,6 +87,8 @@ class Meter:
         self.last_compaction: Compaction | None = None
         self.should_warn = False
         self.should_compact = False
+        self._others: dict[str, _State] = {}
+        """How things stood in the sessions before, for agents that take turns in one stream."""
         self._is_given, self._is_told = window is not None, False
         self._by_reply = False
 
@@ -125,24 +139,27 @@ class Meter:
         self.should_compact = False
 
     def _enter(self, session: str) -> None:
-        """Another session: what was measured and flagged belongs to the one before."""
+        """Another session: what was measured and flagged belongs to the one before, and is there when it comes back."""
         if self.session and session != self.session:
-            self.usage, self.used, self._by_reply = _NOTHING, 0, False
-            self.should_warn = self.should_compact = False
+            self._others[self.session] = _State(
+                self.usage, self.used, self._by_reply, self.should_warn, self.should_compact
+            )
+            if len(self._others) > _SESSIONS:
+                del self._others[next(iter(self._others))]
+            state = self._others.pop(session, _State())
+            self.usage, self.used, self._by_reply, self.should_warn, self.should_compact = state
             if self._is_told:
                 self._is_told = False
                 self._look_up()
         self.session = session
 
     def _result(self, event: Event) -> None:
-        models = dict_at(event, "modelUsage")
-        self._tell(_window_told(models, self.model))
+        self._tell(_window_told(dict_at(event, "modelUsage"), self.model))
         if not self._by_reply:
-            usage = anthropic_usage(event.get("usage")) or anthropic_usage(event)
+            counts = {key: count for key, count in dict_at(event, "usage").items() if count is not None}
+            usage = anthropic_usage({**event, **counts})
             if usage is not None and usage.prompt:
                 self._measure(usage, usage.prompt)
-                return
-        self._judge()
 
     def _system(self, seen: Seen) -> Compaction | None:
         event = seen.event
@@ -186,9 +203,13 @@ class Meter:
             self.window = _of_table(self.model) if self.model else _UNKNOWN
 
     def _tell(self, window: Window | None) -> None:
-        """Take the stream's word for the window, unless the caller gave his."""
-        if window is not None and not self._is_given:
-            self.window, self._is_told = window, True
+        """Take the stream's word for the window, unless the caller gave his; a flag that came of a guess may go."""
+        if window is None or self._is_given:
+            return
+        guessed, self.window, self._is_told = self.window.tokens, window, True
+        if window.tokens != guessed:
+            self.should_warn = self.should_compact = False
+            self._judge()
 
     def _measure(self, usage: Usage, used: int) -> None:
         self.usage, self.used = usage, used

@@ -8,15 +8,17 @@ ends.
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 from foldline.watch.cost import Limits, Spending
 from foldline.watch.deadends import DeadEnd, DeadEnds
-from foldline.watch.events import Event, Seen, ends_turn, text_at
+from foldline.watch.events import Event, Seen, text_at
 from foldline.watch.meter import Compaction, Meter
 from foldline.watch.prompts import Pending, build_compact_prompt, is_compact_tool
 from foldline.watch.scratch import FOLDER, INDEX, ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
+from foldline.watch.turns import Turns
 
 FLUSH_CHARS = 200_000
 """How much is gathered before it is written, so that a turn without end needs no memory without end."""
@@ -63,10 +65,13 @@ class Watch:
         """Whether the last turn ended with an error; None in the middle of a turn."""
         self._state = state
         self._ends = DeadEnds()
+        self._turns = Turns()
         self._reply: tuple[Any, ...] = ()
-        self._wish = ""
+        self._wish = self._wish_call = ""
         self._compact_told = False
         self._saved = False
+        self._tree = ""
+        """Where the agent works, as it says."""
 
     def feed(self, event: Event) -> list[Notice]:
         """Take one event; what there is to tell about it."""
@@ -74,8 +79,10 @@ class Watch:
         kind = seen.kind
         if kind not in _KINDS:
             return []
+        notices = self._turn_ended(is_error=False) if self._turns.has_ended(seen) else []
         self.model.see(seen)
-        notices = [] if self._is_known(seen) else self._measure(seen)
+        if not self._is_known(seen):
+            notices += self._measure(seen)
         found = self._ends.see(seen)
         if found:
             notices += self._dead_ends(found)
@@ -85,10 +92,18 @@ class Watch:
                 self._take_wish(seen)
             if self.limits is not None:
                 notices += self._costs(turn_ended=kind != "assistant")
-        if ends_turn(seen):
-            notices += self._turn_ended(event)
+        elif self._wish and seen.results:
+            self._drop_wish(seen)
+        if self._turns.see(seen):
+            notices += self._turn_ended(is_error=_is_error(event))
         elif self.model.weight > FLUSH_CHARS:
             self.save()
+        return notices
+
+    def end(self) -> list[Notice]:
+        """Nothing more will come: what there is to tell about a turn that ended without saying so."""
+        notices = self._turn_ended(is_error=False) if self._turns.is_over() else []
+        self.save()
         return notices
 
     def take(self, session: str) -> str | None:
@@ -151,10 +166,12 @@ class Watch:
         now = meter.should_warn + meter.should_compact
         if meter.session == session and compaction is None and now == flags:
             return [] if meter.usage is usage else [Notice("meter", session, meter.figures())]
+        self._tree = text_at(seen.event, "cwd") or self._tree
         notices: list[Notice] = []
         if session != meter.session:
+            flags = 0
             self.pending.keep_only(meter.session)
-            self._compact_told = False
+            self._wish, self._compact_told = "", False
             self._ends = DeadEnds() if session else self._ends
             notices.append(self._notice("session", model=meter.model))
         if compaction is not None:
@@ -173,15 +190,15 @@ class Watch:
             notices.append(self._notice("compact", **facts))
         return notices
 
-    def _turn_ended(self, event: Event) -> list[Notice]:
+    def _turn_ended(self, *, is_error: bool) -> list[Notice]:
+        self._turns.close()
         self.turns += 1
-        self.last_error = event.get("is_error") is True
+        self.last_error = is_error
         self.save()
         notices = [self._notice("turn", is_error=self.last_error, **self.figures())]
         if (self.meter.should_compact or self._wish) and not self._compact_told:
             self._compact_told = True
-            path = f"{FOLDER}/{INDEX}" if self.writer is not None else ""
-            text = self._compact_prompt(path)
+            text = self._compact_prompt(self._pointer())
             self._wish = ""
             self.pending.put(self.meter.session, text)
             notices.append(self._notice("intervention", text=text))
@@ -193,10 +210,25 @@ class Watch:
         task = self._wish or self.model.job or "the current task"
         return build_compact_prompt(task=task, cfa_state=self._state or "in progress", scratch_path=path)
 
+    def _pointer(self) -> str:
+        """Where the agent finds the notes: beside its work, or by their whole path when they are kept elsewhere."""
+        if self.writer is None:
+            return ""
+        path = self.writer.path.absolute()
+        tree = os.path.normpath(self._tree) if self._tree else ""
+        return f"{FOLDER}/{INDEX}" if tree in ("", os.path.normpath(path.parent.parent)) else str(path)
+
+    def _drop_wish(self, seen: Seen) -> None:
+        """A wish that somebody refused is none."""
+        for result in seen.results:
+            if result.get("is_error") is True and result.get("tool_use_id") == self._wish_call:
+                self._wish = ""
+
     def _take_wish(self, seen: Seen) -> None:
         """The agent may ask for its own compaction."""
         for call in seen.calls if not seen.aside else ():
             if is_compact_tool(text_at(call, "name")):
+                self._wish_call = text_at(call, "id")
                 self._wish = text_at(call.get("input"), "focus") or "the task"
                 self._compact_told = False
 
@@ -216,6 +248,11 @@ class Watch:
             self._notice(one.name.lower(), scope=one.scope, spent=round(one.spent, 6), limit=one.limit, text=one.text)
             for one in self.limits.check(self.spending.usd, turn_ended=turn_ended)
         ]
+
+
+def _is_error(event: Event) -> bool:
+    """Whether a turn's last event tells of a failure; some versions say so in the subtype alone."""
+    return event.get("is_error") is True or text_at(event, "subtype").startswith("error")
 
 
 def _compacted(found: Compaction) -> str:

@@ -1,0 +1,66 @@
+"""Where an agent's turns end, which only a stream says plainly.
+
+A stream closes every turn with a result. A session file has none, and most versions write no stop reason either: a turn
+has ended there when a person speaks again, or when the file ends with a reply that waits for nothing.
+"""
+
+from __future__ import annotations
+
+from foldline.watch.events import Seen, dict_at, extract_text, said_by_human, text_at
+
+_DONE = ("end_turn", "stop_sequence", "refusal")
+"""Stop reasons of a reply that wants nothing more."""
+
+
+class Turns:
+    """The turns of one agent, its sub-agents' left out."""
+
+    def __init__(self) -> None:
+        self._last: Seen | None = None
+        """The turn's last reply or result; None between two turns."""
+        self._closing = ""
+        """The reply that ended the turn before: all its pieces may say so."""
+
+    def has_ended(self, seen: Seen) -> bool:
+        """Whether the turn before this event is over because a person speaks again."""
+        if self._last is None or seen.kind != "user" or seen.results or not _is_filed(seen):
+            return False
+        return bool(said_by_human(seen))
+
+    def see(self, seen: Seen) -> bool:
+        """Take an event; whether it ends the turn."""
+        if seen.kind == "assistant":
+            return not seen.aside and self._replied(seen)
+        if seen.results:
+            if not seen.aside:
+                self._last = seen
+            return False
+        return seen.kind == "result" or (
+            seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
+        )
+
+    def is_over(self) -> bool:
+        """Whether the turn has ended if nothing more comes."""
+        last = self._last
+        if last is None or last.kind != "assistant" or last.calls or not _is_filed(last):
+            return False
+        return bool(extract_text(last.message.get("content")).strip())
+
+    def close(self) -> None:
+        """The turn has ended."""
+        self._last = None
+
+    def _replied(self, seen: Seen) -> bool:
+        reply, stop = seen.message.get("id"), seen.message.get("stop_reason")
+        if reply == self._closing and reply:
+            return False
+        self._last = seen
+        if stop not in _DONE or seen.message.get("model") == "<synthetic>":
+            return False
+        self._closing = text_at(seen.message, "id")
+        return True
+
+
+def _is_filed(seen: Seen) -> bool:
+    """Whether the event comes from a session file: its session is spelled another way than in a stream."""
+    return "sessionId" in seen.event

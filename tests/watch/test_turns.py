@@ -1,0 +1,185 @@
+"""Where turns end, in streams and in session files, and whose turn, wish and figures they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.faces.context_budget import ContextBudget
+from foldline.watch.events import load
+from foldline.watch.lines import Cutter, of_file
+from foldline.watch.scratch_files import ScratchWriter
+from foldline.watch.watcher import Notice, Watch
+from support.agent_events import MODEL, answer, call, reply, result, said
+
+DATA = Path(os.environ.get("FOLDLINE_DATA", "/nowhere"))
+
+
+def told(watch: Watch, *events: dict[str, Any]) -> list[Notice]:
+    return [notice for event in events for notice in watch.feed(event)]
+
+
+def of(notices: list[Notice], name: str) -> list[Notice]:
+    return [notice for notice in notices if notice.event == name]
+
+
+def filed(event: dict[str, Any]) -> dict[str, Any]:
+    """An event as a session file has it."""
+    return {**event, "sessionId": event["session_id"], "session_id": None}
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.integers(3, 150_000).map(lambda size: reply(size, text("so it is"))),
+        st.integers(3, 150_000).map(lambda size: reply(size, call("Bash", command="ls"))),
+        st.just(answer("a b c")),
+    ),
+    max_size=5,
+)
+
+
+@pytest.mark.promise("S1.9")
+@given(st.lists(STEPS, min_size=1, max_size=6))
+def test_a_session_file_has_a_turn_for_every_prompt_that_was_answered(turns: list[list[dict[str, Any]]]) -> None:
+    watch = Watch()
+    for steps in turns:
+        told(watch, *map(filed, (said("go on"), *steps)))
+    assert watch.turns == sum(bool(steps) for steps in turns[:-1])
+    assert len(of(watch.end(), "turn")) == bool(turns[-1] and turns[-1][-1]["message"]["content"][0]["type"] == "text")
+
+
+@given(STEPS)
+def test_in_a_stream_only_a_result_ends_a_turn(steps: list[dict[str, Any]]) -> None:
+    watch = Watch()
+    assert not of(told(watch, *steps, said("and hurry"), *steps), "turn")
+    assert not watch.end()
+    assert len(of(told(watch, result()), "turn")) == 1
+
+
+@pytest.mark.promise("S1.13")
+def test_a_session_file_that_is_full_gets_its_compaction_at_the_next_prompt_or_at_its_end() -> None:
+    watch = Watch()
+    full = filed(reply(160_000, text("done")))
+    assert [notice.event for notice in told(watch, full)][-2:] == ["warning", "compact"]
+    assert of(told(watch, filed(said("next"))), "intervention")
+    assert of(Watch().end(), "intervention") == []
+    other = Watch()
+    told(other, full)
+    assert of(other.end(), "intervention")
+    assert other.last_error is False
+
+
+def test_every_piece_of_the_last_reply_may_say_that_it_ends_the_turn() -> None:
+    watch = Watch()
+    pieces = [filed(reply(9, content)) for content in ({"type": "thinking", "thinking": "so"}, text("done"))]
+    for piece in pieces:
+        piece["message"]["stop_reason"] = "end_turn"
+    told(watch, *pieces, filed(said("next")), filed(reply(10, text("done"))))
+    assert watch.turns == 1
+
+
+@pytest.mark.parametrize("fields", [{"is_error": True}, {"subtype": "error_max_turns"}])
+def test_a_turn_that_failed_says_so(fields: dict[str, Any]) -> None:
+    watch = Watch()
+    told(watch, reply(9), result(**fields))
+    assert watch.last_error
+
+
+@pytest.mark.promise("F9", "S1.13")
+def test_a_wish_lapses_with_its_session() -> None:
+    watch = Watch()
+    wish = reply(100, call("compact_context", focus="parser of a"), session="a")
+    assert not of(told(watch, wish, reply(50, session="b"), result(session_id="b")), "intervention")
+
+
+def test_a_wish_that_was_refused_is_none() -> None:
+    wish = reply(100, call("compact_context", focus="the parser"))
+    assert not of(told(Watch(), wish, answer("no", error=True), result()), "intervention")
+    assert of(told(Watch(), wish, answer("yes"), result()), "intervention")
+
+
+@pytest.mark.promise("S1.7", "S1.8")
+def test_a_session_that_is_full_from_its_first_event_is_told_of() -> None:
+    watch = Watch()
+    told(watch, reply(160_000, session="a"))
+    found = told(watch, reply(159_000, session="b"))
+    assert [notice.event for notice in found] == ["session", "meter", "warning", "compact"]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(3, 200_000)), max_size=20))
+def test_sessions_that_take_turns_in_one_stream_keep_their_figures(steps: list[tuple[str, int]]) -> None:
+    watch, last = Watch(), dict[str, int]()
+    for session, used in steps:
+        told(watch, reply(used, session=session))
+        last[session] = used
+    for session, used in last.items():
+        found = of(told(watch, result(session_id=session)), "turn")
+        assert [notice.facts["used"] for notice in found] == [used]
+
+
+@pytest.mark.promise("S1.5", "S1.10")
+def test_a_flag_that_came_of_a_guessed_window_goes_when_the_stream_names_it() -> None:
+    told_window = {"modelUsage": {MODEL: {"contextWindow": 1_000_000}}}
+    watch = Watch()
+    assert not of(told(watch, reply(160_000), result(**told_window)), "intervention")
+    assert of(told(watch, reply(800_000), result(**told_window)), "intervention")
+
+
+@pytest.mark.promise("S1.1", "S1.10")
+@given(st.integers(150_000, 250_000))
+def test_a_cleared_flag_does_not_come_back_without_a_new_figure(used: int) -> None:
+    budget = ContextBudget()
+    budget.update(reply(used))
+    budget.clear_warning()
+    budget.clear_compact()
+    budget.update(result())
+    budget.update(result(usage={"input_tokens": used}))
+    assert not budget.should_warn
+    assert not budget.should_compact
+
+
+@pytest.mark.promise("S1.6")
+def test_figures_in_both_places_of_a_result_belong_together() -> None:
+    budget = ContextBudget()
+    budget.update(result(input_tokens=100, usage={"cache_read_input_tokens": 50, "input_tokens": None}))
+    assert budget.used_tokens == 150
+
+
+@pytest.mark.promise("S1.12")
+def test_the_pointer_names_the_whole_path_when_the_notes_are_not_where_the_agent_works(tmp_path: Path) -> None:
+    def prompt(tree: str) -> str:
+        watch = Watch(writer=ScratchWriter(tmp_path))
+        init = {"type": "system", "subtype": "init", "session_id": "s1", "cwd": tree}
+        return str(of(told(watch, init, reply(160_000), result()), "intervention")[0].facts["text"])
+
+    assert "read .context/scratch.md for" in prompt(f"{tmp_path}/")
+    assert f"read {tmp_path}/.context/scratch.md for" in prompt("/somewhere/else")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="FOLDLINE_DATA names no folder")
+def test_every_recorded_session_that_is_full_gets_its_compaction() -> None:
+    full = turns = files = 0
+    for file in sorted(DATA.glob("entire-claude-code/*.jsonl.gz")):
+        watch, files = Watch(), files + 1
+        notices = [
+            notice
+            for line in of_file(str(file), Cutter(), follow=False)
+            if (event := load(line)) is not None
+            for notice in watch.feed(event)
+        ]
+        notices += watch.end()
+        turns += bool(of(notices, "turn"))
+        if watch.meter.should_compact and watch.last_error is not None:
+            full += 1
+            assert of(notices, "intervention"), file.name
+    assert turns > 0.9 * files
+    assert full
