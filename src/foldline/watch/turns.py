@@ -22,18 +22,24 @@ class Turns:
         """The reply that ended the turn before: all its pieces may say so."""
 
     def has_ended(self, seen: Seen) -> bool:
-        """Whether the turn before this event is over because a person speaks again."""
-        if self._last is None or seen.kind != "user" or seen.results or not _is_filed(seen):
-            return False
-        return bool(said_by_human(seen))
+        """Whether the turn before a user's event is over because a person speaks again."""
+        return self._last is not None and _is_filed(seen) and bool(said_by_human(seen))
 
     def see(self, seen: Seen) -> bool:
         """Take an event; whether it ends the turn."""
+        if seen.aside:
+            return False
         if seen.kind == "assistant":
-            return not seen.aside and self._replied(seen)
+            reply, stop = seen.message.get("id"), seen.message.get("stop_reason")
+            if reply and reply == self._closing:
+                return False
+            self._last = seen
+            if stop is None or stop not in _DONE or seen.message.get("model") == "<synthetic>":
+                return False
+            self._closing = text_at(seen.message, "id")
+            return True
         if seen.results:
-            if not seen.aside:
-                self._last = seen
+            self._last = seen
             return False
         return seen.kind == "result" or (
             seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
@@ -49,16 +55,6 @@ class Turns:
     def close(self) -> None:
         """The turn has ended."""
         self._last = None
-
-    def _replied(self, seen: Seen) -> bool:
-        reply, stop = seen.message.get("id"), seen.message.get("stop_reason")
-        if reply == self._closing and reply:
-            return False
-        self._last = seen
-        if stop not in _DONE or seen.message.get("model") == "<synthetic>":
-            return False
-        self._closing = text_at(seen.message, "id")
-        return True
 
 
 def _is_filed(seen: Seen) -> bool:

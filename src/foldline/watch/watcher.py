@@ -79,7 +79,9 @@ class Watch:
         kind = seen.kind
         if kind not in _KINDS:
             return []
-        notices = self._turn_ended(is_error=False) if self._turns.has_ended(seen) else []
+        notices: list[Notice] = []
+        if kind == "user" and not seen.results and self._turns.has_ended(seen):
+            notices = self._turn_ended(is_error=False)
         self.model.see(seen)
         if not self._is_known(seen):
             notices += self._measure(seen)
