@@ -3,14 +3,17 @@
 The stream's own figure wins where it gives one, since it knows what the provider charged. Between two such figures the
 usage of every reply is priced by the model table, so that a limit is noticed in the middle of a long turn.
 
-A project's limit holds over all its jobs, in whatever process they run: each job appends what it has spent to one file,
-and the project's spending is the sum of every job's last row.
+A project's limit holds over all its jobs, in whatever process they run: each run appends what it has spent to one file,
+and the project's spending is the sum of every run's last row. Two runs of one name are two rows, be it at the same time
+or one after the other.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from foldline.errors import ConfigError
 from foldline.message import Usage
 from foldline.watch.events import Event, Seen, text_at
-from foldline.watch.files import append_line
+from foldline.watch.files import PRIVATE_FILE, append_line
 
 if TYPE_CHECKING:
     from foldline.measure.models import Prices
@@ -32,10 +35,13 @@ WRAP_UP = (
 )
 _PROJECT_STEP = 0.01
 """The share of a project's limit after which a job tells the project what it has spent, also in mid turn."""
+_HAIR = 1e-9
+"""The share of a limit that may be missing: sums of cents are no more exact than that in floats."""
 _MILLION = 1_000_000
 _LARGEST_USD = 1e9
 _REPLIES = 100
 """How many replies are remembered: more than ever arrive at the same time."""
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _SESSIONS = 1_000
 """How many sessions' last figures are remembered: far more than one job resumes."""
 
@@ -160,10 +166,11 @@ class CostBudget:
         """Compare what is spent with the limit; the events that are due now."""
         self.spent = spent
         found: list[CostEvent] = []
-        if spent >= self.limit_usd * self.warn_ratio and not self.warned:
+        near = spent + self.limit_usd * _HAIR
+        if near >= self.limit_usd * self.warn_ratio and not self.warned:
             self.warned = True
             found.append(self._event(COST_WARNING))
-        if spent >= self.limit_usd and not self.stopped:
+        if near >= self.limit_usd and not self.stopped:
             self.stopped = self.paused = True
             found += [self._event(COST_LIMIT), self._event(INPUT_REQUESTED)]
         return found
@@ -191,14 +198,16 @@ class Limits:
         self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: ProjectCosts | None = None
     ) -> None:
         self._job, self._project, self._costs = job, project, costs
-        self._told = 0.0
+        self._told: float | None = None
+        """What the project knows of; None before the first look, when others may have used it up already."""
 
     def check(self, spent: float, *, turn_ended: bool = False) -> list[CostEvent]:
         """Compare what the job has spent with both limits; the events that are due now."""
         found = self._job.check(spent) if self._job is not None else []
         if self._project is not None and self._costs is not None:
             step = self._project.limit_usd * _PROJECT_STEP
-            if spent != self._told and (turn_ended or abs(spent - self._told) >= step):
+            told = self._told
+            if told is None or (spent != told and (turn_ended or abs(spent - told) >= step)):
                 self._told = spent
                 found = [*found, *self._project.check(self._costs.record(spent))]
         return found
@@ -219,46 +228,72 @@ class ProjectCosts:
 
     def __init__(self, path: Path, job: str) -> None:
         self.path, self.job = path, job
-        self._rows: dict[str, float] = {}
+        self._run = job, os.urandom(8).hex()
+        self._others: dict[tuple[str, str], float] = {}
+        """The last row of every other run. Earlier versions named no run: their job's last row is all that it spent."""
         self._read = 0
-        self._earlier = self._sum().get(job, 0.0)
-        """What an earlier process of the same job had spent: this one goes on from there."""
+        self._torn = False
+        """Whether the file ends with half a row, as a full disk leaves it."""
         self._written = 0.0
+        os.close(_opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK))
+        self._look()
 
     def record(self, usd: float) -> float:
-        """Note what this job has spent; what the project has."""
+        """Note what this run has spent; what the project has."""
         if usd != self._written:
+            row = json.dumps({"job": self.job, "run": self._run[1], "usd": round(usd, 6)})
+            append_line(self.path, f"\n{row}" if self._torn else row)
             self._written = usd
-            append_line(self.path, json.dumps({"job": self.job, "usd": round(self._earlier + usd, 6)}))
-        return sum(self._sum().values())
+        self._look()
+        return self.known(usd)
 
-    def _sum(self) -> dict[str, float]:
-        """The last row of every job, read on from where the last look ended."""
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(0, os.SEEK_END)
-                if file.tell() < self._read:
-                    self._rows, self._read = {}, 0
-                file.seek(self._read)
-                text = file.read()
-        except FileNotFoundError:
-            return self._rows
+    def known(self, usd: float) -> float:
+        """What the project has spent by all that was read so far, when this run has spent so much."""
+        return sum(self._others.values()) + usd
+
+    def _look(self) -> None:
+        """Read on from where the last look ended."""
+        with os.fdopen(_opened(self.path, os.O_RDONLY | os.O_CREAT), "rb") as file:
+            if file.seek(0, os.SEEK_END) < self._read:
+                self._others, self._read = {}, 0
+            file.seek(self._read)
+            text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
         self._read += len(whole)
+        self._torn = len(whole) < len(text)
         for line in whole.splitlines():
-            job, usd = _row(line)
-            if job is not None:
-                self._rows[job] = usd
-        return self._rows
+            run, usd = _row(line)
+            if run is not None and run != self._run:
+                self._others[run] = usd
 
 
-def _row(line: bytes) -> tuple[str | None, float]:
-    """A job and what it has spent; no job for a row that somebody else wrote."""
+def _opened(path: Path, flags: int) -> int:
+    """A plain file, opened; nothing else is waited for or written to."""
+    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        file = os.open(path, flags, PRIVATE_FILE)
+    except OSError as error:
+        raise _unusable(path, "it is a link" if error.errno == errno.ELOOP else str(error.strerror)) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise _unusable(path, "it is no plain file")
+    return file
+
+
+def _unusable(path: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"{path}: costs cannot be kept there ({why})", hint="name a plain file in a folder of yours for --project-costs"
+    )
+
+
+def _row(line: bytes) -> tuple[tuple[str, str] | None, float]:
+    """A job's run and what it has spent; no run for a row that somebody else wrote."""
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, 0.0
-    job, usd = text_at(row, "job"), row.get("usd") if isinstance(row, dict) else None
-    if not job or not isinstance(usd, (int, float)) or not 0 <= usd <= _LARGEST_USD:
+    job = text_at(row, "job")
+    usd: Any = row["usd"] if job and "usd" in row else None
+    if type(usd) not in (int, float) or not 0 <= usd <= _LARGEST_USD:
         return None, 0.0
-    return job, float(usd)
+    return (job, text_at(row, "run")), float(usd)
