@@ -2,11 +2,13 @@
 
 The scratch folder lies in the agent's own work tree. A link planted there, a pipe, a second name of another file: none
 may make foldline read or write anywhere else. So every file is opened by its bare name inside a folder that is held
-open, never by a path that could change its meaning between a check and its use.
+open, never by a path that could change its meaning between a check and its use. What cannot be written says which file
+it was and what to change, and leaves the file as it was.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -23,6 +25,14 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _PLAIN = _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _BY_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+_ADVICE = {
+    errno.ENOSPC: "free some space on the disk",
+    errno.EDQUOT: "free some of your quota on the disk",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+    errno.EROFS: "the disk is read-only; name a place that can be written",
+    errno.EIO: "look after the disk",
+}
+"""What to change where not the file is wrong but the disk that it is on."""
 
 
 class Folder:
@@ -38,8 +48,8 @@ class Folder:
             os.mkdir(self.path, PRIVATE_FOLDER)
         except FileExistsError:
             pass
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be made ({error.strerror})", hint="name a work tree") from None
+        except (OSError, ValueError) as error:
+            raise self._unusable("cannot be made", error) from None
         self._enter()
 
     def is_open(self) -> bool:
@@ -60,7 +70,8 @@ class Folder:
             yield
             return
         file = self._enter()
-        fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield
         finally:
@@ -86,20 +97,37 @@ class Folder:
         finally:
             os.close(file)
 
-    def append(self, name: str, data: bytes) -> int:
-        """Add to the end of a file in one write; its size after that."""
+    def append(self, name: str, data: bytes, *, after: int | None = None) -> int:
+        """Add to the end of a file, or after so many bytes of it; its size then. What fails leaves nothing behind."""
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT makes it
         with os.fdopen(file, "ab", buffering=0) as stream:
-            while data:
-                data = data[stream.write(data) or 0 :]
-            return os.fstat(stream.fileno()).st_size
+            size = os.fstat(file).st_size
+            if after is not None and after < size:
+                os.ftruncate(file, after)
+                size = after
+            try:
+                while data:
+                    data = data[stream.write(data) or 0 :]
+            except BaseException as error:
+                with suppress(OSError):
+                    os.ftruncate(file, size)
+                if isinstance(error, OSError):
+                    raise self._failed(name, error) from None
+                raise
+            return os.fstat(file).st_size
 
     def replace(self, name: str, data: bytes) -> None:
-        """Put a whole file in place of another, atomically: a reader sees the old one or the new one."""
-        made = f".{name}.{os.getpid()}.tmp"
-        with suppress(FileNotFoundError):
-            self._unlink(made)
+        """Put a whole file in place of another, atomically: a reader sees the old one or the new one.
+
+        Whoever does so holds the folder; what one that was killed left behind has the same name and goes first.
+        """
+        made = f".{name}.tmp"
+        try:
+            with suppress(FileNotFoundError):
+                self._unlink(made)
+        except OSError as error:
+            raise self._failed(made, error) from None
         file = self._open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         assert file is not None  # noqa: S101
         try:
@@ -109,9 +137,11 @@ class Folder:
                 os.replace(made, name, src_dir_fd=self._enter(), dst_dir_fd=self._enter())
             else:
                 os.replace(self.path / made, self.path / name)
-        except BaseException:
+        except BaseException as error:
             with suppress(OSError):
                 self._unlink(made)
+            if isinstance(error, OSError):
+                raise self._failed(name, error) from None
             raise
 
     def remove(self) -> None:
@@ -135,8 +165,8 @@ class Folder:
         """The open folder, opened anew when it was replaced."""
         try:
             found = os.lstat(self.path)
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be used ({error.strerror})") from None
+        except (OSError, ValueError) as error:
+            raise self._unusable("cannot be used", error) from None
         if not stat.S_ISDIR(found.st_mode):
             raise ConfigError(
                 f"{self.path}: not a folder of its own but a link or a file",
@@ -147,7 +177,10 @@ class Folder:
         if self._fd is not None and os.path.samestat(os.fstat(self._fd), found):
             return self._fd
         self.close()
-        self._fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK | getattr(os, "O_CLOEXEC", 0))
+        try:
+            self._fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK | getattr(os, "O_CLOEXEC", 0))
+        except OSError as error:
+            raise self._unusable("cannot be used", error) from None
         return self._fd
 
     def _open(self, name: str, flags: int) -> int | None:
@@ -161,12 +194,23 @@ class Folder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self._refused(name, str(error.strerror)) from None
+            raise self._failed(name, error) from None
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             os.close(file)
             raise self._refused(name, "not a plain file")
         return file
+
+    def _failed(self, name: str, error: OSError) -> Exception:
+        """What to say of a file: where its disk is to blame, that; else the file itself is none of ours."""
+        return _of_disk(self.path / name, error) or self._refused(name, str(error.strerror))
+
+    def _unusable(self, what: str, error: OSError | ValueError) -> Exception:
+        """What to say of the folder; a name that no folder can have is shown so that it can be printed."""
+        if isinstance(error, OSError):
+            hint = "name a work tree that is there and yours"
+            return _of_disk(self.path, error) or ConfigError(f"{self.path}: {what} ({error.strerror})", hint=hint)
+        return ConfigError(f"{str(self.path)!a}: no folder can have that name", hint="name another work tree")
 
     def _refused(self, name: str, why: str) -> ConfigError:
         return ConfigError(f"{self.path / name}: refused ({why})", hint="remove it; foldline writes it anew")
@@ -183,30 +227,43 @@ def append_line(path: Path, line: str) -> None:
     data = (line + "\n").encode("utf-8", "replace")
     try:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _PLAIN, PRIVATE_FILE)
+        with os.fdopen(file, "ab", buffering=0) as stream:
+            stream.write(data)
     except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written ({error.strerror})", hint="name a file in a folder of yours"
-        ) from None
-    with os.fdopen(file, "ab", buffering=0) as stream:
-        stream.write(data)
+        raise _unwritable(path, error, "name a file in a folder of yours") from None
 
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file atomically, keeping its mode; through a link, so that the link stays what it is."""
-    target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = Path(os.path.realpath(path))
     made = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        mode = stat.S_IMODE(os.stat(target).st_mode)
-    except FileNotFoundError:
-        mode = PRIVATE_FILE
-    try:
-        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, mode)
-        with os.fdopen(file, "wb") as stream:
-            stream.write(data)
-        os.chmod(made, mode)
-        os.replace(made, target)
-    except OSError as error:
-        with suppress(OSError):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            mode = stat.S_IMODE(os.stat(target).st_mode)
+        except FileNotFoundError:
+            mode = PRIVATE_FILE
+        with suppress(FileNotFoundError):
             os.unlink(made)
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, mode)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(data)
+            os.chmod(made, mode)
+            os.replace(made, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(made)
+            raise
+    except OSError as error:
+        raise _unwritable(path, error, "look at who may write there") from None
+
+
+def _of_disk(path: Path, error: OSError) -> OSError | None:
+    """An error of the disk, with the file that could not be written and what to change; None for any other error."""
+    advice = _ADVICE.get(error.errno or 0)
+    return OSError(error.errno, f"{error.strerror}: {advice}", str(path)) if advice else None
+
+
+def _unwritable(path: Path, error: OSError, hint: str) -> Exception:
+    return _of_disk(path, error) or ConfigError(f"{path}: cannot be written ({error.strerror})", hint=hint)

@@ -37,6 +37,8 @@ _QUESTIONS = (_PLAN := "ExitPlanMode", "AskUserQuestion")
 """The tools by which the agent asks a person to approve or to choose."""
 _WAITING = 200
 """How many questions wait for their answer at a time: an unanswered one is not remembered for ever."""
+_PLAN_HEADING = "## Approved Plan:"
+"""What stands above the plan where an approval repeats it."""
 
 
 class Section(NamedTuple):
@@ -82,8 +84,12 @@ class ScratchModel:
     """How often the model let go of what was written."""
     weight: int = field(default=0, init=False, repr=False)
     """Characters gathered since then."""
+    session: str = field(default="", init=False, repr=False)
+    """The session whose events come in; what was gathered before the first one is named belongs to it."""
+    _earlier: list[tuple[str, dict[str, int]]] = field(default_factory=list, init=False, repr=False)
+    """The sessions before it, and how far in each list their entries reach."""
     _digest_due: bool = field(default=False, init=False, repr=False)
-    _asked: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _asked: dict[str, tuple[bool, list[str]]] = field(default_factory=dict, init=False, repr=False)
     _changed: set[str] = field(default_factory=set, init=False, repr=False)
 
     def extract(self, event: Event) -> None:
@@ -94,6 +100,8 @@ class ScratchModel:
     def see(self, seen: Seen) -> None:
         """The same for an event that was read already."""
         kind = seen.kind
+        if seen.session != self.session and seen.session:
+            self._enter(seen.session)
         if kind == "user":
             for result in seen.results if not seen.aside else ():
                 self._answer(result)
@@ -111,6 +119,8 @@ class ScratchModel:
                     self._change(path)
         elif kind in ("system", "compacted") and is_boundary(seen):
             self._digest_due = True
+        elif kind == "session_meta":
+            self._enter(text_at(dict_at(seen.event, "payload"), "id") or self.session)
 
     def record_state_change(self, previous: str, new: str) -> None:
         """Note a change of the job's state, which the stream does not show."""
@@ -134,12 +144,20 @@ class ScratchModel:
         found: list[str] = getattr(self, section.field)
         return found
 
+    def by_session(self, section: Section) -> list[tuple[str, str]]:
+        """The texts of a section, each with the session it belongs to; "" where none was named."""
+        texts, found = self.entries(section), list[tuple[str, str]]()
+        for session, ends in self._earlier:
+            found += [(session, text) for text in texts[len(found) : ends[section.field]]]
+        return found + [(self.session, text) for text in texts[len(found) :]]
+
     def forget(self) -> None:
         """Let go of what is written, so that a stream without end needs no memory without end."""
         for section in SECTIONS:
             getattr(self, section.field).clear()
         if len(self._changed) > _KNOWN_FILES:
             self._changed.clear()
+        self._earlier.clear()
         self.forgotten += 1
         self.weight = 0
 
@@ -151,6 +169,14 @@ class ScratchModel:
         }
         return page(self.job, self.phase, shown)
 
+    def _enter(self, session: str) -> None:
+        """Another session: what was gathered so far belongs to the one before."""
+        if self.session and session != self.session:
+            ends = {section.field: len(getattr(self, section.field)) for section in SECTIONS}
+            if ends != (self._earlier[-1][1] if self._earlier else dict.fromkeys(ends, 0)):
+                self._earlier.append((self.session, ends))
+        self.session = session
+
     def _say(self, words: str) -> None:
         self.human_inputs.append(words)
         self.weight += len(words)
@@ -158,12 +184,12 @@ class ScratchModel:
     def _ask(self, call: dict[str, Any]) -> None:
         """Remember what the agent asks the person to choose or to approve."""
         given = dict_at(call, "input")
-        if call.get("name") == _PLAN:
-            question = "plan: " + text_at(given, "plan")
+        is_plan, questions = call.get("name") == _PLAN, given.get("questions")
+        if is_plan:
+            asked = [text_at(given, "plan")]
         else:
-            asked = given.get("questions")
-            question = " / ".join(text_at(one, "question") for one in asked) if isinstance(asked, list) else ""
-        self._asked[text_at(call, "id")] = question
+            asked = [text_at(one, "question") for one in questions] if isinstance(questions, list) else []
+        self._asked[text_at(call, "id")] = is_plan, [text for text in asked if text]
         if len(self._asked) > _WAITING:
             self._asked.pop(next(iter(self._asked)))
 
@@ -182,12 +208,22 @@ class ScratchModel:
 
     def _answer(self, result: dict[str, Any]) -> None:
         """What comes back as a call's result and is a person's: an answer, or the words of a refusal."""
-        question = self._asked.pop(text_at(result, "tool_use_id"), None) if self._asked else None
-        if question is not None and result.get("is_error") is not True:
-            self.add_decision(f"{question}\n{extract_text(result.get('content'))}".strip())
+        asked = self._asked.pop(text_at(result, "tool_use_id"), None) if self._asked else None
+        if asked is not None and result.get("is_error") is not True:
+            self.add_decision(_decided(*asked, extract_text(result.get("content"))))
         said = said_in_refusal(result)
         if said:
             self._say(said)
+
+
+def _decided(is_plan: bool, asked: list[str], answer: str) -> str:
+    """What was asked and what was answered; an answer often repeats the question, which then stands once."""
+    if is_plan and asked:
+        before, _, after = answer.partition(asked[0].strip())
+        return f"plan: {asked[0].strip()}\n{before.rstrip().removesuffix(_PLAN_HEADING).rstrip()}{after}".strip()
+    if all(question in answer for question in asked):
+        return answer.strip()
+    return f"{' / '.join(asked)}\n{answer}".strip()
 
 
 def page(job: str, phase: str, shown: dict[str, Shown]) -> str:

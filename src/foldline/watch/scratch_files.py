@@ -2,22 +2,33 @@
 
 The detail files are the record. The index is made from them, so after a crash it is made again, and the numbers on both
 always agree. A model that is written adds only what the files lack: a restarted watcher that reads a session from its
-beginning, or a hook beside a watcher, records nothing twice. Entries are quoted line by line, so that nothing which an
-entry says can look like another entry.
+beginning, or a hook beside a watcher, records nothing twice. The same words in another session are other words, so the
+entries of a session stand under its name. Entries are quoted line by line, so that nothing which an entry says can look
+like another entry or another session.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from foldline.watch.files import Folder
 from foldline.watch.scratch import FOLDER, INDEX, PAGE_LINES, SECTIONS, ScratchModel, Section, Shown, one_line, page
 
-_ENTRY = re.compile(rb"## #\d+")
+_ENTRY = re.compile(r"## #\d+")
+_SESSION, _NO_SESSION = "# Session ", "# No session"
+_BREAKS = re.compile("\r\n?|[\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+"""What some reader takes for the end of a line, besides the one that is written."""
+_BETWEEN = (b"\n\n", b"\n\r\n")
+"""What ends an entry, also in a file that an editor saved its own way."""
 _IGNORE = ".gitignore"
 _BY_FILE = {section.file: section for section in SECTIONS}
+
+_Entry = tuple[str, str]
+"""The session that an entry belongs to, and its text."""
 
 
 class ScratchWriter:
@@ -37,46 +48,40 @@ class ScratchWriter:
 
     def write_scratch(self, model: ScratchModel) -> None:
         """Bring the detail files up to date, then replace the index if it says anything new."""
-        self._prepare()
-        with self.folder.locked():
-            self._write(model)
-
-    def _write(self, model: ScratchModel) -> None:
-        other = model is not self._model
-        anew = other or model.forgotten != self._forgotten
-        for section in SECTIONS:
-            detail, entries = self._details[section.file], model.entries(section)
-            if other:
-                detail.start()
-            if other or entries:
+        with self._held():
+            if model is not self._model:
+                for detail in self._details.values():
+                    detail.start()
+                self._model = model
+            for section in SECTIONS:
+                detail = self._details[section.file]
                 detail.refresh()
-                detail.add_missing(entries, anew=anew)
-        self._model, self._forgotten = model, model.forgotten
-        shown = {name: Shown(detail.count, tuple(detail.newest)) for name, detail in self._details.items()}
-        text = page(model.job, model.phase, shown).encode("utf-8", "replace")
-        if text != self._index or not self.folder.size(INDEX):
-            self.folder.replace(INDEX, text)
-            self._index = text
+                detail.add_missing(model.by_session(section), turn=model.forgotten)
+            shown = {name: detail.shown() for name, detail in self._details.items()}
+            text = page(model.job, model.phase, shown).encode("utf-8", "replace")
+            if text != self._index or not self.folder.size(INDEX):
+                self.folder.replace(INDEX, text)
+                self._index = text
 
-    def append_human_input(self, text: str) -> None:
+    def append_human_input(self, text: str, *, session: str = "") -> None:
         """Add to `human-input.md`."""
-        self._append("human-input.md", text)
+        self._append("human-input.md", text, session)
 
-    def append_dead_end(self, description: str) -> None:
+    def append_dead_end(self, description: str, *, session: str = "") -> None:
         """Add to `dead-ends.md`."""
-        self._append("dead-ends.md", description)
+        self._append("dead-ends.md", description, session)
 
-    def append_state_change(self, previous: str, new: str) -> None:
+    def append_state_change(self, previous: str, new: str, *, session: str = "") -> None:
         """Add to `state-changes.md`."""
-        self._append("state-changes.md", f"{previous} → {new}")
+        self._append("state-changes.md", f"{previous} → {new}", session)
 
     def append_artifact(self, path: str) -> None:
         """Add to `artifacts.md`, if the file is not in it."""
         self._append("artifacts.md", path)
 
-    def append_decision(self, description: str) -> None:
+    def append_decision(self, description: str, *, session: str = "") -> None:
         """Add to `decisions.md`."""
-        self._append("decisions.md", description)
+        self._append("decisions.md", description, session)
 
     def counts(self) -> dict[str, int]:
         """How many entries each detail file holds."""
@@ -84,26 +89,29 @@ class ScratchWriter:
             return dict.fromkeys(_BY_FILE, 0)
         for detail in self._details.values():
             detail.refresh()
-        return {name: detail.count for name, detail in self._details.items()}
+        return {name: detail.shown().total for name, detail in self._details.items()}
 
     def cleanup(self) -> None:
         """Delete `.context/` with all that is in it."""
         self.folder.remove()
         self._details = {section.file: _Detail(self.folder, section) for section in SECTIONS}
 
-    def _append(self, name: str, text: str) -> None:
-        self._prepare()
-        with self.folder.locked():
+    def _append(self, name: str, text: str, session: str = "") -> None:
+        with self._held():
             detail = self._details[name]
             detail.refresh()
-            detail.append(str(text))
+            detail.append(session, str(text))
 
-    def _prepare(self) -> None:
-        if self.folder.is_open():
-            return
-        self.folder.make()
-        if not self.folder.size(_IGNORE):
-            self.folder.replace(_IGNORE, b"*\n")
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The folder, made where it is missing and held against other writers of ours."""
+        made = not self.folder.is_open()
+        if made:
+            self.folder.make()
+        with self.folder.locked():
+            if made and not self.folder.size(_IGNORE):
+                self.folder.replace(_IGNORE, b"*\n")
+            yield
 
 
 class _Detail:
@@ -115,86 +123,123 @@ class _Detail:
 
     def start(self) -> None:
         """Know nothing of the file: all that it holds may be what a model brings."""
-        self.count = 0
-        self.newest: deque[str] = deque(maxlen=PAGE_LINES)
+        self._count = 0
+        self._newest: deque[str] = deque(maxlen=PAGE_LINES)
         self._size = 0
-        self._ended = True
+        """How far the file was read: to the end of its last whole entry."""
+        self._torn = b""
+        """What stands behind that: an entry which somebody was killed over."""
+        self._session = ""
+        """The session whose entries stand last."""
         self._unclaimed: Counter[int] = Counter()
         """Entries in the file that no model has brought yet."""
         self._seen: set[int] = set()
-        self._claimed = 0
-        """How many of the model's entries are in the file."""
+        self._claimed = self._turn = 0
+        """How many of the model's entries are in the file, and how often it had forgotten the ones before."""
+
+    def shown(self) -> Shown:
+        """How many entries there are, and the newest of them as lines; a torn one is one too."""
+        torn = [one_line(text) for _, text in _entries(self._torn, self._session)[0]]
+        return Shown(self._count + len(torn), (*self._newest, *torn))
 
     def refresh(self) -> None:
         """Read what was added since the last look, by whomever."""
         size = self._folder.size(self._section.file)
         if size < self._size:
             self.start()
-        if size > self._size:
+        if size != self._size + len(self._torn):
             data = self._folder.read(self._section.file, self._size) or b""
-            self._size += len(data)
-            self._ended = data.endswith(b"\n")
-            for text in _entries(data):
-                self._note(text)
-                self._unclaimed[hash(text)] += 1
+            end = max(data.rfind(mark) + len(mark) if mark in data else 0 for mark in _BETWEEN)
+            self._size, self._torn = self._size + end, data[end:]
+            found, self._session = _entries(data[:end], self._session)
+            for entry in found:
+                self._note(entry)
+                self._unclaimed[hash(entry)] += 1
 
-    def add_missing(self, texts: list[str], *, anew: bool) -> None:
-        """Append those of a model's entries that the file does not hold yet; `anew` if it brings others than before."""
-        if anew:
-            self._claimed = 0
-        missing: list[str] = []
-        for text in map(_plain, texts[self._claimed :]):
-            key = hash(text)
-            if self._section.unique and key in self._seen:
-                continue
-            if self._unclaimed[key] > 0:
-                self._unclaimed[key] -= 1
-                continue
-            missing.append(text)
+    def add_missing(self, entries: list[_Entry], *, turn: int) -> None:
+        """Append those of a model's entries that the file does not hold yet; all are others than in another turn."""
+        if turn != self._turn:
+            self._claimed, self._turn = 0, turn
+        missing: list[_Entry] = []
+        claims: Counter[int] = Counter()
+        new: set[int] = set()
+        for entry in (self._plain(*entry) for entry in entries[self._claimed :]):
+            key = hash(entry)
             if self._section.unique:
-                self._seen.add(key)
+                if key not in self._seen and key not in new:
+                    new.add(key)
+                    missing.append(entry)
+                continue
+            held = next((key for key in (key, hash(("", entry[1]))) if self._unclaimed[key] > claims[key]), None)
+            if held is None:
+                missing.append(entry)
+            else:
+                claims[held] += 1
         self._write(missing)
-        self._claimed = len(texts)
+        self._unclaimed.subtract(claims)
+        self._claimed = len(entries)
 
-    def append(self, text: str) -> None:
+    def append(self, session: str, text: str) -> None:
         """Append an entry that a model may bring again."""
-        text = _plain(text)
-        if not (self._section.unique and hash(text) in self._seen):
-            self._write([text])
-            self._unclaimed[hash(text)] += 1
+        entry = self._plain(session, text)
+        if not (self._section.unique and hash(entry) in self._seen):
+            self._write([entry])
+            self._unclaimed[hash(entry)] += 1
 
-    def _write(self, texts: list[str]) -> None:
-        """Append entries in one go."""
-        if not texts:
+    def _plain(self, session: str, text: str) -> _Entry:
+        """An entry as the file holds it; what stands once for all sessions belongs to none of them."""
+        return "" if self._section.unique else _plain(one_line(session)), _plain(text)
+
+    def _write(self, entries: list[_Entry]) -> None:
+        """Append entries in one go. A torn one that is the first of them is written whole; any other stays an entry."""
+        if not entries:
             return
-        pieces = [] if self._ended else ["\n"]
-        for text in texts:
-            self._note(text)
-            quoted = text.replace("\n", "\n> ")
-            pieces.append(f"## #{self.count}\n> {quoted}\n\n")
-        self._size = self._folder.append(self._section.file, "".join(pieces).encode())
-        self._ended = True
+        data, session = self._quoted(entries)
+        if self._torn and not data.startswith(self._torn):
+            self._folder.append(self._section.file, b"\n\n")
+            self.refresh()
+            data, session = self._quoted(entries)
+        self._size = self._folder.append(self._section.file, data, after=self._size)
+        self._torn, self._session = b"", session
+        for entry in entries:
+            self._note(entry)
 
-    def _note(self, text: str) -> None:
-        self.count += 1
-        self.newest.append(one_line(text))
+    def _quoted(self, entries: list[_Entry]) -> tuple[bytes, str]:
+        """The bytes of entries that follow what is there, each session under its name; and the last session."""
+        pieces: list[str] = []
+        last = self._session
+        for number, (session, text) in enumerate(entries, start=self._count + 1):
+            if session != last:
+                pieces.append(f"{_SESSION}{session}\n\n" if session else f"{_NO_SESSION}\n\n")
+                last = session
+            quoted = text.replace("\n", "\n> ")
+            pieces.append(f"## #{number}\n> {quoted}\n\n")
+        return "".join(pieces).encode(), last
+
+    def _note(self, entry: _Entry) -> None:
+        self._count += 1
+        self._newest.append(one_line(entry[1]))
         if self._section.unique:
-            self._seen.add(hash(text))
+            self._seen.add(hash(entry))
 
 
 def _plain(text: str) -> str:
-    """A text as the file may hold it: without secrets, and half characters become question marks."""
+    """A text as the file may hold it: no secrets, one kind of line break, and half characters are question marks."""
     from foldline.digest.redact import redact  # noqa: PLC0415  # only a write needs it
 
-    return redact(text.encode("utf-8", "replace").decode())
+    return redact(_BREAKS.sub("\n", text.encode("utf-8", "replace").decode()))
 
 
-def _entries(data: bytes) -> list[str]:
-    """The entries of a detail file, half-written ones included."""
-    found: list[list[str]] = []
-    for line in data.split(b"\n"):
-        if _ENTRY.fullmatch(line):
-            found.append([])
-        elif line.startswith(b">") and found:
-            found[-1].append(line[2:].decode("utf-8", "replace"))
-    return ["\n".join(lines) for lines in found]
+def _entries(data: bytes, session: str) -> tuple[list[_Entry], str]:
+    """The entries of a detail file that begins in a session, half-written ones included; and its last session."""
+    found: list[tuple[str, list[str]]] = []
+    for line in data.decode("utf-8", "replace").split("\n"):
+        if line.startswith(">") and found:
+            found[-1][1].append(line[2:].removesuffix("\r"))
+        elif _ENTRY.fullmatch(line.removesuffix("\r")):
+            found.append((session, []))
+        elif line.startswith(_SESSION):
+            session = line.removesuffix("\r").removeprefix(_SESSION)
+        elif line.startswith(_NO_SESSION):
+            session = ""
+    return [(whose, _BREAKS.sub("\n", "\n".join(lines))) for whose, lines in found], session
