@@ -121,13 +121,21 @@ _marked(cli)
 
 def main() -> None:
     """Run the command; every expected failure is one plain sentence on standard error and an exit code."""
-    sys.exit(_run())
+    try:
+        code = _run()
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:  # there is no room even for the sentence: what is left of it must not fail once more at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        code = 4
+    sys.exit(code)
 
 
 def _run() -> int:
     try:
         status = cli.main(prog_name="foldline", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:

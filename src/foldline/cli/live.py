@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from foldline.cli.out import safe
+from foldline.cli.steady import Out
 from foldline.measure.counter import human
 from foldline.watch.watcher import Notice, Watch
 
@@ -29,11 +30,11 @@ _SAID = {
 class Live:
     """Shows one watch to a person."""
 
-    def __init__(self, ask: Callable[[str], bool], *, err: bool) -> None:
+    def __init__(self, ask: Callable[[str], bool], out: Out) -> None:
         from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
         from rich.live import Live as Screen  # noqa: PLC0415
 
-        self._out = Console(stderr=err, highlight=False, markup=False, emoji=False)
+        self._out = Console(file=cast("IO[str]", out), highlight=False, markup=False, emoji=False)
         self._screen = (
             Screen(console=self._out, refresh_per_second=8, transient=True) if self._out.is_terminal else None
         )
@@ -58,6 +59,10 @@ class Live:
         if self._screen is not None:
             self._screen.update(meter_line(watching))
 
+    def fail(self, text: str) -> None:
+        """Something cannot be written."""
+        self._say(text, "bold red")
+
     def ask(self, question: str) -> bool:
         """Ask the person, with the meter out of the way."""
         if self._screen is not None:
@@ -80,6 +85,8 @@ class Live:
         self._say(f"{', '.join(many)}; {facts['reason']}", "")
         if facts["garbage"]:
             self._say(f"{facts['garbage']} lines were no events", "yellow")
+        for text in facts.get("missing", ()):
+            self._say(text, "bold red")
         if watching.writer is not None:
             self._say(f"notes: {watching.writer.path}", "")
 

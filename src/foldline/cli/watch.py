@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import click
 
 from foldline.cli.live import Live
-from foldline.watch.cost import CostBudget, Limits, ProjectCosts
+from foldline.cli.steady import Missing, Out, SteadyCosts, SteadyWatch, Stop
+from foldline.watch.cost import CostBudget, Limits
 from foldline.watch.events import DELTA, Event, load
 from foldline.watch.lines import Cutter, of_file, of_stream
 from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
@@ -20,21 +22,28 @@ from foldline.watch.scratch import ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.watcher import Watch
 
-ENDED, FAILED, COMPACT, COST, CUT = 0, 1, 10, 11, 12
+ENDED, FAILED, REFUSED, UNWRITTEN, COMPACT, COST, CUT, STOPPED = 0, 1, 2, 4, 10, 11, 12, 128
 EXITS = {
     ENDED: "the agent finished and nothing is due",
     FAILED: "the agent finished with an error",
+    REFUSED: "wrong use, or a file or folder that cannot be used",
+    UNWRITTEN: "the agent finished and nothing is due, but something could not be written",
     COMPACT: "a compaction is due before its next turn",
     COST: "a cost limit is reached",
     CUT: "the stream ended in the middle of a turn",
+    STOPPED + 2: "stopped by Ctrl-C, 129 by a hangup, 143 by kill: what was noted is written",
 }
 """Why the command ended, as its exit code says it."""
+NOTHING = (
+    "no event of an agent came: have it print them (claude -p ... --output-format stream-json --verbose), "
+    "or name its session file"
+)
 
 
 @click.command(epilog="Exit codes: " + "; ".join(f"{code} {why}" for code, why in EXITS.items()) + ".")
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--follow", "-f", is_flag=True, help="Go on while the file grows.")
-@click.option("--idle", type=float, default=0.0, metavar="SECONDS", help="With --follow: end when it rests that long.")
+@click.option("--idle", type=float, metavar="SECONDS", help="With --follow: end when it rests that long.")
 @click.option("--scratch", type=click.Path(), metavar="FOLDER", help="Keep working notes in FOLDER/.context.")
 @click.option("--job", default="", help="What the agent is working on, for notes and compactions.")
 @click.option("--state", default="", help="The state the job is in, for compactions.")
@@ -58,27 +67,53 @@ def watch(file: str | None, **options: Any) -> int:
     Example:  foldline watch -f ~/.claude/projects/.../session.jsonl
               claude -p "fix the tests" --output-format stream-json --verbose | foldline watch --scratch .
     """
-    view = _view(options["as_json"], options["pass_through"])
-    return _run(file, options, view)
+    _check(file, options)
+    with Stop() as stop:
+        return _run(file, options, stop)
 
 
-def _run(file: str | None, options: dict[str, Any], view: Live | _Events) -> int:
+def _check(file: str | None, options: dict[str, Any]) -> None:
+    """Refuse what cannot work before anything is made or read."""
+    follow, idle = options["follow"], options["idle"]
+    if file is None or file == "-":
+        if follow:
+            raise click.UsageError("--follow goes with a session file; a stream is read to its end anyway")
+        if sys.stdin is None or sys.stdin.isatty():
+            raise click.UsageError("nothing on standard input: pipe a stream in, or name a session file")
+    if idle is not None and not follow:
+        raise click.UsageError("--idle goes with --follow")
+    if idle is not None and not 0 < idle < math.inf:
+        raise click.UsageError(f"--idle {idle:g} cannot work: give seconds above 0")
+    if options["pass_through"] and sys.stdout is None:
+        raise click.UsageError("--pass-through needs a standard output")
+    if (options["project_limit"] is None) != (options["project_costs"] is None):
+        raise click.UsageError("--project-limit and --project-costs go together: a limit, and the file that is shared")
+
+
+def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
     """Feed every line to the watch; why it ended."""
-    watching, cutter = _watch(options), Cutter()
+    missing = Missing(lambda text: view.fail(text))  # noqa: PLW0108  # the view comes later, as it needs this one
+    view, cutter = _view(options["as_json"], options["pass_through"], missing), Cutter()
+    lines = _lines(file, options, cutter, missing)
+    watching = _watch(options, missing, stop)
     garbage = 0
     with view:
         try:
-            for line in _lines(file, options, cutter):
+            for line in lines:
                 event = load(line)
                 if event is None:
                     garbage += not line.startswith(DELTA)
                 elif not _feed(watching, view, event, ask=options["ask"]):
                     break
+        except KeyboardInterrupt:
+            if stop.signal is None:
+                raise
         finally:
-            watching.save()
-        code = _why(watching)
-        view.end(watching, {"code": code, "reason": EXITS[code], "garbage": garbage + cutter.too_long})
-    return code
+            stop.hold()
+            watching.finish()
+        facts = _end(watching, stop, missing)
+        view.end(watching, {**facts, "garbage": garbage + cutter.too_long})
+    return int(facts["code"])
 
 
 def _feed(watching: Watch, view: Live | _Events, event: Event, *, ask: bool) -> bool:
@@ -95,6 +130,20 @@ def _feed(watching: Watch, view: Live | _Events, event: Event, *, ask: bool) -> 
     return go_on
 
 
+def _end(watching: Watch, stop: Stop, missing: Missing) -> dict[str, Any]:
+    """Why it ended, and what is missing."""
+    code = _why(watching)
+    reason = EXITS[code]
+    if code == CUT and not (watching.meter.session or watching.meter.used or watching.spending.usd):
+        reason = NOTHING
+    if stop.signal is not None:
+        code, reason = STOPPED + stop.signal, f"stopped by {stop.signal.name}"
+    elif code == ENDED and missing.texts:
+        code, reason = UNWRITTEN, EXITS[UNWRITTEN]
+    facts: dict[str, Any] = {"code": code, "reason": reason}
+    return {**facts, "missing": missing.texts} if missing.texts else facts
+
+
 def _why(watching: Watch) -> int:
     if watching.limits is not None and watching.limits.over is not None:
         return COST
@@ -105,71 +154,63 @@ def _why(watching: Watch) -> int:
     return FAILED if watching.last_error else ENDED
 
 
-def _watch(options: dict[str, Any]) -> Watch:
-    meter = Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"])
+def _watch(options: dict[str, Any], missing: Missing, stop: Stop) -> SteadyWatch:
+    """What watches; whatever cannot work is refused here."""
     folder = options["scratch"]
-    return Watch(
-        meter=meter,
+    return SteadyWatch(
+        missing,
+        stop,
+        meter=Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"]),
         writer=ScratchWriter(Path(folder)) if folder else None,
         model=ScratchModel(job=options["job"], phase=options["state"]),
-        limits=_limits(options),
+        limits=_limits(options, missing),
         state=options["state"],
     )
 
 
-def _limits(options: dict[str, Any]) -> Limits | None:
+def _limits(options: dict[str, Any], missing: Missing) -> Limits | None:
     job, project, file = options["cost_limit"], options["project_limit"], options["project_costs"]
-    if (project is None) != (file is None):
-        raise click.UsageError("--project-limit and --project-costs go together: a limit, and the file that is shared")
     if job is None and project is None:
         return None
+    name = options["job"] or f"job-{os.getpid()}"
     return Limits(
         job=CostBudget(limit_usd=job) if job is not None else None,
         project=CostBudget(limit_usd=project, scope="project") if project is not None else None,
-        costs=ProjectCosts(Path(file), options["job"] or f"job-{os.getpid()}") if file is not None else None,
+        costs=SteadyCosts(Path(file), name, missing) if file is not None else None,
     )
 
 
-def _lines(file: str | None, options: dict[str, Any], cutter: Cutter) -> Iterator[bytes]:
-    tee = _tee() if options["pass_through"] else None
+def _lines(file: str | None, options: dict[str, Any], cutter: Cutter, missing: Missing) -> Iterator[bytes]:
+    tee = Out(sys.stdout, "the stream that passes through", missing).send if options["pass_through"] else None
     if file is None or file == "-":
-        if sys.stdin.isatty():
-            raise click.UsageError("nothing on standard input: pipe a stream in, or name a session file")
         return of_stream(sys.stdin.fileno(), cutter, tee)
-    return of_file(file, cutter, follow=options["follow"], idle_seconds=options["idle"], tee=tee)
-
-
-def _tee() -> Callable[[bytes], None]:
-    """Write bytes on as they are; when nobody reads them any more, watching goes on."""
-    out = sys.stdout.fileno()
-    gone = False
-
-    def write(chunk: bytes) -> None:
-        nonlocal gone
-        while chunk and not gone:
-            try:
-                chunk = chunk[os.write(out, chunk) :]
-            except BrokenPipeError:
-                gone = True
-
-    return write
+    return of_file(file, cutter, follow=options["follow"], idle_seconds=options["idle"] or 0.0, tee=tee)
 
 
 class _Events:
     """Notices as JSON lines."""
 
-    def __init__(self, out: IO[str]) -> None:
+    def __init__(self, out: Out) -> None:
         self._out = out
+        self._session = ""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._out.flush()
+        """Every event was written when it came."""
 
     def show(self, watching: Watch, notice: Any) -> None:  # noqa: ARG002  # the same call as the live view's
         """Print one notice at once."""
+        self._session = notice.session
         self._write(notice.as_json())
+
+    def fail(self, text: str) -> None:
+        """Something cannot be written; where that is the events themselves, standard error is left to say so."""
+        if self._out.closed:
+            Out(sys.stderr, "").write(f"foldline: {text}\n")
+        else:
+            self._write({"event": "not_written", "session": self._session, "text": text})
 
     def ask(self, question: str) -> bool:
         """An orchestrator answers by ending the pipe: without a terminal the answer is no."""
@@ -181,7 +222,6 @@ class _Events:
 
     def _write(self, value: dict[str, Any]) -> None:
         self._out.write(json.dumps(value, ensure_ascii=True) + "\n")
-        self._out.flush()
 
 
 def _ask_terminal(question: str) -> bool:
@@ -195,7 +235,7 @@ def _ask_terminal(question: str) -> bool:
         return False
 
 
-def _view(as_json: bool, pass_through: bool) -> Live | _Events:
+def _view(as_json: bool, pass_through: bool, missing: Missing) -> Live | _Events:
     if as_json:
-        return _Events(sys.stderr if pass_through else sys.stdout)
-    return Live(_ask_terminal, err=True)
+        return _Events(Out(sys.stderr if pass_through else sys.stdout, "the events", missing))
+    return Live(_ask_terminal, Out(sys.stderr, "the meter", missing))

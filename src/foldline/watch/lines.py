@@ -1,15 +1,19 @@
 """The lines of a stream or of a file that is still being written, in bounded memory, as they come.
 
 Nothing waits for more than one line, and no line is held that is longer than any event: the rest of it is skipped and
-counted. A file may grow or be cut off while it is followed; half a line at its end waits for its other half.
+counted. A file may grow, be cut off or give way to another of its name while it is followed; half a line at its end
+waits for its other half.
 """
 
 from __future__ import annotations
 
 import os
+import select
+import stat
 import time
+import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, cast
+from typing import IO, TypeAlias, cast
 
 from foldline.errors import WireError
 
@@ -17,6 +21,11 @@ CHUNK_BYTES = 1 << 16
 LINE_BYTES = 32 << 20
 """No event is longer: a request body cannot be either."""
 POLL_SECONDS = 0.2
+_BOM = b"\xef\xbb\xbf"
+"""What some programs put in front of a text to say that it is UTF-8."""
+_GZIP = b"\x1f\x8b"
+
+Tee: TypeAlias = Callable[[bytes], None]
 
 
 class Cutter:
@@ -28,15 +37,15 @@ class Cutter:
         self.too_long = 0
         """Lines that were skipped because of their length."""
         self._skipping = False
+        self._at_start = True
 
     def lines(self, chunk: bytes) -> Iterator[bytes]:
         """The lines that a chunk completes."""
         pieces = chunk.split(b"\n")
         last = pieces.pop()
+        if pieces and (self._held or self._at_start):
+            pieces[0] = self._joined(pieces[0])
         for piece in pieces:
-            if self._held:
-                piece = b"".join((*self._held, piece))  # noqa: PLW2901
-                self._held, self._size = [], 0
             if self._skipping:
                 self._skipping = False
             elif len(piece) > LINE_BYTES:
@@ -47,10 +56,19 @@ class Cutter:
             self._hold(last)
 
     def rest(self) -> bytes:
-        """A last line without an end."""
-        found = b"".join(self._held)
+        """A last line without an end; whatever comes next begins anew."""
+        found = b"" if self._skipping else self._joined(b"")
+        self._skipping, self._at_start = False, True
+        return found
+
+    def _joined(self, piece: bytes) -> bytes:
+        """The line that ends with this piece."""
+        whole = b"".join((*self._held, piece))
         self._held, self._size = [], 0
-        return b"" if self._skipping else found
+        if self._at_start:
+            self._at_start = False
+            whole = whole.removeprefix(_BOM)
+        return whole
 
     def _hold(self, piece: bytes) -> None:
         if self._skipping:
@@ -63,9 +81,22 @@ class Cutter:
             self._held.append(piece)
 
 
-def of_stream(file: int, cutter: Cutter, tee: Callable[[bytes], None] | None = None) -> Iterator[bytes]:
+def of_stream(file: int, cutter: Cutter, tee: Tee | None = None) -> Iterator[bytes]:
     """The lines of an open stream; each chunk goes on unchanged, before anything is made of it."""
-    while chunk := os.read(file, CHUNK_BYTES):
+    return _cut(_arriving(file), cutter, tee)
+
+
+def of_file(
+    path: str, cutter: Cutter, *, follow: bool, idle_seconds: float = 0.0, tee: Tee | None = None
+) -> Iterator[bytes]:
+    """The lines of a session file; when it is followed, also those still to come, until it was idle for so long."""
+    stream = _opened(path, follow=follow)
+    chunks = _followed(path, stream, cutter, idle_seconds) if follow else _whole(path, stream)
+    return _cut(chunks, cutter, tee)
+
+
+def _cut(chunks: Iterator[bytes], cutter: Cutter, tee: Tee | None) -> Iterator[bytes]:
+    for chunk in chunks:
         if tee is not None:
             tee(chunk)
         yield from cutter.lines(chunk)
@@ -74,40 +105,83 @@ def of_stream(file: int, cutter: Cutter, tee: Callable[[bytes], None] | None = N
         yield rest
 
 
-def of_file(
-    path: str, cutter: Cutter, *, follow: bool, idle_seconds: float = 0.0, tee: Callable[[bytes], None] | None = None
-) -> Iterator[bytes]:
-    """The lines of a session file; when it is followed, also those still to come, until it was idle for so long."""
+def _arriving(file: int) -> Iterator[bytes]:
+    """What comes through a pipe, also through one that its owner set not to wait."""
+    while True:
+        try:
+            chunk = os.read(file, CHUNK_BYTES)
+        except BlockingIOError:
+            select.select([file], [], [])
+            continue
+        if not chunk:
+            return
+        yield chunk
+
+
+def _whole(path: str, stream: IO[bytes]) -> Iterator[bytes]:
+    with stream:
+        try:
+            while chunk := stream.read(CHUNK_BYTES):
+                yield chunk
+        except (EOFError, OSError, zlib.error) as error:
+            raise WireError(f"cannot be read to its end ({error})", file=path) from None
+
+
+def _followed(path: str, stream: IO[bytes], cutter: Cutter, idle_seconds: float) -> Iterator[bytes]:
+    """A file's bytes as they are written. One that is cut off, or replaced by another, is read from its beginning."""
     quiet_since = time.monotonic()
-    with _opened(path) as stream:
+    other: IO[bytes] | None = None
+    try:
         while True:
             chunk = stream.read(CHUNK_BYTES)
             if chunk:
                 quiet_since = time.monotonic()
-                if tee is not None:
-                    tee(chunk)
-                yield from cutter.lines(chunk)
-                continue
-            if not follow or (idle_seconds and time.monotonic() - quiet_since > idle_seconds):
-                break
-            if stream.tell() > os.fstat(stream.fileno()).st_size:
-                stream.seek(0)
+                yield chunk
+            elif other is not None:
+                stream.close()
+                stream, other = other, None
                 cutter.rest()
-            time.sleep(POLL_SECONDS)
-    rest = cutter.rest()
-    if rest:
-        yield rest
+            elif idle_seconds and time.monotonic() - quiet_since > idle_seconds:
+                return
+            elif (other := _replacing(path, stream)) is None:
+                if _is_cut_off(stream):
+                    stream.seek(0)
+                    cutter.rest()
+                time.sleep(POLL_SECONDS)
+    finally:
+        stream.close()
 
 
-def _opened(path: str) -> IO[bytes]:
-    """A file to read, also a compressed one."""
+def _replacing(path: str, stream: IO[bytes]) -> IO[bytes] | None:
+    """The file that has taken the name of the one that is read, if one has."""
     try:
-        with open(path, "rb") as file:
-            zipped = file.read(2) == b"\x1f\x8b"
-        if not zipped:
-            return open(path, "rb", buffering=0)
-        import gzip  # noqa: PLC0415
+        if os.path.samestat(os.stat(path), os.fstat(stream.fileno())):
+            return None
+        return _opened(path, follow=True)
+    except (OSError, WireError):
+        return None
 
-        return cast("IO[bytes]", gzip.open(path, "rb"))
+
+def _is_cut_off(stream: IO[bytes]) -> bool:
+    found = os.fstat(stream.fileno())
+    return stat.S_ISREG(found.st_mode) and stream.tell() > found.st_size
+
+
+def _opened(path: str, *, follow: bool) -> IO[bytes]:
+    """A file to read, also a compressed one or a pipe."""
+    try:
+        stream = open(path, "rb", buffering=0)  # noqa: SIM115  # whoever reads it closes it
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            return stream
+        zipped = stream.read(len(_GZIP)) == _GZIP
+        stream.seek(0)
     except OSError as error:
         raise WireError(f"cannot be read ({error.strerror})", file=path) from None
+    if not zipped:
+        return stream
+    stream.close()
+    if follow:
+        raise WireError("is compressed, so nothing is written to it any more", file=path, hint="leave out --follow")
+    import gzip  # noqa: PLC0415
+
+    return cast("IO[bytes]", gzip.open(path, "rb"))

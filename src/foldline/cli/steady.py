@@ -1,0 +1,191 @@
+"""What gives way around a watch must not end it: the agent waits on the pipe that it reads.
+
+A disk may fill up, a reader may leave, a signal may come in the middle of a write. Each is said once in plain words,
+what cannot be written is held as long as there is room for it, and the end tells what is still missing.
+"""
+
+from __future__ import annotations
+
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TextIO, TypeAlias
+
+from foldline.errors import FoldlineError
+from foldline.watch.cost import ProjectCosts
+from foldline.watch.watcher import Watch
+
+HELD_CHARS = 4_000_000
+"""How much of the notes waits for a place to be written to; what is more is lost."""
+RETRY_SECONDS = 1.0
+_NOTES, _COSTS = "the notes", "the project's costs"
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+Tell: TypeAlias = Callable[[str], None]
+
+
+class Missing:
+    """What could not be written, by its name; each is told once."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._told = set[str]()
+        self._now: dict[str, str] = {}
+
+    def add(self, what: str, why: str) -> None:
+        """Something cannot be written."""
+        self._now[what] = f"{what} cannot be written: {why}"
+        if what not in self._told:
+            self._told.add(what)
+            self._tell(self._now[what])
+
+    def mended(self, what: str) -> None:
+        """It can be written again, and nothing of it is lost."""
+        self._now.pop(what, None)
+
+    @property
+    def texts(self) -> list[str]:
+        """What is missing now."""
+        return list(self._now.values())
+
+
+class Stop:
+    """Turns the signals that end a process into a KeyboardInterrupt, but never in the middle of a write."""
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self._held = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for name in _SIGNALS:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                self._before[number] = signal.signal(number, self._come)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def hold(self) -> None:
+        """From now on a signal is only noted: what is left to do is done."""
+        self._held = True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A signal that comes in here takes effect afterwards."""
+        was, self._held = self._held, True
+        try:
+            yield
+        finally:
+            self._held = was
+        if self.signal is not None and not was:
+            raise KeyboardInterrupt
+
+    def _come(self, number: int, _: object) -> None:
+        self.signal = signal.Signals(number)
+        if not self._held:
+            raise KeyboardInterrupt
+
+
+class Out:
+    """A stream for others to read; when nobody does, or it takes no more, nothing fails."""
+
+    def __init__(self, file: TextIO | None, what: str, missing: Missing | None = None) -> None:
+        self._file, self._what, self._missing = file, what, missing
+        self._raw: Any = getattr(file.buffer, "raw", file.buffer) if file is not None else None
+        """What is behind the stream's buffer: nothing that was refused may wait there for the end."""
+        self.encoding = file.encoding if file is not None else "utf-8"
+        self.closed = file is None
+
+    def send(self, data: bytes) -> None:
+        """Write bytes on as they are."""
+        while data and not self.closed:
+            try:
+                written = self._raw.write(data)
+            except BrokenPipeError:
+                self.closed = True
+            except OSError as error:
+                self.closed = True
+                if self._missing is not None:
+                    self._missing.add(self._what, f"{error.strerror}; watching goes on")
+            else:
+                if written is None:  # its owner set it not to wait
+                    select.select([], [self._raw], [])
+                else:
+                    data = data[written:]
+
+    def write(self, text: str) -> int:
+        """Write a text at once."""
+        self.send(text.encode(self.encoding, "backslashreplace"))
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def isatty(self) -> bool:
+        """Whether a person reads it."""
+        return self._file is not None and self._file.isatty()
+
+
+class SteadyWatch(Watch):
+    """A watch that goes on when its notes cannot be written; they wait for the next time."""
+
+    def __init__(self, missing: Missing, stop: Stop, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._missing, self._stop = missing, stop
+        self._next_try = 0.0
+        self._lost = False
+        super().save()  # before anything is read: a place that cannot be is refused here
+
+    def save(self) -> None:
+        """Write the notes, or hold them and say so."""
+        if self._next_try and time.monotonic() < self._next_try:
+            return
+        with self._stop.held():
+            try:
+                super().save()
+            except (FoldlineError, OSError) as error:
+                self._next_try = time.monotonic() + RETRY_SECONDS
+                self._missing.add(_NOTES, _why(error, self.writer.path.parent if self.writer else Path()))
+                if self.model.weight > HELD_CHARS:
+                    self.model.forget()
+                    self._lost = True
+            else:
+                self._next_try = 0.0
+                if not self._lost:
+                    self._missing.mended(_NOTES)
+
+    def finish(self) -> None:
+        """Write what there is, once more also what could not be written."""
+        self._next_try = 0.0
+        self.save()
+
+
+class SteadyCosts(ProjectCosts):
+    """What a project's jobs have spent, for a watch that goes on when that cannot be written."""
+
+    def __init__(self, path: Path, job: str, missing: Missing) -> None:
+        super().__init__(path, job)
+        self._missing = missing
+
+    def record(self, usd: float) -> float:
+        """Note what this run has spent; what the project has, as far as it is known."""
+        try:
+            total = super().record(usd)
+        except (FoldlineError, OSError) as error:
+            self._missing.add(_COSTS, _why(error, self.path))
+            return self.known(usd)
+        self._missing.mended(_COSTS)
+        return total
+
+
+def _why(error: FoldlineError | OSError, place: Path) -> str:
+    """What is wrong, and where."""
+    if isinstance(error, OSError):
+        return f"{error.filename or place}: {error.strerror}"
+    return str(error)
