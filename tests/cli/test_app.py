@@ -22,9 +22,6 @@ PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline", "mcp"}
 """Commands whose output is not a report of their own: an agent reads what `hook`, `statusline` and `mcp` print, and
 each measurement of `bench` has its own options."""
 
-TOLD_ELSEWHERE = {"watch", "install"}
-"""Commands whose JSON docs/watch.md tells of."""
-
 
 def command(name: str) -> click.Command:
     found = cli.get_command(click.Context(cli), name)
@@ -47,7 +44,7 @@ def test_every_command_speaks_json(name: str) -> None:
         assert "--json" in [option for param in one.params for option in param.opts], one.name
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - PRINTS_NO_REPORT - TOLD_ELSEWHERE))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - PRINTS_NO_REPORT))
 def test_every_report_has_a_documented_shape(name: str) -> None:
     assert documented(name)
 

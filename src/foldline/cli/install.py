@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
-from foldline.cli.out import print_json
-from foldline.watch.install import TARGETS, place, plan
+from foldline.cli.out import lines_of, print_json
+from foldline.watch.install import TARGETS, Plan, place, plan
 
 
 @click.command()
@@ -21,7 +22,7 @@ from foldline.watch.install import TARGETS, place, plan
 def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bool) -> None:
     r"""Put foldline's hooks and status line into an agent's settings, or take them out.
 
-    The change is shown first. What is there already stays as it is.
+    The change is shown first. What is there already stays as it is, to the last byte.
 
     \b
     Example:  foldline install claude-code
@@ -42,11 +43,25 @@ def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bo
     if not change.diff:
         click.echo(f"{path}: nothing to {'remove' if uninstall else 'change'}", err=True)
         return
-    click.echo(change.diff, nl=False)
+    _show(change)
     if dry_run:
         return
-    if not how["yes"] and not click.confirm("Write this?", default=True, err=True):
+    change.check()
+    if not how["yes"] and not _agreed():
         raise click.Abort
     change.apply()
     done = f"removed from {target.name}" if uninstall else f"installed; {target.name} uses it from its next session on"
     click.echo(f"{path}: {done}", err=True)
+
+
+def _show(change: Plan) -> None:
+    """Print the change: as it is for a program, and without what a terminal would obey for a person."""
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    click.echo("".join(f"{line}\n" for line in lines_of(change.diff)) if on_terminal else change.diff, nl=False)
+
+
+def _agreed() -> bool:
+    """Ask, where there is somebody to ask."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        raise click.UsageError("nobody can be asked here: --yes writes without asking")
+    return click.confirm("Write this?", default=True, err=True)

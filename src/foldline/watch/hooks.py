@@ -2,7 +2,7 @@
 
     UserPromptSubmit   the prompt is recorded; when the window is filling up, the person is told
     PreCompact         the whole session is read and the scratch files are written; the summary is told what to keep
-    PostCompact        the compaction and its summary are recorded, the person is told where the notes are
+    PostCompact        the summary is recorded, the person is told where the notes are
     SessionStart       after a compaction or a resume, the agent is told where the notes are
 
 A hook that fails must not cost a turn: whatever goes wrong is one line on standard error and a status that no agent
@@ -13,51 +13,66 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
-from foldline.errors import FoldlineError
+from foldline.errors import ConfigError, FoldlineError
 from foldline.watch.events import first_text, text_at
 from foldline.watch.scratch import FOLDER, INDEX
+from foldline.watch.standard import answered, failed, taken
 
 EVENTS = ("UserPromptSubmit", "PreCompact", "PostCompact", "SessionStart")
 """The events a hook is installed for."""
 TAIL_BYTES = 1 << 20
 """How much of a session's end is read to find its last call."""
-_FAILED = 1
-_POINTER = f"{FOLDER}/{INDEX}"
 
 
 def run() -> int:
     """Read a hook's input on standard input and answer it."""
     try:
-        given = json.loads(sys.stdin.buffer.read())
-        answer = handle(given) if isinstance(given, dict) else ""
+        given = json.loads(taken())
     except (ValueError, RecursionError):
-        sys.stderr.write("foldline hook: what came in is not JSON\n")
-        return _FAILED
-    except (FoldlineError, OSError) as error:
-        sys.stderr.write(f"foldline hook: {error}\n")
-        return _FAILED
-    if answer:
-        sys.stdout.buffer.write((answer + "\n").encode("utf-8", "replace"))
-    return 0
+        return failed("hook", "what came in is not JSON: an agent's hook gives its event on standard input")
+    except OSError as error:
+        return failed("hook", f"standard input cannot be read ({error.strerror})")
+    try:
+        answer = handle(given) if isinstance(given, dict) else ""
+    except FoldlineError as error:
+        return failed("hook", str(error))
+    except Exception as error:  # noqa: BLE001  # whatever it is, it must not cost a turn
+        return failed("hook", f"no notes were taken ({type(error).__name__}: {error})")
+    return answered("hook", answer) if answer else 0
 
 
 def handle(given: dict[str, Any]) -> str:
     """What to answer to one event; "" for nothing."""
-    tree = Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_at(given, "cwd") or ".")
     match given.get("hook_event_name"):
         case "UserPromptSubmit":
-            return _prompted(tree, given)
+            return _prompted(_tree(given), given)
         case "PreCompact":
-            return _before(tree, given)
+            return _before(_tree(given), given)
         case "PostCompact":
-            return _after(tree, given)
+            return _after(_tree(given), given)
         case "SessionStart" if given.get("source") in ("compact", "resume"):
-            return _started(tree, given)
+            return _started(_tree(given), given)
     return ""
+
+
+def _tree(given: dict[str, Any]) -> Path:
+    """The work tree that the notes are kept in: the project's, wherever in it the agent is at the moment."""
+    name = os.environ.get("CLAUDE_PROJECT_DIR") or text_at(given, "cwd") or "."
+    if not os.path.isdir(name):
+        raise ConfigError(
+            f"{name}: no such folder", hint="no notes are kept; start the agent in a folder that is there"
+        )
+    return Path(name)
+
+
+def _pointer(tree: Path, given: dict[str, Any]) -> str:
+    """Where the notes are, as a path that works where the agent is."""
+    here = text_at(given, "cwd") or "."
+    near = os.path.isdir(here) and os.path.samefile(here, tree)
+    return f"{FOLDER}/{INDEX}" if near else str(tree.absolute() / FOLDER / INDEX)
 
 
 def _prompted(tree: Path, given: dict[str, Any]) -> str:
@@ -65,7 +80,7 @@ def _prompted(tree: Path, given: dict[str, Any]) -> str:
 
     prompt = first_text(given, ("prompt", "user_prompt")).strip()
     if prompt and not prompt.startswith("/compact"):
-        ScratchWriter(tree).append_human_input(prompt)
+        ScratchWriter(tree).append_human_input(prompt, session=text_at(given, "session_id"))
     notice = _fullness(given)
     return json.dumps({"systemMessage": notice}) if notice else ""
 
@@ -80,7 +95,7 @@ def _before(tree: Path, given: dict[str, Any]) -> str:
         return ""  # Codex takes no words for its summary
     return (
         f"Keep in the summary, in the user's own words, what the user asked for and has not got yet. "
-        f"Working notes are kept in {_POINTER} ({_told(counts)}): mention that file."
+        f"Working notes are kept in {_pointer(tree, given)} ({_told(counts)}): mention that file."
     )
 
 
@@ -88,11 +103,13 @@ def _after(tree: Path, given: dict[str, Any]) -> str:
     from foldline.watch.scratch import ScratchModel  # noqa: PLC0415
     from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
 
-    writer, trigger = ScratchWriter(tree), text_at(given, "trigger") or "unknown"
-    summary = text_at(given, "compact_summary")
-    writer.append_state_change("working", f"compacted ({trigger})" + (f"\n{summary}" if summary else ""))
+    writer, summary = ScratchWriter(tree), text_at(given, "compact_summary").strip()
+    if summary:  # the compaction itself is in the session file, which has more to say of it
+        words = f"working again, from this summary:\n{summary}"
+        writer.append_state_change("compacted", words, session=text_at(given, "session_id"))
     writer.write_scratch(ScratchModel())
-    return json.dumps({"systemMessage": f"compacted; working notes are in {_POINTER} ({_told(writer.counts())})"})
+    notes = f"{_pointer(tree, given)} ({_told(writer.counts())})"
+    return json.dumps({"systemMessage": f"compacted; working notes are in {notes}"})
 
 
 def _started(tree: Path, given: dict[str, Any]) -> str:
@@ -102,7 +119,8 @@ def _started(tree: Path, given: dict[str, Any]) -> str:
     if not any(counts.values()):
         return ""
     was = "this conversation was compacted" if given.get("source") == "compact" else "this session was resumed"
-    text = f"Before {was}, working notes were kept: read {_POINTER} ({_told(counts)}) for preserved context."
+    notes = f"{_pointer(tree, given)} ({_told(counts)})"
+    text = f"Before {was}, working notes were kept: read {notes} for preserved context."
     specific = {"hookEventName": "SessionStart", "additionalContext": text}
     return json.dumps({"hookSpecificOutput": specific})
 
@@ -139,7 +157,9 @@ def _fullness(given: dict[str, Any]) -> str:
 
 
 def _tail(path: str) -> list[bytes]:
-    """The last lines of a session file."""
+    """The last lines of a session file; none of anything else, which could make the agent wait."""
+    if not os.path.isfile(path):
+        return []
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -1,7 +1,8 @@
 """foldline's entries in another program's settings: put in, shown before, taken out again, and nothing else touched.
 
-What is ours is told by the command it runs, so that no marker has to be left in a stranger's file and an entry that was
-moved or edited is still found. A status line that is there already belongs to its user and stays.
+What is ours is told by the command it runs, which is exactly one that is written here: an entry that was moved is found
+and one of another installation as well, but a user's own command stays, whatever it mentions. So does a status line
+that is there already. A file that changed since the change was shown is left alone, and so is one that is read-only.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import sys
-from copy import deepcopy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from foldline.errors import ConfigError
 from foldline.watch.files import write_whole
 from foldline.watch.hooks import EVENTS
+from foldline.watch.settings_text import Item, cut, items, member, put, root
 
 TIMEOUT_SECONDS = 30
-_OURS = re.compile(r"(?:^|[/\\\s\"'])foldline(?:\.exe|\.cli)?[\"']?\s+(hook|statusline)\b")
+_HOOKS, _STATUS = "hooks", "statusLine"
+_STAYS = "the status line that is there stays; remove it and install again to have foldline's"
+_PROGRAM = re.compile(r"(?:(?:/|[A-Za-z]:[/\\])(?:.*[/\\])?)?(?:(foldline(?:\.exe)?)|(?:python|pypy)[\w.]*)", re.DOTALL)
+"""The script or a Python, by its bare name or its whole path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,25 +63,36 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A change of a settings file: what it is now, what it will be, and what stayed for a reason."""
+    """A change of a settings file: what it is now, what it will be (None for no file), and what stayed for a reason."""
 
     path: Path
-    before: str
-    after: str
+    before: str | None
+    after: str | None
     remarks: tuple[str, ...] = ()
 
     @property
     def diff(self) -> str:
         """The change as a unified diff; "" when there is none."""
-        name = str(self.path)
-        lines = difflib.unified_diff(
-            self.before.splitlines(keepends=True), self.after.splitlines(keepends=True), name, name
-        )
-        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+        old, new = (str(self.path) if text is not None else os.devnull for text in (self.before, self.after))
+        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), old, new)
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+    def check(self) -> None:
+        """Refuse if the file may not be written, or is no longer what the change was made for."""
+        if _read(self.path) != self.before:
+            raise ConfigError(f"{self.path}: changed meanwhile", hint="nothing was written; run it again")
+        if self.before is not None and not _is_writable(self.path):
+            raise ConfigError(
+                f"{self.path}: read-only", hint="nothing was changed; if it is yours to change, chmod u+w it first"
+            )
 
     def apply(self) -> None:
         """Write it."""
-        write_whole(self.path, self.after.encode())
+        self.check()
+        if self.after is None:
+            self.path.resolve().unlink(missing_ok=True)
+        elif self.after != self.before:
+            write_whole(self.path, self.after.encode())
 
 
 def place(target: Target, *, project: Path | None) -> Path:
@@ -90,86 +107,158 @@ def command() -> str:
     """How these programs start foldline: by the script next to this Python, wherever they are started from."""
     script = Path(sys.executable).with_name("foldline")
     found = str(script) if script.exists() else shutil.which("foldline")
-    return shlex.quote(found) if found else f"{shlex.quote(sys.executable)} -m foldline.cli"
+    line = shlex.quote(os.path.abspath(found)) if found else f"{shlex.quote(sys.executable)} -m foldline.cli"
+    if any("\ud800" <= char <= "\udfff" for char in line):
+        raise ConfigError(f"{line!r}: no settings can name this path", hint="install foldline at one that is UTF-8")
+    return line
 
 
 def plan(target: Target, path: Path, *, remove: bool = False, start: str | None = None) -> Plan:
     """What installing or removing would change."""
     before = _read(path)
-    settings = _parse(path, before)
-    after, remarks = deepcopy(settings), [target.remark] if target.remark and not remove else []
-    _take_out(after)
-    if not remove:
-        _put_in(after, target, start or command(), remarks)
-    if after == settings:
-        return Plan(path=path, before=before, after=before, remarks=tuple(remarks))
-    text = json.dumps(after, indent=_indent(before), ensure_ascii=False) + "\n"
-    return Plan(path=path, before=before, after=text, remarks=tuple(remarks))
-
-
-def _put_in(settings: dict[str, Any], target: Target, start: str, remarks: list[str]) -> None:
-    hooks = settings.setdefault("hooks", {})
-    entry = {"hooks": [{"type": "command", "command": f"{start} hook", "timeout": TIMEOUT_SECONDS}]}
-    for event in EVENTS:
-        hooks.setdefault(event, []).append(deepcopy(entry))
-    if target.status_line:
-        if "statusLine" in settings:
-            remarks.append("the status line that is there stays; remove it and install again to have foldline's")
+    wanted = _Wanted(target, start or command())
+    try:
+        rest = _without(before) if before is not None else None
+        stays = rest is not None and wanted.leaves_alone(rest)
+        if remove:
+            after = rest
+        elif before is not None and wanted.is_in(before):
+            after = before
         else:
-            settings["statusLine"] = {"type": "command", "command": f"{start} statusline"}
+            after = wanted.put_into(rest)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}", hint="mend it first; nothing was changed") from None
+    remarks = (target.remark, _STAYS if stays else "") if not remove else ()
+    return Plan(path=path, before=before, after=after, remarks=tuple(remark for remark in remarks if remark))
 
 
-def _take_out(settings: dict[str, Any]) -> None:
-    """Remove what is ours, and what is empty because of that."""
-    hooks = settings.get("hooks", {})
-    for event, groups in list(hooks.items()):
-        kept = [one for one in (_without(group) for group in groups) if one is not None]
-        if kept != groups:
-            hooks[event] = kept
-            if not kept:
-                del hooks[event]
-                if not hooks:
-                    del settings["hooks"]
-    if _is_ours(settings.get("statusLine")):
-        del settings["statusLine"]
-
-
-def _without(group: Any) -> Any:
-    """A group of hooks without ours; None when it held nothing else."""
-    inner = group.get("hooks") if isinstance(group, dict) else None
-    if not isinstance(inner, list):
-        return group
-    kept = [hook for hook in inner if not _is_ours(hook)]
-    return group if len(kept) == len(inner) else {**group, "hooks": kept} if kept else None
-
-
-def _is_ours(hook: Any) -> bool:
-    return isinstance(hook, dict) and bool(_OURS.search(str(hook.get("command", ""))))
-
-
-def _read(path: Path) -> str:
+def is_ours(entry: Any, what: str) -> bool:
+    """Whether an entry runs `foldline hook` (or `statusline`) as installing writes it, and nothing else."""
+    line = entry.get("command") if isinstance(entry, dict) and entry.get("type") == "command" else None
+    if not isinstance(line, str):
+        return False
     try:
-        return path.read_text("utf-8")
+        words = shlex.split(line)
+    except ValueError:
+        return False
+    if shlex.join(words) != line or len(words) < 2 or words[-1] != what:
+        return False
+    program = _PROGRAM.fullmatch(words[0])
+    return program is not None and words[1:-1] == ([] if program[1] else ["-m", "foldline.cli"])
+
+
+_Path: TypeAlias = tuple[tuple[int, int], ...]
+"""Where each container around an entry begins, and which of its items is on the way."""
+
+
+class _Ours(NamedTuple):
+    """One entry of ours: the event it is for, what it runs, and its place in the text."""
+
+    event: str
+    command: str
+    path: _Path
+
+
+class _Wanted(NamedTuple):
+    """What a program's settings are to have of ours."""
+
+    target: Target
+    start: str
+
+    def is_in(self, text: str) -> bool:
+        """Whether it is all there, and once."""
+        wanted = [(event, f"{self.start} hook") for event in EVENTS]
+        if self.target.status_line and not self.leaves_alone(text):
+            wanted.append((_STATUS, f"{self.start} statusline"))
+        return sorted(wanted) == sorted((one.event, one.command) for one in _ours(text))
+
+    def leaves_alone(self, text: str) -> bool:
+        """Whether a status line is there that is not ours."""
+        status = member(text, root(text), _STATUS) if self.target.status_line else None
+        return status is not None and not is_ours(status.value, "statusline")
+
+    def put_into(self, text: str | None) -> str:
+        """The text with ours in it."""
+        group = {"hooks": [{"type": "command", "command": f"{self.start} hook", "timeout": TIMEOUT_SECONDS}]}
+        status = (
+            {_STATUS: {"type": "command", "command": f"{self.start} statusline"}} if self.target.status_line else {}
+        )
+        events = {event: [group] for event in EVENTS}
+        if text is None:
+            return json.dumps({_HOOKS: events, **status}, indent=2, ensure_ascii=False) + "\n"
+        at = root(text)
+        hooks = member(text, at, _HOOKS)
+        if hooks is None:
+            text = put(text, at, events, _HOOKS)
+        else:
+            for event in EVENTS:
+                groups = member(text, hooks.at, event)
+                text = put(text, groups.at, group) if groups else put(text, hooks.at, [group], event)
+        for key, value in status.items():
+            text = text if member(text, at, key) else put(text, at, value, key)
+        return text
+
+
+def _without(text: str) -> str | None:
+    """The text without ours; None when it held nothing else."""
+    while found := next(_ours(text), None):
+        text = cut(text, found.path)
+        if text.isspace():
+            return None
+    return text
+
+
+def _ours(text: str) -> Iterator[_Ours]:
+    """Every entry of ours, in settings of a shape that can be changed; ConfigError for any other."""
+    at = root(text)
+    members = items(text, at)
+    status, hooks = member(text, at, _STATUS), member(text, at, _HOOKS)
+    if status is not None and is_ours(status.value, "statusline"):
+        yield _Ours(_STATUS, status.value["command"], ((at, members.index(status)),))
+    if hooks is None:
+        return
+    if not isinstance(hooks.value, dict):
+        raise ConfigError(f'"{_HOOKS}" is not an object in braces')
+    events = items(text, hooks.at)
+    for event in events:
+        member(text, hooks.at, event.key)
+        if not isinstance(event.value, list):
+            raise ConfigError(f'"{event.key}" is not a list in brackets')
+    for number, event in enumerate(events):
+        for place, group in enumerate(items(text, event.at)):
+            path = (at, members.index(hooks)), (hooks.at, number), (event.at, place)
+            yield from (_Ours(event.key, *one) for one in _in_group(text, group, path))
+
+
+def _in_group(text: str, group: Item, path: _Path) -> Iterator[tuple[str, _Path]]:
+    """What entries of ours in a group run, and their places; one that is alone there goes with its group."""
+    inner = member(text, group.at, _HOOKS) if isinstance(group.value, dict) else None
+    if inner is None or not isinstance(inner.value, list):
+        return
+    for place, entry in enumerate(inner.value):
+        if is_ours(entry, "hook"):
+            yield entry["command"], path if len(inner.value) == 1 else (*path, (inner.at, place))
+
+
+def _read(path: Path) -> str | None:
+    """The file as it is, line ends and all; None when there is none."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ConfigError(f"{path}: not a plain file", hint="put one in its place; nothing was changed")
+        return path.read_bytes().decode()
     except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})", hint="nothing was changed") from None
+        return None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8", hint="save it as UTF-8 first; nothing was changed") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})", hint="nothing was changed") from None
 
 
-def _parse(path: Path, text: str) -> dict[str, Any]:
-    """The settings, in a shape that can be changed without losing anything."""
-    try:
-        settings = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not JSON ({error})", hint="mend it first; nothing was changed") from None
-    hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
-    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
-        raise ConfigError(f"{path}: not settings as foldline knows them", hint="mend it first; nothing was changed")
-    found: dict[str, Any] = settings
-    return found
+def _is_writable(path: Path) -> bool:
+    """Whether whoever keeps the file wants it changed; root could always."""
+    return bool(os.stat(path).st_mode & 0o222) and os.access(path, os.W_OK)
 
 
-def _indent(text: str) -> int | str:
-    """How the file is indented; two spaces where it does not say."""
-    found = re.search(r"^([ \t]+)\"", text, re.MULTILINE)
-    return found[1] if found else 2
+def _lines(text: str | None) -> list[str]:
+    """The lines of a text with their ends, as `diff` counts them."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text or "")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Any
+
+from foldline.watch.standard import answered, failed, taken
 
 BAR = 10
 _COLOURS = {"calm": "", "warn": "\033[33m", "compact": "\033[31m"}
@@ -22,12 +23,12 @@ WARN, COMPACT = 0.70, 0.78
 def run() -> int:
     """Read what Claude Code says on standard input and print the line; an empty one when it says nothing of use."""
     try:
-        given = json.loads(sys.stdin.buffer.read())
+        given = json.loads(taken())
     except (ValueError, RecursionError):
         given = {}
-    colour = "NO_COLOR" not in os.environ
-    sys.stdout.buffer.write((line(given, colour=colour) + "\n").encode("utf-8", "replace"))
-    return 0
+    except OSError as error:
+        return failed("statusline", f"standard input cannot be read ({error.strerror})")
+    return answered("statusline", line(given, colour="NO_COLOR" not in os.environ))
 
 
 def line(given: Any, *, colour: bool = False) -> str:

@@ -1,0 +1,374 @@
+"""A stranger's settings keep every byte that is not ours: put in, taken out, and what cannot be changed is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.errors import ConfigError
+from foldline.watch.hooks import EVENTS
+from foldline.watch.install import TARGETS, Plan, is_ours, plan
+from support.agent_events import ANYTHING
+from support.command import ENTRY, clean, one_sentence, spawned
+from support.jsontext import Raw, written
+from support.shapes import documented, wrong
+
+START = "/opt/a folder/bin/foldline"
+ENTRY_OF_OURS = {"type": "command", "command": f"{shlex.quote(START)} hook", "timeout": 30}
+STATUS_OF_OURS = {"type": "command", "command": f"{shlex.quote(START)} statusline"}
+
+MINE = st.fixed_dictionaries(
+    {"hooks": st.lists(st.just({"type": "command", "command": "mine.sh | tee log"}), max_size=2)},
+    optional={"matcher": st.text(max_size=3)},
+)
+GROUPS = st.lists(st.one_of(MINE, st.just({}), st.just(Raw("1E400"))), max_size=2)
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.text(max_size=5),
+        "numbers": st.sampled_from([Raw("1E400"), Raw("1e3"), Raw("-0.0"), Raw("9" * 5000)]),
+        "half a character": st.just("\ud800"),
+        "twice": st.just(Raw('{"a": 1, "a": 2}')),
+        "anything": ANYTHING,
+        "statusLine": st.sampled_from([{"type": "command", "command": "mine.sh"}, None]),
+        "hooks": st.dictionaries(st.sampled_from([*EVENTS, "Stop"]), GROUPS, max_size=5),
+    },
+)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Settings in any formatting: tidy or odd, with any line ends, with or without a mark or a last newline."""
+    value = draw(SETTINGS)
+    if draw(st.booleans()):
+        return draw(st.sampled_from(["", "\ufeff"])) + written(value, Random(draw(st.integers(0, 10**6))))
+    indent = draw(st.sampled_from([None, 2, 4, "\t"]))
+    tidy = json.dumps(json.loads(written(value, Random(1)), parse_int=str, parse_float=str), indent=indent)
+    return tidy.replace("\n", draw(st.sampled_from(["\n", "\r\n"]))) + draw(st.sampled_from(["", "\n", "\r\n", "\n\n"]))
+
+
+def known(text: str) -> Any:
+    """What a text says, numbers as they are spelled."""
+    return json.loads(text.removeprefix("\ufeff"), parse_int=str, parse_float=str)
+
+
+def wanted(was: dict[str, Any], name: str) -> dict[str, Any]:
+    """Settings with ours in them."""
+    entry = {**ENTRY_OF_OURS, "timeout": "30"}
+    hooks = {**was.get("hooks", {})}
+    for event in EVENTS:
+        hooks[event] = [*hooks.get(event, []), {"hooks": [entry]}]
+    status = {} if name == "codex" or "statusLine" in was else {"statusLine": STATUS_OF_OURS}
+    return {**was, "hooks": hooks, **status}
+
+
+def planned(file: Path, name: str = "claude-code", *, remove: bool = False) -> Plan:
+    return plan(TARGETS[name], file, remove=remove, start=shlex.quote(START))
+
+
+@given(texts(), st.sampled_from(list(TARGETS)))
+def test_ours_goes_in_beside_the_rest_and_comes_out_to_the_last_byte(
+    tmp_path_factory: pytest.TempPathFactory, text: str, name: str
+) -> None:
+    file = tmp_path_factory.mktemp("settings") / "settings.json"
+    before = text.encode()
+    file.write_bytes(before)
+    planned(file, name).apply()
+    after = file.read_bytes()
+    assert known(after.decode()) == wanted(known(text), name)
+    assert planned(file, name).after == after.decode(), "installing again changes nothing"
+    planned(file, name, remove=True).apply()
+    assert file.read_bytes() == before
+    assert planned(file, name, remove=True).after == text
+
+
+@given(texts())
+def test_another_installation_is_replaced_and_comes_out_as_well(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    file = tmp_path_factory.mktemp("settings") / "settings.json"
+    file.write_bytes(text.encode())
+    plan(TARGETS["claude-code"], file, start="/usr/bin/python3.9 -m foldline.cli").apply()
+    planned(file).apply()
+    assert known(file.read_text("utf-8")) == wanted(known(text), "claude-code")
+    planned(file, remove=True).apply()
+    assert file.read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_file_that_was_not_there_goes_away_again(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "deep" / "er" / "settings.json"
+    planned(file, name).apply()
+    assert file.read_text().endswith("}\n")
+    planned(file, name, remove=True).apply()
+    assert not file.exists()
+    assert not planned(file, name, remove=True).diff
+
+
+def test_what_the_agent_wrote_anew_meanwhile_keeps_no_empty_places(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text('{"model": "opus"}')
+    planned(file).apply()
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=2))
+    planned(file, remove=True).apply()
+    assert json.loads(file.read_text()) == {"model": "opus"}
+
+
+def test_ours_takes_the_shape_of_what_is_around_it(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_bytes(b'{\r\n\t"hooks": {\r\n\t\t"Stop": [{"hooks": []}]\r\n\t}\r\n}')
+    planned(file).apply()
+    lines = file.read_bytes().split(b"\r\n")
+    assert b"\n" not in b"".join(lines)
+    assert lines[2:5] == [b'\t\t"Stop": [{"hooks": []}],', b'\t\t"UserPromptSubmit": [', b"\t\t\t{"]
+
+
+# What is ours
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "foldline hook",
+        "/usr/local/bin/foldline hook",
+        "'/home/a b/bin/foldline' hook",
+        "'C:\\Users\\me\\Scripts\\foldline.exe' hook",
+        "/usr/bin/python3 -m foldline.cli hook",
+        "'/Library/a b/python3.12' -m foldline.cli hook",
+        shlex.quote("/home/o'brien/bin/foldline") + " hook",
+    ],
+)
+def test_every_command_that_installing_writes_is_ours(command: str) -> None:
+    assert is_ours({"type": "command", "command": command}, "hook")
+    assert not is_ours({"type": "command", "command": command}, "statusline")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd x && foldline hook --mine | tee log",
+        "foldline hook --mine",
+        "foldline hook | tee log",
+        "foldline hook|tee",
+        "foldline hook; rm -f lock",
+        "foldline hook &",
+        "FOLDLINE_X=1 foldline hook",
+        "X=/usr/bin/foldline hook",
+        "a;/usr/bin/foldline hook",
+        "/usr/bin/not-foldline hook",
+        "sh -c 'foldline hook'",
+        "/usr/bin/ruby -m foldline.cli hook",
+        "python3 -m foldline.cli.other hook",
+        "echo 'foldline hook",
+        "",
+    ],
+)
+def test_a_users_own_command_stays_whatever_it_mentions(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "settings.json"
+    mine = json.dumps({"hooks": {"PreCompact": [{"hooks": [{"type": "command", "command": command}]}]}})
+    file.write_text(mine)
+    planned(file).apply()
+    assert json.loads(file.read_text())["hooks"]["PreCompact"][0]["hooks"][0]["command"] == command
+    planned(file, remove=True).apply()
+    assert file.read_text() == mine
+
+
+@pytest.mark.parametrize("value", [None, [], "foldline hook", {"type": "command"}, {"command": ["foldline", "hook"]}])
+def test_what_is_no_entry_is_not_ours(value: Any) -> None:
+    assert not is_ours(value, "hook")
+
+
+def test_a_hook_that_a_user_put_into_our_group_stays(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    planned(file).apply()
+    settings = json.loads(file.read_text())
+    settings["hooks"]["PreCompact"][0]["hooks"].insert(0, {"type": "command", "command": "mine.sh"})
+    file.write_text(json.dumps(settings, indent=2))
+    assert not planned(file).diff
+    planned(file, remove=True).apply()
+    assert json.loads(file.read_text()) == {
+        "hooks": {"PreCompact": [{"hooks": [{"type": "command", "command": "mine.sh"}]}]}
+    }
+
+
+# What cannot be changed safely
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"hooks": {}, "hooks": {}}', '"hooks" stands twice'),
+        ('{"statusLine": 1, "statusLine": 2}', '"statusLine" stands twice'),
+        ('{"hooks": {"PreCompact": [], "PreCompact": []}}', '"PreCompact" stands twice'),
+        ('{"hooks": {"Stop": [{"hooks": [], "hooks": []}]}}', '"hooks" stands twice'),
+        ('{"hooks": []}', '"hooks" is not'),
+        ('{"hooks": {"Stop": {}}}', '"Stop" is not'),
+        ('{"a": NaN}', "not JSON"),
+        ("[]", "not an object"),
+        ("[" * 100_000, "not JSON"),
+        ("{} {}", "not JSON"),
+        ("", "empty"),
+        ("\ufeff\n", "empty"),
+        ("// remark\n{}", "not JSON"),
+    ],
+)
+@pytest.mark.parametrize("remove", [False, True])
+def test_what_cannot_be_changed_safely_is_refused_and_says_what_to_do(
+    tmp_path: Path, text: str, says: str, remove: bool
+) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match="nothing was changed") as refused:
+        planned(file, remove=remove)
+    assert says in str(refused.value)
+    assert str(file) in str(refused.value)
+    assert file.read_text() == text
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(ConfigError, match=r"UTF-8.*nothing was changed"):
+        planned(file)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop"])
+@pytest.mark.skipif(sys.platform == "win32", reason="no such files")
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "settings.json"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to(file)
+    with pytest.raises(ConfigError, match="nothing was changed"):
+        planned(file)
+
+
+def test_a_file_that_is_read_only_stays_so(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    file = tmp_path / ".claude" / "settings.json"
+    file.write_text("{}")
+    file.chmod(0o444)
+    said = one_sentence(spawned("install", "claude-code", "--project", "--yes", "--json", cwd=tmp_path))
+    assert "read-only" in said
+    assert "chmod u+w" in said
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("{}", 0o444)
+    assert spawned("install", "claude-code", "--project", "--dry-run", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("was", [None, '{"model": "opus"}'])
+def test_a_file_that_changed_since_it_was_shown_is_left_alone(tmp_path: Path, was: str | None) -> None:
+    file = tmp_path / "settings.json"
+    if was is not None:
+        file.write_text(was)
+    change = planned(file)
+    file.write_text('{"model": "sonnet"}')
+    with pytest.raises(ConfigError, match=r"changed meanwhile.*again"):
+        change.apply()
+    assert file.read_text() == '{"model": "sonnet"}'
+
+
+def test_an_edit_during_the_question_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    file = tmp_path / ".claude" / "settings.json"
+    file.write_text('{"model": "opus"}')
+    with subprocess.Popen(
+        [*ENTRY, "install", "claude-code", "--project"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean(),
+        cwd=tmp_path,
+    ) as asking:
+        assert asking.stderr is not None
+        while asking.stderr.read(1) != b"?":
+            pass
+        file.write_text('{"model": "sonnet"}')
+        _, said = asking.communicate(b"y\n", timeout=60)
+    assert asking.returncode == 2
+    assert b"changed meanwhile" in said
+    assert file.read_text() == '{"model": "sonnet"}'
+
+
+# The command
+
+
+def test_the_change_is_reported_in_the_documented_shape(tmp_path: Path) -> None:
+    for options, writes in ((["--dry-run"], False), (["--yes"], True), (["--yes"], False), (["--uninstall"], False)):
+        done = spawned("install", "claude-code", "--project", "--json", *options, cwd=tmp_path)
+        report = json.loads(done.stdout)
+        assert not wrong(report, documented("install"))
+        assert report["written"] is writes
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="no patch on this machine")
+def test_the_shown_change_can_be_applied_by_patch(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_bytes(b'{"model": "\xe2\x80\xa8\xc2\x85"}')
+    change = planned(file)
+    assert change.after is not None
+    (tmp_path / "change").write_bytes(change.diff.encode())
+    subprocess.run(["patch", str(file), "change"], cwd=tmp_path, capture_output=True, check=True)
+    assert file.read_bytes() == change.after.encode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the files")
+@pytest.mark.parametrize("command", ["install claude-code --project <&-", "install claude-code --project >&-"])
+def test_nobody_to_ask_and_nowhere_to_print_is_one_sentence(tmp_path: Path, command: str) -> None:
+    done = shell(command, tmp_path)
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (2, 4, 130)
+    assert not (tmp_path / ".claude" / "settings.json").exists()
+
+
+def shell(command: str, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
+    """A command with files closed or full, as only a shell can start it."""
+    return subprocess.run(
+        f"{shlex.join(ENTRY)} {command}",
+        shell=True,
+        input=given,
+        capture_output=True,
+        text=True,
+        env=clean(CLAUDE_PROJECT_DIR=""),
+        cwd=cwd,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the files")
+@pytest.mark.parametrize("name", ["hook", "statusline"])
+@pytest.mark.parametrize("files", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"])
+def test_closed_and_full_files_cost_no_turn(tmp_path: Path, name: str, files: str) -> None:
+    given = {"hook_event_name": "PostCompact", "cwd": str(tmp_path), "trigger": "auto"}
+    done = shell(f"{name} {files}", tmp_path, json.dumps(given))
+    assert done.returncode in (0, 1)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.stderr.count("\n") <= 1
+
+
+def test_a_reader_that_is_waited_for_is_not_needed(tmp_path: Path) -> None:
+    """A pipe named as the session file would be waited for until the hook is killed."""
+    pipe = tmp_path / "s.jsonl"
+    os.mkfifo(pipe)
+    began = time.monotonic()
+    for event in ("UserPromptSubmit", "PreCompact"):
+        given = {"hook_event_name": event, "cwd": str(tmp_path), "transcript_path": str(pipe), "prompt": "hello"}
+        assert shell("hook", tmp_path, json.dumps(given)).returncode == 0
+    assert time.monotonic() - began < 20
+    assert "hello" in (tmp_path / ".context" / "human-input.md").read_text()
