@@ -17,6 +17,7 @@ pytestmark = pytest.mark.promise("S1.35")
 
 RED = "--- FAIL: TestFold (0.0{0}s)\n    fold_test.go:{0}1: expected 3, got {1}\nFAIL\n"
 GREEN = "ok  \texample/fold\t0.4s\n"
+BROKEN = 'Exit code 1\n# x\nc.go:21:2: "v" imported and not used\nc.go:44:12: undefined: V'
 
 
 class Agent:
@@ -36,6 +37,16 @@ class Agent:
 
     def edits(self, old: str, new: str, path: str = "fold.go", **fields: Any) -> str:
         return self.does("Edit", file_path=path, old_string=old, new_string=new, **fields)
+
+    def at_once(self, text: str, *calls: dict[str, Any]) -> None:
+        """Calls of one reply, which all fail with the same words."""
+        for each in calls:
+            self.found += self.watch.feed(reply(9, each))
+        for each in calls:
+            self.found += self.watch.feed(answer(text, each["id"], error=True))
+
+    def builds(self, text: str = BROKEN, *, command: str = "go build ./x") -> str:
+        return self.does("Bash", text, error=bool(text), command=command)
 
     def tests(self, text: str, *, error: bool = False) -> str:
         return self.does("Bash", text, error=error, command="cd /work && go test ./... 2>&1 | tail -20")
@@ -83,7 +94,39 @@ def test_a_tool_that_fails_whatever_it_is_given() -> None:
     for pattern in "abc":
         agent.does("Grep", "ENOENT: no such file or directory, posix_spawn 'rg'", error=True, pattern=pattern)
     (found,) = agent.ends()
-    assert "Grep fails whatever it is given, 3 times" in found.text
+    assert "Grep failed 3 times in the same way, whatever it was given: ENOENT" in found.text
+    assert found.evidence == ("t1", "t2", "t3")
+
+
+@pytest.mark.parametrize(
+    ("tool", "field", "error"),
+    [
+        ("Task", "subagent_type", "Agent type '{0}' not found. Available agents: Bash, Explore, Plan" + ", more" * 60),
+        ("Read", "file_path", "<tool_use_error>File does not exist.</tool_use_error>"),
+        ("Bash", "command", "Exit code 1\ncat: {1}: No such file or directory"),
+    ],
+)
+def test_what_it_was_given_may_be_wrong_and_not_the_tool(tool: str, field: str, error: str) -> None:
+    agent = Agent()
+    for number in range(4):
+        given = f"cat {number}.txt"
+        agent.does(tool, error.format(given, given.split()[1]), error=True, **{field: given})
+    assert agent.kinds == []
+
+
+def test_calls_of_one_reply_are_one_try() -> None:
+    agent = Agent()
+    agent.at_once("Error: connection reset", *(call("Fetch", f"f{n}", url=f"page {n}") for n in range(4)))
+    assert agent.kinds == []
+    agent.does("Fetch", "Error: connection reset", error=True, url="another page")
+    assert agent.kinds == ["failed again"]
+
+
+def test_a_call_that_worked_in_between_is_none_when_its_input_was_wrong() -> None:
+    agent = Agent()
+    for error in (True, False, True):
+        agent.does("Read", "<tool_use_error>File does not exist." if error else "x", error=error, file_path="a.py")
+    assert agent.kinds == []
 
 
 @pytest.mark.parametrize(
@@ -166,10 +209,11 @@ def test_code_that_moves_to_another_file_is_no_way_left() -> None:
 
 def test_a_file_written_back_to_what_it_was() -> None:
     agent = Agent()
-    for content in ("version one", "version two", "version one"):
-        agent.does("Write", file_path="notes.md", content=content)
+    contents = ("version one", "version two", "version three", "version one")
+    calls = [agent.does("Write", file_path="notes.md", content=content) for content in contents]
     (found,) = agent.ends()
     assert found.kind == "changed back"
+    assert found.evidence == (calls[0], calls[2], calls[3])
     assert "notes.md" in found.text
 
 
@@ -233,10 +277,79 @@ def test_a_test_that_stays_red_in_the_same_way_after_a_change() -> None:
     "between",
     [
         lambda agent: None,
+        lambda agent: agent.does("Bash", "44: V()", command="grep V c.go"),
+        lambda agent: agent.does("Bash", "", command="sed -i s/V/W/ c.go"),
+    ],
+    ids=["nothing", "a look", "an edit that did nothing"],
+)
+def test_a_build_or_a_test_that_fails_twice_in_the_same_way(between: Any) -> None:
+    agent = Agent()
+    first = agent.builds()
+    between(agent)
+    second = agent.builds()
+    agent.builds()
+    tests = [agent.tests(RED.format(1, 5)), agent.tests(RED.format(2, 5))]
+    built, tested = agent.ends()
+    assert (built.kind, built.evidence) == ("failed again", (first, second))
+    assert "Bash `go build ./x` failed 2 times in the same way: c.go:" in built.text
+    assert (tested.kind, tested.evidence) == ("failed again", tuple(tests))
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda agent: agent.builds(""),
+        lambda agent: agent.builds("Exit code 1\nc.go:44:12: undefined: W"),
+        lambda agent: agent.builds(command="go build ./x 2>&1 | head -50"),
+        lambda agent: (agent.edits("V()", "W()", path="d.go"), agent.builds(BROKEN, command="go vet ./y")),
+        lambda agent: agent.edits("", 'fmt.Println("look")'),
+    ],
+    ids=["green in between", "another failure", "a closer look", "a change and another check", "only a print"],
+)
+def test_a_build_that_fails_twice_is_not_always_a_dead_end(between: Any) -> None:
+    agent = Agent()
+    agent.builds()
+    between(agent)
+    agent.builds()
+    assert "failed again" not in agent.kinds
+
+
+def test_a_check_that_a_person_refused_says_nothing() -> None:
+    agent = Agent()
+    agent.builds()
+    agent.builds("The user doesn't want to proceed with this tool use.")
+    agent.builds()
+    assert agent.kinds == ["failed again"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (BROKEN, "`go test ./...` still red in the same way after changing fold.go: c.go:44:12: undefined: V"),
+        ("  ✕ renders 3 rows (12 ms)\nError: expected 3 rows", "renders 3 rows still red"),
+        ("FAILED tests/a_test.py::test_1 - x\nE    x is 1", "tests/a_test.py::test_1 still red"),
+        ("--- FAIL: TestFold/case_7 (0.01s)\n    a.go:7: expected 3", "TestFold still red"),
+    ],
+)
+def test_people_read_names_and_numbers_as_they_were_printed(text: str, shown: str) -> None:
+    agent = Agent()
+    for number in range(2):
+        agent.tests(text, error=True)
+        agent.edits(f"cut = {number} one", f"cut = {number} two")
+    agent.tests(text, error=True)
+    (found,) = agent.ends()
+    assert found.kind == "still red"
+    assert shown in found.text
+    assert "#" not in found.text
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
         lambda agent: agent.edits("", 'fmt.Println("look")'),
         lambda agent: (agent.edits("cut = one", "cut = two"), agent.tests(GREEN)),
     ],
-    ids=["nothing changed", "only a print", "green in between"],
+    ids=["only a print", "green in between"],
 )
 def test_red_twice_is_not_always_a_dead_end(between: Any) -> None:
     agent = Agent()

@@ -19,7 +19,7 @@ _READ_CHARS = 20_000
 _FAULT_LINES = 12
 _LINE_CHARS = 300
 _COMMAND_CHARS = 2_000
-_SHELL = ("command", "cmd")
+SHELL = ("command", "cmd")
 """The fields of a call that hold a shell command."""
 _COMMANDS = 256
 """Agents run the same commands over and over."""
@@ -33,6 +33,10 @@ _NOT_OURS = (
     "<tool_use_error>File has been modified since read",
 )
 """Results that tell of a person's no, another call's failure or a rule of the agent, and nothing of the call itself."""
+_INPUT_REFUSED = "<tool_use_error>"
+"""How an agent begins when what its tool was given cannot be."""
+_NAMED_CHARS = 3
+"""A shorter value may stand in any text by chance."""
 _FAULT = re.compile(
     r"(?:--- FAIL: \S+|FAILED \S+|FAIL:? \S+|FAIL\s+\S+|not ok \d+ .*|E\s{2,}\S.*|[✗✕×●] .*"
     r"|\S*(?:Error|Exception|Panic|panic)\b:.*|error(?:\[\w+\])?:.*|fatal:.*|undefined: .*"
@@ -109,11 +113,24 @@ def faults(text: str) -> tuple[str, ...]:
     return tuple(sorted(found)[:_FAULT_LINES])
 
 
-def red_tests(text: str) -> tuple[str, ...]:
-    """The names of the tests that failed, where the output gives names."""
-    matches = filter(None, map(_RED_TEST.match, _lines(text)))
-    found = dict.fromkeys(steady(next(filter(None, match.groups()))) for match in matches)
-    return tuple(found)[:_FAULT_LINES]
+def is_about_input(call: dict[str, Any], text: str) -> bool:
+    """Whether a failure is about what the call was given, and not about the tool: it refuses it, or names it."""
+    if text.startswith(_INPUT_REFUSED):
+        return True
+    said, given = first_fault(text), call.get("input")
+    values = command_of(call).split()[1:] or (given.values() if isinstance(given, dict) else ())
+    return any(isinstance(one, str) and len(one) >= _NAMED_CHARS and one in said for one in values)
+
+
+def red_tests(text: str) -> dict[str, str]:
+    """The tests that failed, where the output gives names: as they compare, and as they were printed."""
+    found: dict[str, str] = {}
+    for match in filter(None, map(_RED_TEST.match, _lines(text))):
+        of_go = match[1]
+        name = of_go.partition("/")[0] if of_go else next(filter(None, match.groups()))
+        if len(found) < _FAULT_LINES:
+            found.setdefault(steady(name), name)
+    return found
 
 
 def steady(line: str) -> str:
@@ -139,7 +156,7 @@ def _lines(text: str) -> Iterator[str]:
 
 def command_of(call: dict[str, Any]) -> str:
     """The shell command of a call, without where it ran and how its output was cut; "" for other calls."""
-    command = first_text(call.get("input"), _SHELL)
+    command = first_text(call.get("input"), SHELL)
     return _bare_command(command[:_COMMAND_CHARS]) if command else ""
 
 

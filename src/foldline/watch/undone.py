@@ -85,8 +85,8 @@ class _File:
 
     changes: dict[int, Change] = field(default_factory=dict)
     """By the line that tells most of them apart; the latest of those with the same one."""
-    contents: list[int] = field(default_factory=list)
-    """Hashes of what it was written as, whole."""
+    contents: list[tuple[int, str]] = field(default_factory=list)
+    """Hashes of what it was written as, whole, and the calls that did so."""
 
 
 def edited(given: dict[str, Any]) -> str:
@@ -128,10 +128,12 @@ class Undone:
     def _written(self, id: str, path: str, file: _File, content: str) -> Change:  # noqa: A002
         """A whole file: back to what it was before is a way that was left."""
         key = hash(content)
-        if key in file.contents[:-1] and file.contents[-1] != key:
+        earlier = [call for past, call in file.contents if past == key]
+        if earlier and file.contents[-1][0] != key:
             words = f"{path} was written back to an earlier content"
-            self._back.append(DeadEnd("changed back", path, clean(words), (id,)))
-        file.contents = [*file.contents, key][-KEPT_EDITS:]
+            calls = (earlier[-1], file.contents[-1][1], id)
+            self._back.append(DeadEnd("changed back", path, clean(words), calls))
+        file.contents = [*file.contents, (key, id)][-KEPT_EDITS:]
         change = Change(id, "", content)
         file.changes = {change.line: change}
         return change
