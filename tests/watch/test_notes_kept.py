@@ -213,6 +213,26 @@ def test_what_could_not_be_written_is_written_later_and_nothing_of_it_twice(tmp_
     assert texts(tmp_path, "decisions.md") == [f"decision {number}" for number in range(300)]
 
 
+def test_what_fits_is_kept_entry_by_entry(tmp_path: Path) -> None:
+    """Many entries in one write for which there is no room: the first of them are there, and the rest comes later."""
+    writer, model = ScratchWriter(tmp_path), ScratchModel()
+    for number in range(300):
+        model.extract(said(f"note {number} " + "x" * 490, session_id="AB"[number // 50 % 2]))
+    free = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, free[1]))
+    try:
+        for _ in range(2):
+            with pytest.raises(OSError, match="File too large"):
+                writer.write_scratch(model)
+            assert [text.split()[1] for text in texts(tmp_path)] == [str(number) for number in range(78)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, free)
+    writer.write_scratch(model)
+    assert [text.split()[1] for text in texts(tmp_path)] == [str(number) for number in range(300)]
+    ScratchWriter(tmp_path).write_scratch(model)
+    assert len(texts(tmp_path)) == 300
+
+
 def test_a_model_that_is_tried_again_claims_what_is_there(tmp_path: Path) -> None:
     """Entries of another process are in the file, the write of the rest fails, and is tried again."""
     ScratchWriter(tmp_path).append_dead_end("known")

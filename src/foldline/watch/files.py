@@ -97,8 +97,11 @@ class Folder:
         finally:
             os.close(file)
 
-    def append(self, name: str, data: bytes, *, after: int | None = None) -> int:
-        """Add to the end of a file, or after so many bytes of it; its size then. What fails leaves nothing behind."""
+    def append(self, name: str, data: bytes, *, after: int | None = None, end: bytes = b"") -> int:
+        """Add to the end of a file, or after so many bytes of it; its size then.
+
+        Where there is no room for all of it, what fits stays as far as the last whole piece, by how pieces end.
+        """
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT makes it
         with os.fdopen(file, "ab", buffering=0) as stream:
@@ -106,16 +109,18 @@ class Folder:
             if after is not None and after < size:
                 os.ftruncate(file, after)
                 size = after
+            written = 0
             try:
-                while data:
-                    data = data[stream.write(data) or 0 :]
+                while written < len(data):
+                    written += stream.write(data[written:]) or 0
             except BaseException as error:
+                whole = data.rfind(end, 0, written) + len(end) if end and end in data[:written] else 0
                 with suppress(OSError):
-                    os.ftruncate(file, size)
+                    os.ftruncate(file, size + whole)
                 if isinstance(error, OSError):
                     raise self._failed(name, error) from None
                 raise
-            return os.fstat(file).st_size
+            return size + written
 
     def replace(self, name: str, data: bytes) -> None:
         """Put a whole file in place of another, atomically: a reader sees the old one or the new one.

@@ -199,7 +199,7 @@ class _Detail:
             self._folder.append(self._section.file, b"\n\n")
             self.refresh()
             data, session = self._quoted(entries)
-        self._size = self._folder.append(self._section.file, data, after=self._size)
+        self._size = self._folder.append(self._section.file, data, after=self._size, end=_BETWEEN[0])
         self._torn, self._session = b"", session
         for entry in entries:
             self._note(entry)
