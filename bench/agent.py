@@ -174,7 +174,8 @@ def findings(notices: list[dict[str, Any]], server: Model, project: Path) -> dic
         "the compaction command is put in waiting": any("/compact" in one.get("text", "") for one in notices),
         "the compaction is told": "compacted" in kinds,
         "the hook recorded what the person asked": "never touch main.py" in text,
-        "the hook recorded the compaction": "compacted (manual" in text,
+        "the compaction is in the notes, once": text.count("→ compacted (") == 1,
+        "the hook recorded its summary": "compacting → summarised" in text,
         "the summary was told what to keep": any("Working notes are kept" in body for body in sent),
         "the next turn was pointed to the notes": "read .context/scratch.md" in sent[-1],
     }

@@ -236,6 +236,7 @@ class TestHook:
         answer = json.loads(hook(tmp_path, "SessionStart", source="compact").stdout)["hookSpecificOutput"]
         assert answer["hookEventName"] == "SessionStart"
         assert "read .context/scratch.md (1 human inputs)" in answer["additionalContext"]
+        assert "- #1: go on" in (tmp_path / ".context" / "scratch.md").read_text()
         assert not hook(tmp_path, "SessionStart", source="startup").stdout
 
     @pytest.mark.parametrize(
@@ -290,6 +291,22 @@ class TestHook:
         done = hook(tmp_path, event, prompt="keep the tabs", transcript_path=name)
         assert (done.returncode, done.stderr) == (0, b"")
         assert (tmp_path / ".context" / "human-input.md").exists() is (event == "UserPromptSubmit")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
+    def test_a_full_disk_is_said_with_the_file_and_what_to_do(self, tmp_path: Path) -> None:
+        given = {"hook_event_name": "UserPromptSubmit", "cwd": str(tmp_path), "prompt": "x"}
+        done = subprocess.run(
+            ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *COMMAND, "hook"],
+            input=json.dumps(given).encode(),
+            capture_output=True,
+            env={**PLAIN, "CLAUDE_PROJECT_DIR": ""},
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"foldline hook: {tmp_path / '.context'}".encode())
+        assert b"ulimit" in done.stderr
+        assert done.stderr.count(b"\n") == 1
 
     def test_a_folder_that_is_a_trap_costs_no_turn(self, tmp_path: Path) -> None:
         (tmp_path / ".context").symlink_to("/etc")

@@ -39,6 +39,8 @@ def run() -> int:
         answer = handle(given) if isinstance(given, dict) else ""
     except FoldlineError as error:
         return failed("hook", str(error))
+    except OSError as error:
+        return failed("hook", f"{error.filename or FOLDER}: {error.strerror or error}; no notes were taken")
     except Exception as error:  # noqa: BLE001  # whatever it is, it must not cost a turn
         return failed("hook", f"no notes were taken ({type(error).__name__}: {error})")
     return answered("hook", answer) if answer else 0
@@ -104,20 +106,22 @@ def _after(tree: Path, given: dict[str, Any]) -> str:
     from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
 
     writer, summary = ScratchWriter(tree), text_at(given, "compact_summary").strip()
-    if summary:  # the compaction itself is in the session file, which has more to say of it
-        words = f"working again, from this summary:\n{summary}"
-        writer.append_state_change("compacted", words, session=text_at(given, "session_id"))
+    if summary:  # the compaction itself will be in the session file, which has more to say of it
+        writer.append_state_change("compacting", f"summarised:\n{summary}", session=text_at(given, "session_id"))
     writer.write_scratch(ScratchModel())
     notes = f"{_pointer(tree, given)} ({_told(writer.counts())})"
     return json.dumps({"systemMessage": f"compacted; working notes are in {notes}"})
 
 
 def _started(tree: Path, given: dict[str, Any]) -> str:
+    from foldline.watch.scratch import ScratchModel  # noqa: PLC0415
     from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
 
-    counts = ScratchWriter(tree).counts()
+    writer = ScratchWriter(tree)
+    counts = writer.counts()
     if not any(counts.values()):
         return ""
+    writer.write_scratch(ScratchModel())  # prompts since the last time are not in the index yet
     was = "this conversation was compacted" if given.get("source") == "compact" else "this session was resumed"
     notes = f"{_pointer(tree, given)} ({_told(counts)})"
     text = f"Before {was}, working notes were kept: read {notes} for preserved context."
