@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
+import pty
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
+import termios
 import threading
 from pathlib import Path
 from typing import Any
@@ -125,6 +129,31 @@ def test_a_job_that_costs_nothing_yet_hears_that_its_project_is_over(tmp_path: P
     done = run("--json", "--project-limit", "1", "--project-costs", str(costs), given=given)
     assert b'"event": "input_requested"' in done.stdout
     assert done.returncode == COST
+
+
+@pytest.mark.promise("S1.31")
+@pytest.mark.parametrize(("answer", "asked"), [("y", ["turn", "turn", "end"]), ("n", ["turn", "intervention", "end"])])
+def test_at_a_limit_the_person_at_the_terminal_is_asked(answer: str, asked: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    watch = Running(
+        *("--ask", "--cost-limit", "1"),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0) and None,
+        pass_fds=(theirs,),
+    )
+    watch.give(reply(9), result(total_cost_usd=1.5))
+    watch.until("turn")
+    shown = b""
+    while b"[y/N]" not in shown and select.select([ours], [], [], 10)[0]:
+        shown += os.read(ours, 1_000)
+    assert b"the job has used up its budget ($1.50 of $1.00): continue? [y/N]" in shown
+    os.write(ours, answer.encode() + b"\n")
+    if answer == "y":
+        watch.give(reply(10), result(total_cost_usd=1.6))
+    assert watch.end()["code"] == COST
+    os.close(ours)
+    os.close(theirs)
+    assert [event["event"] for event in watch.told if event["event"] in ("turn", "intervention", "end")] == asked
 
 
 # What cannot be written

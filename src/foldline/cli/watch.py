@@ -227,10 +227,10 @@ class _Events:
 def _ask_terminal(question: str) -> bool:
     """Ask on the terminal itself, since standard input is the stream; the agent waits on its full pipe meanwhile."""
     try:
-        with open("/dev/tty", "r+", encoding="utf-8") as terminal:
+        with open("/dev/tty", "w", encoding="utf-8") as terminal, open("/dev/tty", encoding="utf-8") as keys:
             terminal.write(f"{question} [y/N] ")
             terminal.flush()
-            return terminal.readline().strip().lower() in ("y", "yes")
+            return keys.readline().strip().lower() in ("y", "yes")
     except OSError:
         return False
 
