@@ -14,12 +14,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.watch.hooks import EVENTS
-from foldline.watch.install import TARGETS, Plan, is_ours, plan
+from foldline.watch.hooks import EVENTS, handle
+from foldline.watch.install import TARGETS, Plan, is_ours, place, plan
 from support.agent_events import ANYTHING
 from support.command import ENTRY, clean, one_sentence, spawned
 from support.jsontext import Raw, written
@@ -304,6 +304,13 @@ def test_an_edit_during_the_question_is_not_lost(tmp_path: Path) -> None:
     assert file.read_text() == '{"model": "sonnet"}'
 
 
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as it does for a user whom the system does not know
+    with pytest.raises(ConfigError, match="set HOME or CODEX_HOME"):
+        place(TARGETS["codex"], project=None)
+
+
 # The command
 
 
@@ -372,3 +379,29 @@ def test_a_reader_that_is_waited_for_is_not_needed(tmp_path: Path) -> None:
         assert shell("hook", tmp_path, json.dumps(given)).returncode == 0
     assert time.monotonic() - began < 20
     assert "hello" in (tmp_path / ".context" / "human-input.md").read_text()
+
+
+FIELDS = st.fixed_dictionaries(
+    {"hook_event_name": st.sampled_from(EVENTS)},
+    optional={
+        **dict.fromkeys(("cwd", "transcript_path"), st.one_of(ANYTHING, st.sampled_from(["\0", "\ud800", "/", "."]))),
+        **dict.fromkeys(
+            ("prompt", "session_id", "trigger", "compact_summary", "turn_id"), ANYTHING | st.just("\ud800")
+        ),
+        "source": st.sampled_from(["compact", "resume", None]),
+    },
+)
+
+
+@given(st.lists(FIELDS, min_size=1, max_size=4))
+@settings(max_examples=40)
+def test_whatever_a_hook_is_given_the_answer_is_sound(
+    tmp_path_factory: pytest.TempPathFactory, given: list[dict[str, Any]]
+) -> None:
+    tree = tmp_path_factory.mktemp("tree")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLAUDE_PROJECT_DIR", str(tree))
+        for one in given:
+            answer = handle(one)
+            assert not answer or one["hook_event_name"] == "PreCompact" or json.loads(answer)
+            assert (tree / ".context" / "scratch.md").exists() or not answer or "% full" in answer

@@ -100,7 +100,10 @@ def place(target: Target, *, project: Path | None) -> Path:
     if project is not None:
         return project / target.folder / target.file
     moved = os.environ.get(target.home)
-    return (Path(moved) if moved else Path.home() / target.folder) / target.file
+    try:
+        return (Path(moved) if moved else Path.home() / target.folder) / target.file
+    except RuntimeError:
+        raise ConfigError("nobody says where your home folder is", hint=f"set HOME or {target.home}") from None
 
 
 def command() -> str:
