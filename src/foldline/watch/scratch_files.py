@@ -13,6 +13,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from foldline.watch.files import Folder
@@ -25,6 +26,8 @@ _BREAKS = re.compile("\r\n?|[\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _BETWEEN = (b"\n\n", b"\n\r\n")
 """What ends an entry, also in a file that an editor saved its own way."""
 _IGNORE = ".gitignore"
+_NAMES = 16
+"""Few sessions come at a time, and each brings many entries."""
 _BY_FILE = {section.file: section for section in SECTIONS}
 
 _Entry = tuple[str, str]
@@ -52,11 +55,13 @@ class ScratchWriter:
             if model is not self._model:
                 for detail in self._details.values():
                     detail.start()
+                    detail.refresh()
                 self._model = model
             for section in SECTIONS:
-                detail = self._details[section.file]
-                detail.refresh()
-                detail.add_missing(model.by_session(section), turn=model.forgotten)
+                detail, entries = self._details[section.file], model.by_session(section)
+                if entries:
+                    detail.refresh()
+                    detail.add_missing(entries, turn=model.forgotten)
             shown = {name: detail.shown() for name, detail in self._details.items()}
             text = page(model.job, model.phase, shown).encode("utf-8", "replace")
             if text != self._index or not self.folder.size(INDEX):
@@ -139,7 +144,7 @@ class _Detail:
 
     def shown(self) -> Shown:
         """How many entries there are, and the newest of them as lines; a torn one is one too."""
-        torn = [one_line(text) for _, text in _entries(self._torn, self._session)[0]]
+        torn = [one_line(text) for _, text in _entries(self._torn, self._session)[0]] if self._torn else ()
         return Shown(self._count + len(torn), (*self._newest, *torn))
 
     def refresh(self) -> None:
@@ -188,7 +193,7 @@ class _Detail:
 
     def _plain(self, session: str, text: str) -> _Entry:
         """An entry as the file holds it; what stands once for all sessions belongs to none of them."""
-        return "" if self._section.unique else _plain(one_line(session)), _plain(text)
+        return "" if self._section.unique else _name(session), _plain(text)
 
     def _write(self, entries: list[_Entry]) -> None:
         """Append entries in one go. A torn one that is the first of them is written whole; any other stays an entry."""
@@ -221,6 +226,12 @@ class _Detail:
         self._newest.append(one_line(entry[1]))
         if self._section.unique:
             self._seen.add(hash(entry))
+
+
+@lru_cache(_NAMES)
+def _name(session: str) -> str:
+    """A session's name as one line of the file."""
+    return _plain(one_line(session)) if session else ""
 
 
 def _plain(text: str) -> str:
