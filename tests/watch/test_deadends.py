@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.watch.deadends import MOST, DeadEnd, DeadEnds
-from support.agent_events import EVENTS, answer, call, reply, result, said
+from support.agent_events import EVENTS, answer, call, reply, said
 
 pytestmark = pytest.mark.promise("S1.35")
 
@@ -52,7 +52,7 @@ class Agent:
         return self.does("Bash", text, error=error, command="cd /work && go test ./... 2>&1 | tail -20")
 
     def ends(self) -> list[DeadEnd]:
-        self.found += self.watch.feed(result())
+        self.found += self.watch.turn_ended()
         return self.found
 
     @property

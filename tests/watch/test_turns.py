@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.faces.context_budget import ContextBudget
+from foldline.faces.context_budget import ContextBudget, ScratchModel
 from foldline.watch.events import load
 from foldline.watch.lines import Cutter, of_file
 from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.watcher import Notice, Watch
 from support.agent_events import MODEL, answer, call, reply, result, said
+from support.command import foldline
 
+REFUSED = "To tell you how to proceed, the user said:"
 DATA = Path(os.environ.get("FOLDLINE_DATA", "/nowhere"))
 
 
@@ -163,6 +166,63 @@ def test_the_pointer_names_the_whole_path_when_the_notes_are_not_where_the_agent
 
     assert "read .context/scratch.md for" in prompt(f"{tmp_path}/")
     assert f"read {tmp_path}/.context/scratch.md for" in prompt("/somewhere/else")
+
+
+@pytest.mark.promise("S1.14")
+def test_while_more_waits_to_be_read_the_notes_wait_too_but_nobody_is_pointed_to_old_ones(tmp_path: Path) -> None:
+    def notes() -> str:
+        file = tmp_path / ".context" / "human-input.md"
+        return file.read_text("utf-8") if file.exists() else ""
+
+    watch = Watch(writer=ScratchWriter(tmp_path))
+    watch.pace(behind=True)
+    told(watch, said("first"), reply(9), result())
+    assert not notes()
+    watch.pace(behind=False)
+    assert "first" in notes()
+    watch.pace(behind=True)
+    told(watch, said("second"), reply(10), said("third"), reply(160_000))
+    assert "third" in notes()
+    told(watch, said("fourth"), result())
+    assert "fourth" in notes()
+    told(watch, said("fifth"), reply(11), result())
+    assert "fifth" not in notes()
+    watch.end()
+    assert "fifth" in notes()
+
+
+def test_the_command_takes_a_session_files_last_reply_for_the_end_of_its_turn(tmp_path: Path) -> None:
+    def code(*events: dict[str, Any]) -> int:
+        file = tmp_path / "session.jsonl"
+        file.write_text("".join(json.dumps(filed(event)) + "\n" for event in events))
+        done = foldline("watch", "--json", str(file))
+        assert json.loads(done.stdout.splitlines()[-1])["code"] == done.returncode
+        return done.returncode
+
+    asked, waits = said("why?"), reply(9, call("Bash", command="ls"))
+    assert code(asked, waits, answer("a b"), reply(10, text("so it is"))) == 0
+    assert code(asked, waits, answer("a b"), reply(160_000, text("so it is"))) == 10
+    assert code(asked, waits) == 12
+
+
+@pytest.mark.promise("S1.15")
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (said("<ide_opened_file>The user opened /w/a.py</ide_opened_file>\nfix it"), ["fix it"]),
+        (said("<ide_selection>x</ide_selection> <ide_opened_file>y</ide_opened_file>fix it"), ["fix it"]),
+        (said("<ide_selection>never closed"), ["<ide_selection>never closed"]),
+        (
+            answer(f"The user doesn't want this. {REFUSED} use tabs\n\nNote: The user's next message may", error=True),
+            ["use tabs"],
+        ),
+        (answer(f"{REFUSED} The user wants to clarify these questions. This means", error=True), []),
+    ],
+)
+def test_only_a_persons_own_words_are_human_input(event: dict[str, Any], words: list[str]) -> None:
+    model = ScratchModel()
+    model.extract(event)
+    assert model.human_inputs == words
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="FOLDLINE_DATA names no folder")

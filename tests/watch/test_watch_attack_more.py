@@ -47,6 +47,11 @@ def index_says(tree: Path, section: str) -> int:
     return int(found[1].replace(",", ""))
 
 
+def note(number: int) -> str:
+    """Words that are so long that they are written in many goes, although the whole stream waits to be read."""
+    return f"note {number} " + "and so on " * 30 + "."
+
+
 def wait_until_larger(file: Path, size: int) -> None:
     until = time.monotonic() + 20
     while not (file.exists() and file.stat().st_size > size):
@@ -60,7 +65,7 @@ def test_killed_in_the_middle_and_begun_again_nothing_is_lost_and_nothing_twice(
     with open(stream, "wb") as out:
         for number in range(NOTES):
             write = call("Write", f"w{number}", file_path=f"/w/{number % 50}.py", content="y" * 600)
-            out.write(lines(said(f"note {number}"), reply(1_000, write)))
+            out.write(lines(said(note(number)), reply(1_000, write)))
             if number % PER_TURN == PER_TURN - 1:
                 out.write(lines(result()))
     size = 0
@@ -72,10 +77,10 @@ def test_killed_in_the_middle_and_begun_again_nothing_is_lost_and_nothing_twice(
         assert watch.returncode == -signal.SIGKILL
         size = (tmp_path / ".context" / "human-input.md").stat().st_size
         found = entries(tmp_path, "human-input.md")
-        assert found == [(number + 1, f"note {number}") for number in range(len(found))]
+        assert found == [(number + 1, note(number)) for number in range(len(found))]
         assert len(found) < NOTES
     assert run("watch", "--scratch", str(tmp_path), str(stream)).returncode == 0
-    assert entries(tmp_path, "human-input.md") == [(number + 1, f"note {number}") for number in range(NOTES)]
+    assert entries(tmp_path, "human-input.md") == [(number + 1, note(number)) for number in range(NOTES)]
     assert len(entries(tmp_path, "artifacts.md")) == 50
     assert (index_says(tmp_path, "Human Input"), index_says(tmp_path, "Artifacts")) == (NOTES, 50)
 

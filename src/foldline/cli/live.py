@@ -59,6 +59,9 @@ class Live:
         if self._screen is not None:
             self._screen.update(meter_line(watching))
 
+    def pace(self, *, behind: bool) -> None:
+        """Hear whether more waits to be read: the meter is redrawn a few times a second in any case."""
+
     def fail(self, text: str) -> None:
         """Something cannot be written."""
         self._say(text, "bold red")

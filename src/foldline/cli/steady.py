@@ -101,6 +101,13 @@ class Out:
         """What is behind the stream's buffer: nothing that was refused may wait there for the end."""
         self.encoding = file.encoding if file is not None else "utf-8"
         self.closed = file is None
+        self._held: list[str] | None = None
+
+    def pace(self, *, behind: bool) -> None:
+        """Hold what is written while more waits to be read, and let it go when nothing does."""
+        held, self._held = self._held, [] if behind else None
+        if held:
+            self._send_text("".join(held))
 
     def send(self, data: bytes) -> None:
         """Write bytes on as they are."""
@@ -120,9 +127,15 @@ class Out:
                     data = data[written:]
 
     def write(self, text: str) -> int:
-        """Write a text at once."""
-        self.send(text.encode(self.encoding, "backslashreplace"))
+        """Write a text at once, or hold it for a moment."""
+        if self._held is None:
+            self._send_text(text)
+        else:
+            self._held.append(text)
         return len(text)
+
+    def _send_text(self, text: str) -> None:
+        self.send(text.encode(self.encoding, "backslashreplace"))
 
     def flush(self) -> None:
         """Nothing waits here."""

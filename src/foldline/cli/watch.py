@@ -16,7 +16,7 @@ from foldline.cli.live import Live
 from foldline.cli.steady import Missing, Out, SteadyCosts, SteadyWatch, Stop
 from foldline.watch.cost import CostBudget, Limits
 from foldline.watch.events import DELTA, Event, load
-from foldline.watch.lines import Cutter, of_file, of_stream
+from foldline.watch.lines import CHUNK_BYTES, Cutter, Tee, of_file, of_stream
 from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
@@ -94,7 +94,16 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
     """Feed every line to the watch; why it ended."""
     missing = Missing(lambda text: view.fail(text))  # noqa: PLW0108  # the view comes later, as it needs this one
     view, cutter = _view(options["as_json"], options["pass_through"], missing), Cutter()
-    lines = _lines(file, options, cutter, missing)
+    passing = Out(sys.stdout, "the stream that passes through", missing) if options["pass_through"] else None
+
+    def hear(chunk: bytes) -> None:
+        if passing is not None:
+            passing.send(chunk)
+        behind = len(chunk) == CHUNK_BYTES
+        watching.pace(behind=behind)
+        view.pace(behind=behind)
+
+    lines = _lines(file, options, cutter, hear)
     watching = _watch(options, missing, stop)
     garbage = 0
     with view:
@@ -110,6 +119,8 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
                 raise
         finally:
             stop.hold()
+            for notice in watching.end() if stop.signal is None else ():
+                view.show(watching, notice)
             watching.finish()
         facts = _end(watching, stop, missing)
         view.end(watching, {**facts, "garbage": garbage + cutter.too_long})
@@ -180,11 +191,10 @@ def _limits(options: dict[str, Any], missing: Missing) -> Limits | None:
     )
 
 
-def _lines(file: str | None, options: dict[str, Any], cutter: Cutter, missing: Missing) -> Iterator[bytes]:
-    tee = Out(sys.stdout, "the stream that passes through", missing).send if options["pass_through"] else None
+def _lines(file: str | None, options: dict[str, Any], cutter: Cutter, hear: Tee) -> Iterator[bytes]:
     if file is None or file == "-":
-        return of_stream(sys.stdin.fileno(), cutter, tee)
-    return of_file(file, cutter, follow=options["follow"], idle_seconds=options["idle"] or 0.0, tee=tee)
+        return of_stream(sys.stdin.fileno(), cutter, hear)
+    return of_file(file, cutter, follow=options["follow"], idle_seconds=options["idle"] or 0.0, tee=hear)
 
 
 class _Events:
@@ -198,10 +208,14 @@ class _Events:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Every event was written when it came."""
+        self._out.pace(behind=False)
+
+    def pace(self, *, behind: bool) -> None:
+        """Hear whether more waits to be read: events then go out together."""
+        self._out.pace(behind=behind)
 
     def show(self, watching: Watch, notice: Any) -> None:  # noqa: ARG002  # the same call as the live view's
-        """Print one notice at once."""
+        """Print one notice."""
         self._session = notice.session
         self._write(notice.as_json())
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from foldline.watch import failures
-from foldline.watch.events import Event, Seen, dict_at, ends_turn, first_text, text_at
+from foldline.watch.events import Event, Seen, dict_at, first_text, text_at
 from foldline.watch.scratch import one_line
 from foldline.watch.undone import Change, DeadEnd, Undone, clean, edited, remember, some
 
@@ -87,9 +87,11 @@ class DeadEnds:
         found: list[DeadEnd] = []
         for result in seen.results:
             found += self._result(result)
-        if not seen.results and ends_turn(seen):
-            found = self._undone.flush()
         return self._new(found) if found else found
+
+    def turn_ended(self) -> list[DeadEnd]:
+        """What was undone up to the end of the turn."""
+        return self._new(self._undone.flush())
 
     def _new(self, found: list[DeadEnd]) -> list[DeadEnd]:
         """Those that were not told yet."""

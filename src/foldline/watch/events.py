@@ -27,6 +27,10 @@ _NOT_SAID = ("<bash-", "<local-command-", "<task-notification>", "[Request inter
 _MADE_UP = ("isMeta", "isSynthetic", "isCompactSummary")
 _REFUSED = "To tell you how to proceed, the user said:"
 _REFUSAL_CHARS = 10_000
+_AFTER_REFUSAL, _ASKED_BACK = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
+"""What the agent itself puts behind a person's words, or in their place."""
+_EDITOR = re.compile(r"(?:<(ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
+"""What an editor puts before a person's words: the file that is open, the lines that are selected."""
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
@@ -154,6 +158,9 @@ def said_by_human(seen: Seen) -> str:
     if "<system-reminder>" in text:
         text = _REMINDER.sub("", text)
     text = text.strip()
+    if text.startswith("<ide_"):
+        before = _EDITOR.match(text)
+        text = text[before.end() :] if before else text
     if text.startswith("<command-"):
         name, words = _between(text, "command-name"), _between(text, "command-args")
         return f"{name} {words}" if words else ""
@@ -169,7 +176,9 @@ def said_in_refusal(result: dict[str, Any]) -> str:
     """What a person said when refusing a call: it comes back as that call's result; "" when nobody did."""
     if result.get("is_error") is not True:
         return ""
-    return extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSED)[2].strip()
+    words = extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSED)[2]
+    said = words.partition(_AFTER_REFUSAL)[0].strip()
+    return "" if said.startswith(_ASKED_BACK) else said
 
 
 def _between(text: str, tag: str) -> str:
@@ -194,13 +203,3 @@ def is_boundary(seen: Seen) -> bool:
     """Whether the agent compacted its conversation here."""
     compacted = seen.kind == "system" and seen.event.get("subtype") == "compact_boundary"
     return (compacted or seen.kind == "compacted") and not seen.aside
-
-
-def ends_turn(seen: Seen) -> bool:
-    """Whether the agent hands back: a result in a stream, a reply that wants nothing more in a session file."""
-    if seen.kind == "assistant":
-        done = seen.message.get("stop_reason") in ("end_turn", "stop_sequence", "refusal")
-        return done and not seen.aside and seen.message.get("model") != "<synthetic>"
-    return seen.kind == "result" or (
-        seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
-    )

@@ -55,12 +55,11 @@ class ScratchWriter:
             if model is not self._model:
                 for detail in self._details.values():
                     detail.start()
-                    detail.refresh()
                 self._model = model
             for section in SECTIONS:
                 detail, entries = self._details[section.file], model.by_session(section)
+                detail.refresh()
                 if entries:
-                    detail.refresh()
                     detail.add_missing(entries, turn=model.forgotten)
             shown = {name: detail.shown() for name, detail in self._details.items()}
             text = page(model.job, model.phase, shown).encode("utf-8", "replace")

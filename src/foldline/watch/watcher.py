@@ -69,7 +69,7 @@ class Watch:
         self._reply: tuple[Any, ...] = ()
         self._wish = self._wish_call = ""
         self._compact_told = False
-        self._saved = False
+        self._behind = False
         self._tree = ""
         """Where the agent works, as it says."""
 
@@ -102,6 +102,12 @@ class Watch:
             self.save()
         return notices
 
+    def pace(self, *, behind: bool) -> None:
+        """Hear whether more waits to be read: then the notes wait too, until nothing does or somebody needs them."""
+        caught_up, self._behind = self._behind and not behind, behind
+        if caught_up:
+            self.save()
+
     def end(self) -> list[Notice]:
         """Nothing more will come: what there is to tell about a turn that ended without saying so."""
         notices = self._turn_ended(is_error=False) if self._turns.is_over() else []
@@ -113,11 +119,10 @@ class Watch:
         return self.pending.take(session)
 
     def save(self) -> None:
-        """Write the scratch files."""
-        if self.writer is not None and (self.model.weight or not self._saved):
+        """Write the scratch files: what was gathered, and an index of that and of what hooks added meanwhile."""
+        if self.writer is not None:
             self.writer.write_scratch(self.model)
             self.model.forget()
-            self._saved = True
 
     def answer(self, *, go_on: bool) -> list[Notice]:
         """What the person said when a limit was reached; a no has the agent wrap up."""
@@ -196,10 +201,13 @@ class Watch:
         self._turns.close()
         self.turns += 1
         self.last_error = is_error
-        self.save()
-        notices = [self._notice("turn", is_error=self.last_error, **self.figures())]
+        notices = self._dead_ends(self._ends.turn_ended())
+        if not self._behind:
+            self.save()
+        notices.append(self._notice("turn", is_error=self.last_error, **self.figures()))
         if (self.meter.should_compact or self._wish) and not self._compact_told:
             self._compact_told = True
+            self.save()
             text = self._compact_prompt(self._pointer())
             self._wish = ""
             self.pending.put(self.meter.session, text)
