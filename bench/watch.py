@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import importlib.util
 import json
 import os
 import random
@@ -73,19 +74,21 @@ def recorded(folder: Path) -> Iterator[bytes]:
 def rate(lines: list[bytes]) -> float:
     """Events a second of CPU time, the whole way."""
     from foldline.watch.events import load
-    from foldline.watch.lines import CHUNK_BYTES, Cutter
+    from foldline.watch.lines import CHUNK_BYTES, Cutter, of_file
     from foldline.watch.scratch_files import ScratchWriter
     from foldline.watch.watcher import Watch
 
-    data = b"".join(lines)
     with tempfile.TemporaryDirectory() as place:
-        watch, cutter = Watch(writer=ScratchWriter(place)), Cutter()
+        file = Path(place) / "session.jsonl"
+        file.write_bytes(b"".join(lines))
+        watch = Watch(writer=ScratchWriter(place))
         start = time.process_time()
-        for at in range(0, len(data), CHUNK_BYTES):
-            for line in cutter.lines(data[at : at + CHUNK_BYTES]):
-                event = load(line)
-                if event is not None:
-                    watch.feed(event)
+        tee = lambda chunk: watch.pace(behind=len(chunk) == CHUNK_BYTES)  # noqa: E731
+        for line in of_file(str(file), Cutter(), follow=False, tee=tee):
+            event = load(line)
+            if event is not None:
+                watch.feed(event)
+        watch.end()
         return len(lines) / (time.process_time() - start)
 
 
@@ -150,6 +153,8 @@ def main(argv: list[str]) -> int:
     if given.data:
         sources["recorded"] = list(recorded(given.data))
     failed = 0
+    reader = "orjson" if importlib.util.find_spec("orjson") else "json (pip install 'foldline[fast]' is faster)"
+    print(f"Python {sys.version.split()[0]}, events read by {reader}")
     for name, lines in sources.items():
         size = sum(map(len, lines))
         rounds = max(ROUNDS, TIMED // len(lines))
