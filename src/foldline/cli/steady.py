@@ -16,7 +16,8 @@ from typing import Any, Self, TextIO, TypeAlias
 
 from foldline.errors import FoldlineError
 from foldline.watch.cost import ProjectCosts
-from foldline.watch.watcher import Watch
+from foldline.watch.scratch import ScratchModel
+from foldline.watch.scratch_files import ScratchWriter
 
 HELD_CHARS = 4_000_000
 """How much of the notes waits for a place to be written to; what is more is lost."""
@@ -145,54 +146,54 @@ class Out:
         return self._file is not None and self._file.isatty()
 
 
-class SteadyWatch(Watch):
-    """A watch that goes on when its notes cannot be written; they wait for the next time."""
+class SteadyNotes:
+    """A writer of notes that gives way where they cannot be written; they wait for the next time."""
 
-    def __init__(self, missing: Missing, stop: Stop, **parts: Any) -> None:
-        super().__init__(**parts)
-        self._missing, self._stop = missing, stop
+    def __init__(self, writer: ScratchWriter, missing: Missing, stop: Stop) -> None:
+        self._writer, self._missing, self._stop = writer, missing, stop
         self._next_try = 0.0
         self._lost = False
-        super().save()  # before anything is read: a place that cannot be is refused here
 
-    def save(self) -> None:
-        """Write the notes, or hold them and say so."""
-        if self._next_try and time.monotonic() < self._next_try:
-            return
+    @property
+    def path(self) -> Path:
+        """The index."""
+        return self._writer.path
+
+    def write_scratch(self, model: ScratchModel) -> bool:
+        """Write the notes, or say why not; whether the model may let go of them."""
+        if time.monotonic() < self._next_try:
+            return False
         with self._stop.held():
             try:
-                super().save()
+                self._writer.write_scratch(model)
             except (FoldlineError, OSError) as error:
                 self._next_try = time.monotonic() + RETRY_SECONDS
-                self._missing.add(_NOTES, _why(error, self.writer.path.parent if self.writer else Path()))
-                if self.model.weight > HELD_CHARS:
-                    self.model.forget()
-                    self._lost = True
-            else:
-                self._next_try = 0.0
-                if not self._lost:
-                    self._missing.mended(_NOTES)
+                self._missing.add(_NOTES, _why(error, self.path.parent))
+                too_much = model.weight > HELD_CHARS
+                self._lost = self._lost or too_much
+                return too_much
+        if not self._lost:
+            self._missing.mended(_NOTES)
+        return True
 
-    def finish(self) -> None:
-        """Write what there is, once more also what could not be written."""
+    def hurry(self) -> None:
+        """Try at once what could not be written."""
         self._next_try = 0.0
-        self.save()
 
 
-class SteadyCosts(ProjectCosts):
+class SteadyCosts:
     """What a project's jobs have spent, for a watch that goes on when that cannot be written."""
 
-    def __init__(self, path: Path, job: str, missing: Missing) -> None:
-        super().__init__(path, job)
-        self._missing = missing
+    def __init__(self, costs: ProjectCosts, missing: Missing) -> None:
+        self._costs, self._missing = costs, missing
 
     def record(self, usd: float) -> float:
         """Note what this run has spent; what the project has, as far as it is known."""
         try:
-            total = super().record(usd)
+            total = self._costs.record(usd)
         except (FoldlineError, OSError) as error:
-            self._missing.add(_COSTS, _why(error, self.path))
-            return self.known(usd)
+            self._missing.add(_COSTS, _why(error, self._costs.path))
+            return self._costs.known(usd)
         self._missing.mended(_COSTS)
         return total
 

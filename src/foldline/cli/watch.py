@@ -13,8 +13,8 @@ from typing import Any, Self
 import click
 
 from foldline.cli.live import Live
-from foldline.cli.steady import Missing, Out, SteadyCosts, SteadyWatch, Stop
-from foldline.watch.cost import CostBudget, Limits
+from foldline.cli.steady import Missing, Out, SteadyCosts, SteadyNotes, Stop
+from foldline.watch.cost import CostBudget, Limits, ProjectCosts
 from foldline.watch.events import DELTA, Event, load
 from foldline.watch.lines import CHUNK_BYTES, Cutter, Tee, of_file, of_stream
 from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
@@ -121,7 +121,7 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
             stop.hold()
             for notice in watching.end() if stop.signal is None else ():
                 view.show(watching, notice)
-            watching.finish()
+            _finish(watching)
         facts = _end(watching, stop, missing)
         view.end(watching, {**facts, "garbage": garbage + cutter.too_long})
     return int(facts["code"])
@@ -165,18 +165,23 @@ def _why(watching: Watch) -> int:
     return FAILED if watching.last_error else ENDED
 
 
-def _watch(options: dict[str, Any], missing: Missing, stop: Stop) -> SteadyWatch:
+def _finish(watching: Watch) -> None:
+    """Write what there is, once more also what could not be written."""
+    if isinstance(watching.writer, SteadyNotes):
+        watching.writer.hurry()
+    watching.save()
+
+
+def _watch(options: dict[str, Any], missing: Missing, stop: Stop) -> Watch:
     """What watches; whatever cannot work is refused here."""
-    folder = options["scratch"]
-    return SteadyWatch(
-        missing,
-        stop,
-        meter=Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"]),
-        writer=ScratchWriter(Path(folder)) if folder else None,
-        model=ScratchModel(job=options["job"], phase=options["state"]),
-        limits=_limits(options, missing),
-        state=options["state"],
-    )
+    meter = Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"])
+    model, notes = ScratchModel(job=options["job"], phase=options["state"]), None
+    limits = _limits(options, missing)
+    if options["scratch"]:
+        writer = ScratchWriter(Path(options["scratch"]))
+        writer.write_scratch(model)
+        notes = SteadyNotes(writer, missing, stop)
+    return Watch(meter=meter, writer=notes, model=model, limits=limits, state=options["state"])
 
 
 def _limits(options: dict[str, Any], missing: Missing) -> Limits | None:
@@ -187,7 +192,7 @@ def _limits(options: dict[str, Any], missing: Missing) -> Limits | None:
     return Limits(
         job=CostBudget(limit_usd=job) if job is not None else None,
         project=CostBudget(limit_usd=project, scope="project") if project is not None else None,
-        costs=SteadyCosts(Path(file), name, missing) if file is not None else None,
+        costs=SteadyCosts(ProjectCosts(Path(file), name), missing) if file is not None else None,
     )
 
 

@@ -16,7 +16,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
@@ -191,11 +191,18 @@ class CostBudget:
         return CostEvent(name, self.scope, self.spent, self.limit_usd)
 
 
+class Costs(Protocol):
+    """Who knows what a project's jobs have spent: `ProjectCosts`, or one that gives way where its file does."""
+
+    def record(self, usd: float) -> float:
+        """Note what this run has spent; what the project has."""
+
+
 class Limits:
     """A job's limit and its project's, each where there is one."""
 
     def __init__(
-        self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: ProjectCosts | None = None
+        self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: Costs | None = None
     ) -> None:
         self._job, self._project, self._costs = job, project, costs
         self._told: float | None = None

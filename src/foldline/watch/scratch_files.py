@@ -49,8 +49,8 @@ class ScratchWriter:
         """The index."""
         return self.folder.path / INDEX
 
-    def write_scratch(self, model: ScratchModel) -> None:
-        """Bring the detail files up to date, then replace the index if it says anything new."""
+    def write_scratch(self, model: ScratchModel) -> bool:
+        """Bring the detail files up to date, then replace the index if it says anything new; all of it is written."""
         with self._held():
             if model is not self._model:
                 for detail in self._details.values():
@@ -66,6 +66,7 @@ class ScratchWriter:
             if text != self._index or not self.folder.size(INDEX):
                 self.folder.replace(INDEX, text)
                 self._index = text
+        return True
 
     def append_human_input(self, text: str, *, session: str = "") -> None:
         """Add to `human-input.md`."""

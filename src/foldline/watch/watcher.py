@@ -9,7 +9,8 @@ ends.
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from foldline.watch.cost import Limits, Spending
 from foldline.watch.deadends import DeadEnd, DeadEnds
@@ -17,7 +18,6 @@ from foldline.watch.events import Event, Seen, text_at
 from foldline.watch.meter import Compaction, Meter
 from foldline.watch.prompts import Pending, build_compact_prompt, is_compact_tool
 from foldline.watch.scratch import FOLDER, INDEX, ScratchModel
-from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.turns import Turns
 
 FLUSH_CHARS = 200_000
@@ -41,6 +41,17 @@ class Notice(NamedTuple):
         return {"event": self.event, "session": self.session, **self.facts}
 
 
+class Writer(Protocol):
+    """Who writes the notes: a `ScratchWriter`, or one that gives way where it cannot."""
+
+    @property
+    def path(self) -> Path:
+        """The index."""
+
+    def write_scratch(self, model: ScratchModel) -> bool:
+        """Write what a model has gathered; whether it may let go of that."""
+
+
 class Watch:
     """Watches one agent."""
 
@@ -48,7 +59,7 @@ class Watch:
         self,
         *,
         meter: Meter | None = None,
-        writer: ScratchWriter | None = None,
+        writer: Writer | None = None,
         model: ScratchModel | None = None,
         limits: Limits | None = None,
         state: str = "",
@@ -120,8 +131,7 @@ class Watch:
 
     def save(self) -> None:
         """Write the scratch files: what was gathered, and an index of that and of what hooks added meanwhile."""
-        if self.writer is not None:
-            self.writer.write_scratch(self.model)
+        if self.writer is not None and self.writer.write_scratch(self.model):
             self.model.forget()
 
     def answer(self, *, go_on: bool) -> list[Notice]:
