@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from foldline.cli.watch import COST, CUT, EXITS, NOTHING, UNWRITTEN
-from foldline.watch.lines import Cutter
+from foldline.watch.lines import CHUNK_BYTES, Cutter
 from support.agent_events import reply, result, said
 
 WATCH = [sys.executable, "-m", "foldline.cli", "watch"]
@@ -347,6 +347,30 @@ def test_a_stream_whose_owner_does_not_wait_is_read_to_its_end() -> None:
 
 
 # What is read
+
+
+@pytest.mark.parametrize("way", ["stream", "followed", "pipe"])
+def test_a_chunk_that_is_full_by_chance_keeps_nobody_waiting(tmp_path: Path, way: str) -> None:
+    """What is told and noted waits while more waits to be read, and not for what may never come."""
+    rest = lines(reply(1_000), result())
+    exact = lines(said("x" * (CHUNK_BYTES - len(rest) - len(lines(said(""))))), *map(json.loads, rest.splitlines()))
+    assert len(exact) == CHUNK_BYTES
+    session = tmp_path / "session"
+    if way == "pipe":
+        os.mkfifo(session)
+    held = os.open(session, os.O_RDWR | os.O_CREAT)
+    named = {"stream": (), "followed": ("-f", "--idle", "60", str(session)), "pipe": (str(session),)}[way]
+    watch = Running("--scratch", str(tmp_path), *named)
+    assert watch.process.stdin is not None
+    os.write(watch.process.stdin.fileno() if way == "stream" else held, exact)
+    late = threading.Timer(SECONDS / 3, watch.process.kill)
+    late.start()
+    watch.until("turn", used=1_000)
+    assert len(notes(tmp_path)) == 1
+    late.cancel()
+    watch.process.kill()
+    watch.process.communicate(timeout=SECONDS)
+    os.close(held)
 
 
 @pytest.mark.parametrize("how", ["rename", "recreate"])

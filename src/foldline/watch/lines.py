@@ -26,6 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
 Tee: TypeAlias = Callable[[bytes], None]
+"""Hears of every chunk before anything is made of it. One of full size has more behind it, or an empty one after it."""
 
 
 class Cutter:
@@ -116,6 +117,16 @@ def _arriving(file: int) -> Iterator[bytes]:
         if not chunk:
             return
         yield chunk
+        if len(chunk) == CHUNK_BYTES and not _waits(file):
+            yield b""
+
+
+def _waits(file: int) -> bool:
+    """Whether more can be read at once."""
+    try:
+        return bool(select.select([file], [], [], 0)[0])
+    except (OSError, ValueError):  # a system or a file that cannot tell
+        return False
 
 
 def _whole(path: str, stream: IO[bytes]) -> Iterator[bytes]:
@@ -123,19 +134,22 @@ def _whole(path: str, stream: IO[bytes]) -> Iterator[bytes]:
         try:
             while chunk := stream.read(CHUNK_BYTES):
                 yield chunk
+                if len(chunk) == CHUNK_BYTES and not _waits(stream.fileno()):
+                    yield b""
         except (EOFError, OSError, zlib.error) as error:
             raise WireError(f"cannot be read to its end ({error})", file=path) from None
 
 
 def _followed(path: str, stream: IO[bytes], cutter: Cutter, idle_seconds: float) -> Iterator[bytes]:
     """A file's bytes as they are written. One that is cut off, or replaced by another, is read from its beginning."""
-    quiet_since = time.monotonic()
+    quiet_since, full = time.monotonic(), False
     other: IO[bytes] | None = None
     try:
         while True:
             chunk = stream.read(CHUNK_BYTES)
-            if chunk:
+            if chunk or full:
                 quiet_since = time.monotonic()
+                full = len(chunk) == CHUNK_BYTES
                 yield chunk
             elif other is not None:
                 stream.close()
