@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -42,6 +43,11 @@ def boundary(trigger: str = "auto", before: int = 155_000, **fields: Any) -> dic
     """A compaction."""
     facts = {"trigger": trigger, "pre_tokens": before}
     return {"type": "system", "subtype": "compact_boundary", "compact_metadata": facts, "session_id": "s1", **fields}
+
+
+def lines(*events: Any) -> bytes:
+    """Events as a stream has them."""
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
 _WORDS = (

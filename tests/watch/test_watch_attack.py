@@ -17,15 +17,11 @@ from foldline.faces.context_budget import ContextBudget, ScratchModel, ScratchWr
 from foldline.watch.cost import CostBudget, ProjectCosts
 from foldline.watch.install import TARGETS, plan
 from foldline.watch.watcher import Notice, Watch
-from support.agent_events import SOUND, answer, boundary, call, reply, result, said
+from support.agent_events import SOUND, answer, boundary, call, lines, reply, result, said
 from support.command import foldline
 
 WARN, COMPACT = Fraction(70, 100), Fraction(78, 100)
 WINDOW = 1_000
-
-
-def lines(*events: Any) -> bytes:
-    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
 def strict(line: str) -> dict[str, Any]:

@@ -14,15 +14,11 @@ from typing import Any
 
 import pytest
 
-from support.agent_events import boundary, call, reply, result, said
+from support.agent_events import boundary, call, lines, reply, result, said
 from support.command import ENTRY, clean
 
 NOTES = 5_000
 PER_TURN = 20
-
-
-def lines(*events: Any) -> bytes:
-    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
 def start(*arguments: str, **env: str) -> subprocess.Popen[bytes]:

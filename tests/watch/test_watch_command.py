@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import gzip
 import json
 import os
 import pty
@@ -12,82 +11,23 @@ import resource
 import select
 import signal
 import subprocess
-import sys
 import termios
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from foldline.cli.watch import COST, CUT, EXITS, NOTHING, UNWRITTEN
-from foldline.watch.lines import CHUNK_BYTES, Cutter
-from support.agent_events import reply, result, said
+from support.agent_events import lines, reply, result, said
+from support.watching import SECONDS, TURN, WATCH, Running, notes, run
 
-WATCH = [sys.executable, "-m", "foldline.cli", "watch"]
 PAGE = Path(__file__).parents[2] / "docs" / "watch.md"
-SECONDS = 60
-
-
-def lines(*events: Any) -> bytes:
-    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
-
-
-TURN = lines(said("keep the tabs"), reply(1_000), result(total_cost_usd=0.1))
-
-
-def run(*options: str, given: bytes = b"", **more: Any) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*WATCH, *options], input=given, capture_output=True, timeout=SECONDS, check=False, **more)
 
 
 def redirected(redirection: str, *options: str, given: bytes = TURN) -> subprocess.CompletedProcess[bytes]:
     """The command as a shell starts it with some of its streams led elsewhere."""
     shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *WATCH, *options]
     return subprocess.run(shell, input=given, capture_output=True, timeout=SECONDS, check=False)
-
-
-class Running:
-    """A watch that gets its stream piece by piece."""
-
-    def __init__(self, *options: str, **more: Any) -> None:
-        self.process = subprocess.Popen(
-            [*WATCH, "--json", *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **more,
-        )
-        self.told: list[dict[str, Any]] = []
-
-    def give(self, *events: Any) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(lines(*events))
-        self.process.stdin.flush()
-
-    def until(self, event: str, **facts: Any) -> dict[str, Any]:
-        """Read what it tells up to such an event."""
-        assert self.process.stdout is not None
-        while line := self.process.stdout.readline():
-            found: dict[str, Any] = json.loads(line)
-            self.told.append(found)
-            if found["event"] == event and facts.items() <= found.items():
-                return found
-        raise AssertionError(f"no {event} was told")
-
-    def end(self) -> dict[str, Any]:
-        """End the stream; the last event."""
-        out, err = self.process.communicate(timeout=SECONDS)
-        assert b"Traceback" not in err
-        self.told += [json.loads(line) for line in out.splitlines()]
-        assert self.told[-1]["event"] == "end"
-        assert self.told[-1]["code"] == self.process.returncode
-        return self.told[-1]
-
-
-def notes(tree: Path, file: str = "human-input.md") -> list[str]:
-    """The entries of a detail file."""
-    text = (tree / ".context" / file).read_text()
-    return re.findall(r"^## #\d+.*\n> (.*)$", text, re.MULTILINE)
 
 
 # Costs
@@ -346,92 +286,7 @@ def test_a_stream_whose_owner_does_not_wait_is_read_to_its_end() -> None:
     assert b'"turns": 1' in out
 
 
-# What is read
-
-
-@pytest.mark.parametrize("way", ["stream", "followed", "pipe"])
-def test_a_chunk_that_is_full_by_chance_keeps_nobody_waiting(tmp_path: Path, way: str) -> None:
-    """What is told and noted waits while more waits to be read, and not for what may never come."""
-    rest = lines(reply(1_000), result())
-    exact = lines(said("x" * (CHUNK_BYTES - len(rest) - len(lines(said(""))))), *map(json.loads, rest.splitlines()))
-    assert len(exact) == CHUNK_BYTES
-    session = tmp_path / "session"
-    if way == "pipe":
-        os.mkfifo(session)
-    held = os.open(session, os.O_RDWR | os.O_CREAT)
-    named = {"stream": (), "followed": ("-f", "--idle", "60", str(session)), "pipe": (str(session),)}[way]
-    watch = Running("--scratch", str(tmp_path), *named)
-    assert watch.process.stdin is not None
-    os.write(watch.process.stdin.fileno() if way == "stream" else held, exact)
-    late = threading.Timer(SECONDS / 3, watch.process.kill)
-    late.start()
-    watch.until("turn", used=1_000)
-    assert len(notes(tmp_path)) == 1
-    late.cancel()
-    watch.process.kill()
-    watch.process.communicate(timeout=SECONDS)
-    os.close(held)
-
-
-@pytest.mark.parametrize("how", ["rename", "recreate"])
-def test_a_followed_file_that_is_replaced_is_followed_on(tmp_path: Path, how: str) -> None:
-    session, other = tmp_path / "session.jsonl", tmp_path / "other.jsonl"
-    session.write_bytes(lines(said("before"), reply(1_000)) + b'{"half')
-    watch = Running("--follow", "--idle", "2", str(session))
-    watch.until("meter", used=1_000)
-    if how == "rename":
-        other.write_bytes(lines(reply(2_222)))
-        other.replace(session)
-    else:
-        session.unlink()
-        session.write_bytes(lines(reply(2_222)))
-    watch.until("meter", used=2_222)
-    with open(session, "ab") as out:
-        out.write(lines(reply(3_333), result()))
-    end = watch.end()
-    assert (end["code"], end["used"], end["garbage"]) == (0, 3_333, 0)
-
-
-def test_a_mark_of_the_encoding_costs_no_event(tmp_path: Path) -> None:
-    marked = b"\xef\xbb\xbf" + TURN
-    file = tmp_path / "session.jsonl"
-    file.write_bytes(marked)
-    for tree, done in (
-        ("a", run("--json", "--pass-through", "--scratch", ".", given=marked, cwd=make(tmp_path / "a"))),
-        ("b", run("--json", "--scratch", ".", str(file), cwd=make(tmp_path / "b"))),
-    ):
-        assert json.loads((done.stderr or done.stdout).splitlines()[-1])["garbage"] == 0
-        assert notes(tmp_path / tree) == ["keep the tabs"]
-        assert done.stdout == marked or tree == "b"
-    cutter = Cutter()
-    bytewise = [line for at in range(len(marked)) for line in cutter.lines(marked[at : at + 1])]
-    assert b"\n".join(bytewise) + b"\n" == TURN
-
-
-def make(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
-
-
-def test_a_pipe_with_a_name_loses_nothing(tmp_path: Path) -> None:
-    pipe = tmp_path / "stream"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.write_bytes(TURN))
-    writer.start()
-    done = run("--json", str(pipe))
-    writer.join()
-    assert json.loads(done.stdout.splitlines()[-1])["garbage"] == 0
-    assert done.returncode == 0
-
-
-def test_a_compressed_file_that_is_cut_off_is_one_sentence(tmp_path: Path) -> None:
-    file = tmp_path / "session.jsonl.gz"
-    file.write_bytes(gzip.compress(TURN * 50)[:-20])
-    done = run("--scratch", str(tmp_path), str(file))
-    assert done.returncode == 2
-    assert done.stderr.count(b"\n") == 1
-    assert b"session.jsonl.gz: cannot be read to its end" in done.stderr
-    assert b"leave out --follow" in run("--follow", str(file)).stderr
+# What it is asked for
 
 
 @pytest.mark.parametrize("given", [b"", b"I fixed the tests.\nThey are green now.\n"])

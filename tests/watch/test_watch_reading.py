@@ -1,0 +1,100 @@
+"""What `foldline watch` reads: streams, files still written, replaced or cut off, pipes, compressed ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from foldline.watch.lines import CHUNK_BYTES, Cutter
+from support.agent_events import lines, reply, result, said
+from support.watching import SECONDS, TURN, Running, notes, run
+
+
+@pytest.mark.parametrize("way", ["stream", "followed", "pipe"])
+def test_a_chunk_that_is_full_by_chance_keeps_nobody_waiting(tmp_path: Path, way: str) -> None:
+    """What is told and noted waits while more waits to be read, and not for what may never come."""
+    rest = lines(reply(1_000), result())
+    exact = lines(said("x" * (CHUNK_BYTES - len(rest) - len(lines(said(""))))), *map(json.loads, rest.splitlines()))
+    assert len(exact) == CHUNK_BYTES
+    session = tmp_path / "session"
+    if way == "pipe":
+        os.mkfifo(session)
+    held = os.open(session, os.O_RDWR | os.O_CREAT)
+    named = {"stream": (), "followed": ("-f", "--idle", "60", str(session)), "pipe": (str(session),)}[way]
+    watch = Running("--scratch", str(tmp_path), *named)
+    assert watch.process.stdin is not None
+    os.write(watch.process.stdin.fileno() if way == "stream" else held, exact)
+    late = threading.Timer(SECONDS / 3, watch.process.kill)
+    late.start()
+    watch.until("turn", used=1_000)
+    assert len(notes(tmp_path)) == 1
+    late.cancel()
+    watch.process.kill()
+    watch.process.communicate(timeout=SECONDS)
+    os.close(held)
+
+
+@pytest.mark.parametrize("how", ["rename", "recreate"])
+def test_a_followed_file_that_is_replaced_is_followed_on(tmp_path: Path, how: str) -> None:
+    session, other = tmp_path / "session.jsonl", tmp_path / "other.jsonl"
+    session.write_bytes(lines(said("before"), reply(1_000)) + b'{"half')
+    watch = Running("--follow", "--idle", "2", str(session))
+    watch.until("meter", used=1_000)
+    if how == "rename":
+        other.write_bytes(lines(reply(2_222)))
+        other.replace(session)
+    else:
+        session.unlink()
+        session.write_bytes(lines(reply(2_222)))
+    watch.until("meter", used=2_222)
+    with open(session, "ab") as out:
+        out.write(lines(reply(3_333), result()))
+    end = watch.end()
+    assert (end["code"], end["used"], end["garbage"]) == (0, 3_333, 0)
+
+
+def test_a_mark_of_the_encoding_costs_no_event(tmp_path: Path) -> None:
+    marked = b"\xef\xbb\xbf" + TURN
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(marked)
+    for tree, done in (
+        ("a", run("--json", "--pass-through", "--scratch", ".", given=marked, cwd=make(tmp_path / "a"))),
+        ("b", run("--json", "--scratch", ".", str(file), cwd=make(tmp_path / "b"))),
+    ):
+        assert json.loads((done.stderr or done.stdout).splitlines()[-1])["garbage"] == 0
+        assert notes(tmp_path / tree) == ["keep the tabs"]
+        assert done.stdout == marked or tree == "b"
+    cutter = Cutter()
+    bytewise = [line for at in range(len(marked)) for line in cutter.lines(marked[at : at + 1])]
+    assert b"\n".join(bytewise) + b"\n" == TURN
+
+
+def make(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_a_pipe_with_a_name_loses_nothing(tmp_path: Path) -> None:
+    pipe = tmp_path / "stream"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(TURN))
+    writer.start()
+    done = run("--json", str(pipe))
+    writer.join()
+    assert json.loads(done.stdout.splitlines()[-1])["garbage"] == 0
+    assert done.returncode == 0
+
+
+def test_a_compressed_file_that_is_cut_off_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl.gz"
+    file.write_bytes(gzip.compress(TURN * 50)[:-20])
+    done = run("--scratch", str(tmp_path), str(file))
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"session.jsonl.gz: cannot be read to its end" in done.stderr
+    assert b"leave out --follow" in run("--follow", str(file)).stderr
