@@ -54,8 +54,8 @@ class Spending:
         self.source = "nothing spent yet"
         self.unpriced: str = ""
         """A model that was used and has no price: what it cost is not in the figure."""
-        self._since = 0.0
-        """Priced since the stream's last figure."""
+        self._since: dict[str, float] = {}
+        """Priced since the stream's last figure, by session."""
         self._replies: dict[str, float] = {}
         """What the latest replies cost, as far as they have arrived."""
         self._last: dict[str, float] = {}
@@ -70,13 +70,13 @@ class Spending:
         if seen.kind == "assistant":
             usage = seen.usage
             if usage is not None:
-                self._price(seen.message, usage)
+                self._price(seen.session, seen.message, usage)
         elif seen.kind == "result":
             self._told(seen.session, seen.event.get("total_cost_usd"))
         elif seen.kind == "cost-state":
             self._told(text_at(seen.event, "sessionId"), seen.event.get("totalCostUSD"))
 
-    def _price(self, message: dict[str, Any], usage: Usage) -> None:
+    def _price(self, session: str, message: dict[str, Any], usage: Usage) -> None:
         """Add a reply. It comes in pieces, others' in between; each repeats the usage, and the last knows most."""
         usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
         self.source = "usage and the price table"
@@ -87,7 +87,7 @@ class Spending:
             self._replies[reply] = usd
             if len(self._replies) > _REPLIES:
                 del self._replies[next(iter(self._replies))]
-        self._since += more
+        self._since[session] = self._since.get(session, 0.0) + more
         self.usd += more
 
     def _told(self, session: str, figure: Any) -> None:
@@ -98,15 +98,15 @@ class Spending:
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _LARGEST_USD:
             return
-        last = self._last.pop(session, 0.0)
-        goes_on = figure >= last and abs(figure - last - self._since) <= abs(figure - self._since)
+        last, since = self._last.pop(session, 0.0), self._since.pop(session, 0.0)
+        goes_on = figure >= last and abs(figure - last - since) <= abs(figure - since)
         step = figure - last if goes_on else figure
         self._last[session] = figure
-        if len(self._last) > _SESSIONS:
-            self._last.pop(next(iter(self._last)))
-        self.usd = max(0.0, self.usd + step - self._since)
+        for known in (self._last, self._since):
+            if len(known) > _SESSIONS:
+                known.pop(next(iter(known)))
+        self.usd = max(0.0, self.usd + step - since)
         self.source = "the stream's own figure"
-        self._since = 0.0
 
     def _cost(self, model: str, usage: Usage) -> float:
         if model not in self._prices:

@@ -55,6 +55,9 @@ class _State(NamedTuple):
     by_reply: bool = False
     should_warn: bool = False
     should_compact: bool = False
+    model: str = ""
+    window: Window | None = None
+    """As the stream said it."""
 
 
 class Meter:
@@ -141,16 +144,18 @@ class Meter:
     def _enter(self, session: str) -> None:
         """Another session: what was measured and flagged belongs to the one before, and is there when it comes back."""
         if self.session and session != self.session:
+            told = self.window if self._is_told else None
             self._others[self.session] = _State(
-                self.usage, self.used, self._by_reply, self.should_warn, self.should_compact
+                self.usage, self.used, self._by_reply, self.should_warn, self.should_compact, self.model, told
             )
             if len(self._others) > _SESSIONS:
                 del self._others[next(iter(self._others))]
-            state = self._others.pop(session, _State())
-            self.usage, self.used, self._by_reply, self.should_warn, self.should_compact = state
-            if self._is_told:
-                self._is_told = False
-                self._look_up()
+            state = self._others.pop(session, _State(model=self.model))
+            self.usage, self.used, self._by_reply, self.should_warn, self.should_compact, self.model, told = state
+            self._is_told = False
+            self._look_up()
+            if told is not None and not self._is_given:
+                self.window, self._is_told = told, True
         self.session = session
 
     def _result(self, event: Event) -> None:
@@ -163,8 +168,9 @@ class Meter:
 
     def _system(self, seen: Seen) -> Compaction | None:
         event = seen.event
-        if event.get("subtype") == "init":
-            self._use_model(text_at(event, "model"))
+        if event.get("subtype") == "init" and text_at(event, "model"):
+            self.model = text_at(event, "model")
+            self._look_up()
         if not is_boundary(seen):
             return None
         facts = next(
@@ -207,8 +213,9 @@ class Meter:
         if window is None or self._is_given:
             return
         guessed, self.window, self._is_told = self.window.tokens, window, True
-        if window.tokens != guessed:
+        if window.tokens > guessed:
             self.should_warn = self.should_compact = False
+        if window.tokens != guessed:
             self._judge()
 
     def _measure(self, usage: Usage, used: int) -> None:

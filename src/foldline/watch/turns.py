@@ -17,13 +17,18 @@ class Turns:
 
     def __init__(self) -> None:
         self._last: Seen | None = None
-        """The turn's last reply or result; None between two turns."""
+        """The turn's last reply or result; None before the first."""
+        self.is_open = False
+        """Whether a person or the agent has spoken since the last turn ended."""
         self._closing = ""
         """The reply that ended the turn before: all its pieces may say so."""
 
     def has_ended(self, seen: Seen) -> bool:
-        """Whether the turn before a user's event is over because a person speaks again."""
-        return self._last is not None and _is_filed(seen) and bool(said_by_human(seen))
+        """Take what is no result in a user's event; whether the turn before is over because a person speaks again."""
+        if not said_by_human(seen):
+            return False
+        self.is_open = True
+        return self._last is not None and _is_filed(seen)
 
     def see(self, seen: Seen) -> bool:
         """Take an event; whether it ends the turn."""
@@ -33,13 +38,13 @@ class Turns:
             reply, stop = seen.message.get("id"), seen.message.get("stop_reason")
             if reply and reply == self._closing:
                 return False
-            self._last = seen
-            if stop is None or stop not in _DONE or seen.message.get("model") == "<synthetic>":
+            self._last, self.is_open = seen, True
+            if stop is None or stop not in _DONE or not _is_filed(seen) or _is_made_up(seen):
                 return False
             self._closing = text_at(seen.message, "id")
             return True
         if seen.results:
-            self._last = seen
+            self._last, self.is_open = seen, True
             return False
         return seen.kind == "result" or (
             seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
@@ -54,7 +59,16 @@ class Turns:
 
     def close(self) -> None:
         """The turn has ended."""
-        self._last = None
+        self._last, self.is_open = None, False
+
+    def has_failed(self) -> bool:
+        """Whether what the agent said last is that it could not go on."""
+        return self._last is not None and self._last.event.get("isApiErrorMessage") is True
+
+
+def _is_made_up(seen: Seen) -> bool:
+    """Whether no model said this, but the agent in its place."""
+    return seen.message.get("model") == "<synthetic>"
 
 
 def _is_filed(seen: Seen) -> bool:

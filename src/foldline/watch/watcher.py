@@ -81,6 +81,7 @@ class Watch:
         self._wish = self._wish_call = ""
         self._compact_told = False
         self._behind = False
+        self._flush_at = FLUSH_CHARS
         self._tree = ""
         """Where the agent works, as it says."""
 
@@ -100,7 +101,6 @@ class Watch:
         if found:
             notices += self._dead_ends(found)
         if kind in _COSTLY:
-            self.last_error = None
             if seen.calls:
                 self._take_wish(seen)
             if self.limits is not None:
@@ -108,9 +108,11 @@ class Watch:
         elif self._wish and seen.results:
             self._drop_wish(seen)
         if self._turns.see(seen):
-            notices += self._turn_ended(is_error=_is_error(event))
-        elif self.model.weight > FLUSH_CHARS:
-            self.save()
+            return notices + self._turn_ended(is_error=_is_error(event))
+        if self._turns.is_open:
+            self.last_error = None
+        if self.model.weight > self._flush_at and not self.save():
+            self._flush_at = self.model.weight + FLUSH_CHARS
         return notices
 
     def pace(self, *, behind: bool) -> None:
@@ -121,7 +123,8 @@ class Watch:
 
     def end(self) -> list[Notice]:
         """Nothing more will come: what there is to tell about a turn that ended without saying so."""
-        notices = self._turn_ended(is_error=False) if self._turns.is_over() else []
+        over, failed = self._turns.is_over(), self._turns.has_failed()
+        notices = self._turn_ended(is_error=failed) if over else self._costs(turn_ended=True)
         self.save()
         return notices
 
@@ -129,10 +132,13 @@ class Watch:
         """What the session's next turn is to open with, alone; nothing for any other session."""
         return self.pending.take(session)
 
-    def save(self) -> None:
-        """Write the scratch files: what was gathered, and an index of that and of what hooks added meanwhile."""
-        if self.writer is not None and self.writer.write_scratch(self.model):
-            self.model.forget()
+    def save(self) -> bool:
+        """Write the scratch files, with an index also of what hooks added meanwhile; whether there are any to read."""
+        if self.writer is None or not self.writer.write_scratch(self.model):
+            return False
+        self.model.forget()
+        self._flush_at = FLUSH_CHARS
+        return True
 
     def answer(self, *, go_on: bool) -> list[Notice]:
         """What the person said when a limit was reached; a no has the agent wrap up."""
@@ -168,7 +174,7 @@ class Watch:
         if seen.kind != "assistant" or seen.aside:
             return False
         reply = seen.message.get("id"), seen.message.get("usage"), seen.session
-        if reply == self._reply and reply[0] and reply[1]:
+        if reply == self._reply and reply[0] and reply[1] and seen.session in ("", self.meter.session):
             return True
         self._reply = reply
         return False
@@ -211,14 +217,13 @@ class Watch:
         self._turns.close()
         self.turns += 1
         self.last_error = is_error
-        notices = self._dead_ends(self._ends.turn_ended())
+        notices = self._dead_ends(self._ends.turn_ended()) + self._costs(turn_ended=True)
         if not self._behind:
             self.save()
         notices.append(self._notice("turn", is_error=self.last_error, **self.figures()))
         if (self.meter.should_compact or self._wish) and not self._compact_told:
             self._compact_told = True
-            self.save()
-            text = self._compact_prompt(self._pointer())
+            text = self._compact_prompt(self._pointer() if self.save() else "")
             self._wish = ""
             self.pending.put(self.meter.session, text)
             notices.append(self._notice("intervention", text=text))
@@ -232,8 +237,7 @@ class Watch:
 
     def _pointer(self) -> str:
         """Where the agent finds the notes: beside its work, or by their whole path when they are kept elsewhere."""
-        if self.writer is None:
-            return ""
+        assert self.writer is not None  # noqa: S101  # who wrote them
         path = self.writer.path.absolute()
         tree = os.path.normpath(self._tree) if self._tree else ""
         return f"{FOLDER}/{INDEX}" if tree in ("", os.path.normpath(path.parent.parent)) else str(path)
