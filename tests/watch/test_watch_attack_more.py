@@ -45,7 +45,7 @@ def index_says(tree: Path, section: str) -> int:
 
 def note(number: int) -> str:
     """Words that are so long that they are written in many goes, although the whole stream waits to be read."""
-    return f"note {number} " + "and so on " * 30 + "."
+    return f"note {number} " + "and so on " * 100 + "."
 
 
 def wait_until_larger(file: Path, size: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import select
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from foldline.watch.scratch_files import ScratchWriter
 
 HELD_CHARS = 4_000_000
 """How much of the notes waits for a place to be written to; what is more is lost."""
-RETRY_SECONDS = 1.0
 _NOTES, _COSTS = "the notes", "the project's costs"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -54,11 +52,16 @@ class Missing:
 
 
 class Stop:
-    """Turns the signals that end a process into a KeyboardInterrupt, but never in the middle of a write."""
+    """Turns the signals that end a process into a KeyboardInterrupt, but only while it waits for something to read.
+
+    Whatever is under way is finished first: an event that was taken is told and noted. Who sends a second signal does
+    not want to wait for that.
+    """
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
-        self._held = False
+        self.waits = False
+        """Whether nothing is under way."""
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -72,24 +75,18 @@ class Stop:
         for number, before in self._before.items():
             signal.signal(number, before)
 
-    def hold(self) -> None:
-        """From now on a signal is only noted: what is left to do is done."""
-        self._held = True
-
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """A signal that comes in here takes effect afterwards."""
-        was, self._held = self._held, True
-        try:
-            yield
-        finally:
-            self._held = was
-        if self.signal is not None and not was:
+    def busy(self) -> Iterator[None]:
+        """Something that is finished before a signal takes effect, in the middle of waiting."""
+        self.waits = False
+        yield
+        self.waits = True
+        if self.signal is not None:
             raise KeyboardInterrupt
 
     def _come(self, number: int, _: object) -> None:
-        self.signal = signal.Signals(number)
-        if not self._held:
+        again, self.signal = self.signal is not None, signal.Signals(number)
+        if self.waits or again:
             raise KeyboardInterrupt
 
 
@@ -149,9 +146,8 @@ class Out:
 class SteadyNotes:
     """A writer of notes that gives way where they cannot be written; they wait for the next time."""
 
-    def __init__(self, writer: ScratchWriter, missing: Missing, stop: Stop) -> None:
-        self._writer, self._missing, self._stop = writer, missing, stop
-        self._next_try = 0.0
+    def __init__(self, writer: ScratchWriter, missing: Missing) -> None:
+        self._writer, self._missing = writer, missing
         self._lost = False
 
     @property
@@ -160,25 +156,18 @@ class SteadyNotes:
         return self._writer.path
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Write the notes, or say why not; whether the model may let go of them."""
-        if time.monotonic() < self._next_try:
+        """Write the notes, or say why not; whether they are written."""
+        try:
+            self._writer.write_scratch(model)
+        except (FoldlineError, OSError) as error:
+            self._missing.add(_NOTES, _why(error, self.path.parent))
+            if model.weight > HELD_CHARS:
+                model.forget()
+                self._lost = True
             return False
-        with self._stop.held():
-            try:
-                self._writer.write_scratch(model)
-            except (FoldlineError, OSError) as error:
-                self._next_try = time.monotonic() + RETRY_SECONDS
-                self._missing.add(_NOTES, _why(error, self.path.parent))
-                too_much = model.weight > HELD_CHARS
-                self._lost = self._lost or too_much
-                return too_much
         if not self._lost:
             self._missing.mended(_NOTES)
         return True
-
-    def hurry(self) -> None:
-        """Try at once what could not be written."""
-        self._next_try = 0.0
 
 
 class SteadyCosts:

@@ -97,45 +97,54 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
     passing = Out(sys.stdout, "the stream that passes through", missing) if options["pass_through"] else None
 
     def hear(chunk: bytes) -> None:
-        if passing is not None:
-            passing.send(chunk)
-        behind = len(chunk) == CHUNK_BYTES
-        watching.pace(behind=behind)
-        view.pace(behind=behind)
+        with stop.busy():
+            if passing is not None:
+                passing.send(chunk)
+            behind = len(chunk) == CHUNK_BYTES
+            watching.pace(behind=behind)
+            view.pace(behind=behind)
+            if not chunk:
+                watching.save()
 
     lines = _lines(file, options, cutter, hear)
-    watching = _watch(options, missing, stop)
-    garbage = 0
+    watching = _watch(options, missing)
+    garbage, go_on = 0, True
     with view:
         try:
-            for line in lines:
+            while go_on and stop.signal is None:
+                stop.waits = True
+                line = next(lines, None)
+                stop.waits = False
+                if line is None:
+                    break
                 event = load(line)
                 if event is None:
                     garbage += not line.startswith(DELTA)
-                elif not _feed(watching, view, event, ask=options["ask"]):
-                    break
+                else:
+                    go_on = _feed(watching, view, event, stop if options["ask"] else None)
         except KeyboardInterrupt:
             if stop.signal is None:
                 raise
         finally:
-            stop.hold()
-            for notice in watching.end() if stop.signal is None else ():
+            stop.waits = False
+            for notice in watching.end():
                 view.show(watching, notice)
-            _finish(watching)
         facts = _end(watching, stop, missing)
         view.end(watching, {**facts, "garbage": garbage + cutter.too_long})
     return int(facts["code"])
 
 
-def _feed(watching: Watch, view: Live | _Events, event: Event, *, ask: bool) -> bool:
+def _feed(watching: Watch, view: Live | _Events, event: Event, asks: Stop | None) -> bool:
     """Take one event and show what there is to tell; False when a person said that it is enough."""
     notices = watching.feed(event)
     for notice in notices:
         view.show(watching, notice)
-    questions = [notice.facts["text"] for notice in notices if notice.event == "input_requested"] if ask else []
-    if not questions:
+    questions = [notice.facts["text"] for notice in notices if notice.event == "input_requested"] if asks else []
+    if asks is None or not questions:
         return True
+    asks.waits = True
     go_on = view.ask(questions[0])
+    asks.waits = False
     for notice in watching.answer(go_on=go_on):
         view.show(watching, notice)
     return go_on
@@ -165,14 +174,7 @@ def _why(watching: Watch) -> int:
     return FAILED if watching.last_error else ENDED
 
 
-def _finish(watching: Watch) -> None:
-    """Write what there is, once more also what could not be written."""
-    if isinstance(watching.writer, SteadyNotes):
-        watching.writer.hurry()
-    watching.save()
-
-
-def _watch(options: dict[str, Any], missing: Missing, stop: Stop) -> Watch:
+def _watch(options: dict[str, Any], missing: Missing) -> Watch:
     """What watches; whatever cannot work is refused here."""
     meter = Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"])
     model, notes = ScratchModel(job=options["job"], phase=options["state"]), None
@@ -180,7 +182,7 @@ def _watch(options: dict[str, Any], missing: Missing, stop: Stop) -> Watch:
     if options["scratch"]:
         writer = ScratchWriter(Path(options["scratch"]))
         writer.write_scratch(model)
-        notes = SteadyNotes(writer, missing, stop)
+        notes = SteadyNotes(writer, missing)
     return Watch(meter=meter, writer=notes, model=model, limits=limits, state=options["state"])
 
 
@@ -232,7 +234,8 @@ class _Events:
             self._write({"event": "not_written", "session": self._session, "text": text})
 
     def ask(self, question: str) -> bool:
-        """An orchestrator answers by ending the pipe: without a terminal the answer is no."""
+        """Ask when the orchestrator has heard why; without a terminal the answer is no."""
+        self._out.pace(behind=False)
         return _ask_terminal(question)
 
     def end(self, watching: Watch, facts: dict[str, Any]) -> None:

@@ -26,7 +26,9 @@ _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
 Tee: TypeAlias = Callable[[bytes], None]
-"""Hears of every chunk before anything is made of it. One of full size has more behind it, or an empty one after it."""
+"""Hears of every chunk before anything is made of it. One of full size has more behind it, or an empty one after it.
+
+An empty one says that nothing more is there, for a followed file whenever it comes to rest."""
 
 
 class Cutter:
@@ -142,14 +144,14 @@ def _whole(path: str, stream: IO[bytes]) -> Iterator[bytes]:
 
 def _followed(path: str, stream: IO[bytes], cutter: Cutter, idle_seconds: float) -> Iterator[bytes]:
     """A file's bytes as they are written. One that is cut off, or replaced by another, is read from its beginning."""
-    quiet_since, full = time.monotonic(), False
+    quiet_since, came = time.monotonic(), False
     other: IO[bytes] | None = None
     try:
         while True:
             chunk = stream.read(CHUNK_BYTES)
-            if chunk or full:
+            if chunk or came:
                 quiet_since = time.monotonic()
-                full = len(chunk) == CHUNK_BYTES
+                came = bool(chunk)
                 yield chunk
             elif other is not None:
                 stream.close()

@@ -33,6 +33,8 @@ _HEAD_LINES = 2
 _SECTION_HEAD_LINES = 2
 _KNOWN_FILES = 5_000
 """How many changed files are known by heart; the detail file knows the rest."""
+_DIGEST = "This session is being continued"
+"""How an agent's own digest begins; older versions put it in the user's role without a mark."""
 _QUESTIONS = (_PLAN := "ExitPlanMode", "AskUserQuestion")
 """The tools by which the agent asks a person to approve or to choose."""
 _WAITING = 200
@@ -106,7 +108,7 @@ class ScratchModel:
             for result in seen.results if not seen.aside else ():
                 self._answer(result)
             said = said_by_human(seen)
-            if self._digest_due and (said or is_made_up(seen)):
+            if self._digest_due and (said.startswith(_DIGEST) or is_made_up(seen)):
                 self._digest_due = False
             elif said:
                 self._say(said)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from foldline.errors import ConfigError
 from foldline.watch.files import Folder
 from foldline.watch.scratch import FOLDER, INDEX, PAGE_LINES, SECTIONS, ScratchModel, Section, Shown, one_line, page
 
@@ -42,7 +43,6 @@ class ScratchWriter:
         self._details = {section.file: _Detail(self.folder, section) for section in SECTIONS}
         self._model: ScratchModel | None = None
         self._forgotten = 0
-        self._index = b""
 
     @property
     def path(self) -> Path:
@@ -63,10 +63,16 @@ class ScratchWriter:
                     detail.add_missing(entries, turn=model.forgotten)
             shown = {name: detail.shown() for name, detail in self._details.items()}
             text = page(model.job, model.phase, shown).encode("utf-8", "replace")
-            if text != self._index or not self.folder.size(INDEX):
+            if not self._says(text):
                 self.folder.replace(INDEX, text)
-                self._index = text
         return True
+
+    def _says(self, text: bytes) -> bool:
+        """Whether the index says this already; what somebody planted in its place is nothing to read."""
+        try:
+            return self.folder.read(INDEX) == text
+        except ConfigError:
+            return False
 
     def append_human_input(self, text: str, *, session: str = "") -> None:
         """Add to `human-input.md`."""
