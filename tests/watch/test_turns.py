@@ -90,6 +90,99 @@ def test_every_piece_of_the_last_reply_may_say_that_it_ends_the_turn() -> None:
     assert watch.turns == 1
 
 
+@pytest.mark.promise("S1.9")
+def test_what_comes_after_the_end_of_a_turn_opens_none_unless_it_is_the_agent_or_a_person() -> None:
+    closing = filed(reply(9, text("done")))
+    closing["message"]["stop_reason"] = "end_turn"
+    aside = filed(reply(20, text("in the background"), parent_tool_use_id="t9"))
+    for last in (closing, aside, {"type": "cost-state", "sessionId": "s1", "totalCostUSD": 1.0}):
+        watch = Watch()
+        told(watch, filed(said("go")), closing, last)
+        assert (watch.turns, watch.last_error) == (1, False), last
+    stream = Watch()
+    told(stream, reply(9), result(), reply(20, parent_tool_use_id="t9"))
+    assert stream.last_error is False
+    for person in (filed(said("now the other one")), filed(reply(10, call("Bash", command="ls")))):
+        watch = Watch()
+        told(watch, filed(said("go")), closing, person)
+        assert not watch.end()
+        assert watch.last_error is None
+
+
+@pytest.mark.promise("S1.9")
+def test_a_stop_reason_ends_no_turn_of_a_stream() -> None:
+    watch, last = Watch(), reply(160_000)
+    last["message"]["stop_reason"] = "end_turn"
+    assert not of(told(watch, said("go"), last), "turn")
+    assert [notice.event for notice in told(watch, result())] == ["turn", "intervention"]
+
+
+def test_a_file_that_ends_with_an_error_of_the_provider_has_failed() -> None:
+    watch = Watch()
+    told(watch, filed(said("go")), filed(reply(9, text("API Error: 500"), model="<synthetic>", isApiErrorMessage=True)))
+    assert of(watch.end(), "turn")
+    assert watch.last_error is True
+
+
+@pytest.mark.promise("S1.5")
+def test_a_session_that_comes_back_has_its_model_and_window() -> None:
+    watch = Watch()
+    for session, model in (("a", f"{MODEL}[1m]"), ("b", "claude-haiku-4-5")):
+        told(watch, {"type": "system", "subtype": "init", "session_id": session, "model": model})
+    assert not of(told(watch, reply(300_000, session="a")), "warning")
+    assert watch.meter.window.tokens == 1_000_000
+    told(watch, {"type": "system", "subtype": "init", "session_id": "c", "model": MODEL}, reply(160_000, session="c"))
+    assert watch.meter.should_compact
+    watch = Watch()
+    told(watch, reply(160_000), result(modelUsage={MODEL: {"contextWindow": 1_000_000}}), reply(9, session="b"))
+    assert not of(told(watch, reply(161_000)), "warning")
+
+
+def test_a_smaller_window_clears_no_flag() -> None:
+    watch = Watch()
+    told(watch, reply(170_000), reply(100_000), result(modelUsage={MODEL: {"contextWindow": 190_000}}))
+    assert watch.meter.should_warn
+    assert watch.meter.should_compact
+
+
+@pytest.mark.promise("F9")
+def test_a_later_piece_of_a_reply_belongs_to_its_own_session() -> None:
+    watch = Watch()
+    wish = reply(1_000, call("compact_context", focus="task of a"), session="a")
+    found = told(watch, reply(1_000, session="a"), said("go", session_id="b"), wish, result(session_id="b"))
+    assert not of(found, "intervention")
+
+
+@pytest.mark.promise("S1.30")
+def test_costs_of_sessions_that_take_turns_are_told_apart() -> None:
+    watch = Watch()
+
+    def priced(usd: float, session: str) -> dict[str, Any]:
+        """A reply of that price, at three dollars for a million tokens."""
+        event = reply(3, session=session)
+        event["message"] |= {"id": f"{session} {usd}", "usage": {"input_tokens": round(usd / 3 * 1_000_000)}}
+        return event
+
+    told(watch, priced(0.5, "a"), result(session_id="a", total_cost_usd=0.5))
+    told(watch, priced(0.6, "a"), priced(0.2, "b"), result(session_id="b", total_cost_usd=0.2))
+    told(watch, result(session_id="a", total_cost_usd=0.6))
+    assert watch.spending.usd == pytest.approx(1.3)
+
+
+@pytest.mark.promise("S1.32")
+def test_a_run_without_a_result_is_noted_whole_and_a_file_that_is_read_again_once(tmp_path: Path) -> None:
+    costs, file = tmp_path / "costs.jsonl", tmp_path / "session.jsonl"
+    events = [filed({**reply(100_000 + number, text("so"))}) for number in range(3)]
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    ends = []
+    for _ in range(2):
+        done = foldline("watch", "--json", "--project-limit", "100", "--project-costs", str(costs), str(file))
+        ends.append(json.loads(done.stdout.splitlines()[-1])["cost_usd"])
+    rows = [json.loads(line) for line in costs.read_text().splitlines()]
+    assert len({row["run"] for row in rows}) == 1
+    assert ends == [rows[-1]["usd"]] * 2
+
+
 @pytest.mark.parametrize("fields", [{"is_error": True}, {"subtype": "error_max_turns"}])
 def test_a_turn_that_failed_says_so(fields: dict[str, Any]) -> None:
     watch = Watch()

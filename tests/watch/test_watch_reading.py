@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -98,3 +101,39 @@ def test_a_compressed_file_that_is_cut_off_is_one_sentence(tmp_path: Path) -> No
     assert done.stderr.count(b"\n") == 1
     assert b"session.jsonl.gz: cannot be read to its end" in done.stderr
     assert b"leave out --follow" in run("--follow", str(file)).stderr
+
+
+def test_notes_are_there_when_a_followed_session_rests(tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+    session.write_bytes(lines(said("keep the tabs"), reply(1_000)))
+    watch = Running("--scratch", str(tmp_path), "-f", "--idle", "60", str(session))
+    watch.until("meter", used=1_000)
+    until = time.monotonic() + SECONDS / 3
+    while not (tmp_path / ".context" / "human-input.md").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    watch.process.terminate()
+    assert watch.end()["code"] == 143
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_tears_no_event_although_the_reader_is_slow(number: signal.Signals) -> None:
+    watch = Running()
+    assert watch.process.stdin is not None
+    stream = lines(*(reply(1_000 + number) for number in range(9_000)))
+    feeding = threading.Thread(target=_fed, args=(os.dup(watch.process.stdin.fileno()), stream))
+    feeding.start()
+    watch.until("meter", used=1_001)
+    watch.process.send_signal(number)
+    end = watch.until("end")
+    watch.process.communicate(timeout=SECONDS)
+    feeding.join()
+    assert end["code"] == 128 + number
+    assert end["used"] == [event["used"] for event in watch.told if event["event"] == "meter"][-1]
+
+
+def _fed(pipe: int, stream: bytes) -> None:
+    with suppress(BrokenPipeError):
+        while stream:
+            stream = stream[os.write(pipe, stream) :]
+    os.close(pipe)

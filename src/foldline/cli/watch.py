@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -107,7 +108,7 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
                 watching.save()
 
     lines = _lines(file, options, cutter, hear)
-    watching = _watch(options, missing)
+    watching = _watch(file, options, missing)
     garbage, go_on = 0, True
     with view:
         try:
@@ -174,11 +175,11 @@ def _why(watching: Watch) -> int:
     return FAILED if watching.last_error else ENDED
 
 
-def _watch(options: dict[str, Any], missing: Missing) -> Watch:
+def _watch(file: str | None, options: dict[str, Any], missing: Missing) -> Watch:
     """What watches; whatever cannot work is refused here."""
     meter = Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"])
     model, notes = ScratchModel(job=options["job"], phase=options["state"]), None
-    limits = _limits(options, missing)
+    limits = _limits(file, options, missing)
     if options["scratch"]:
         writer = ScratchWriter(Path(options["scratch"]))
         writer.write_scratch(model)
@@ -186,15 +187,23 @@ def _watch(options: dict[str, Any], missing: Missing) -> Watch:
     return Watch(meter=meter, writer=notes, model=model, limits=limits, state=options["state"])
 
 
-def _limits(options: dict[str, Any], missing: Missing) -> Limits | None:
+def _run_of(session: str | None) -> str:
+    """What names the spending of a session file, so that reading it again counts nothing twice; "" for a stream."""
+    if session is None or not os.path.isfile(session):
+        return ""
+    return hashlib.sha256(os.path.realpath(session).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _limits(session: str | None, options: dict[str, Any], missing: Missing) -> Limits | None:
     job, project, file = options["cost_limit"], options["project_limit"], options["project_costs"]
     if job is None and project is None:
         return None
-    name = options["job"] or f"job-{os.getpid()}"
+    run = _run_of(session)
+    name = options["job"] or f"job-{run or os.getpid()}"
     return Limits(
         job=CostBudget(limit_usd=job) if job is not None else None,
         project=CostBudget(limit_usd=project, scope="project") if project is not None else None,
-        costs=SteadyCosts(ProjectCosts(Path(file), name), missing) if file is not None else None,
+        costs=SteadyCosts(ProjectCosts(Path(file), name, run), missing) if file is not None else None,
     )
 
 

@@ -233,9 +233,12 @@ class Limits:
 class ProjectCosts:
     """What all jobs of a project have spent, in a file of rows that only grows."""
 
-    def __init__(self, path: Path, job: str) -> None:
+    def __init__(self, path: Path, job: str, run: str = "") -> None:
         self.path, self.job = path, job
-        self._run = job, os.urandom(8).hex()
+        self._run = job, run or os.urandom(8).hex()
+        """Who spends: one process, or whoever reads the same session file, however often."""
+        self._earlier = 0.0
+        """What was noted for this run before: reading a file again costs nothing."""
         self._others: dict[tuple[str, str], float] = {}
         """The last row of every other run. Earlier versions named no run: their job's last row is all that it spent."""
         self._read = 0
@@ -247,8 +250,9 @@ class ProjectCosts:
 
     def record(self, usd: float) -> float:
         """Note what this run has spent; what the project has."""
-        if usd != self._written:
-            row = json.dumps({"job": self.job, "run": self._run[1], "usd": round(usd, 6)})
+        usd = round(usd, 6)
+        if usd != self._written and usd > self._earlier:
+            row = json.dumps({"job": self.job, "run": self._run[1], "usd": usd})
             append_line(self.path, f"\n{row}" if self._torn else row)
             self._written = usd
         self._look()
@@ -256,13 +260,13 @@ class ProjectCosts:
 
     def known(self, usd: float) -> float:
         """What the project has spent by all that was read so far, when this run has spent so much."""
-        return sum(self._others.values()) + usd
+        return sum(self._others.values()) + max(usd, self._earlier)
 
     def _look(self) -> None:
         """Read on from where the last look ended."""
         with os.fdopen(_opened(self.path, os.O_RDONLY | os.O_CREAT), "rb") as file:
             if file.seek(0, os.SEEK_END) < self._read:
-                self._others, self._read = {}, 0
+                self._others, self._read, self._earlier = {}, 0, 0.0
             file.seek(self._read)
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
@@ -270,7 +274,9 @@ class ProjectCosts:
         self._torn = len(whole) < len(text)
         for line in whole.splitlines():
             run, usd = _row(line)
-            if run is not None and run != self._run:
+            if run == self._run:
+                self._earlier = max(self._earlier, usd)
+            elif run is not None:
                 self._others[run] = usd
 
 

@@ -24,11 +24,8 @@ class Turns:
         """The reply that ended the turn before: all its pieces may say so."""
 
     def has_ended(self, seen: Seen) -> bool:
-        """Take what is no result in a user's event; whether the turn before is over because a person speaks again."""
-        if not said_by_human(seen):
-            return False
-        self.is_open = True
-        return self._last is not None and _is_filed(seen)
+        """Whether the turn before a user's event is over because a person speaks again."""
+        return self._last is not None and _is_filed(seen) and bool(said_by_human(seen))
 
     def see(self, seen: Seen) -> bool:
         """Take an event; whether it ends the turn."""
@@ -45,6 +42,9 @@ class Turns:
             return True
         if seen.results:
             self._last, self.is_open = seen, True
+            return False
+        if seen.kind == "user":
+            self.is_open = self.is_open or bool(said_by_human(seen))
             return False
         return seen.kind == "result" or (
             seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
