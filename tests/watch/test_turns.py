@@ -16,7 +16,7 @@ from foldline.watch.events import load
 from foldline.watch.lines import Cutter, of_file
 from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.watcher import Notice, Watch
-from support.agent_events import MODEL, answer, call, reply, result, said
+from support.agent_events import MODEL, answer, boundary, call, reply, result, said
 from support.command import foldline
 
 REFUSED = "To tell you how to proceed, the user said:"
@@ -336,3 +336,35 @@ def test_every_recorded_session_that_is_full_gets_its_compaction() -> None:
             assert of(notices, "intervention"), file.name
     assert turns > 0.9 * files
     assert full
+
+
+@pytest.mark.promise("S1.14")
+def test_nobody_is_pointed_to_notes_that_could_not_be_written(tmp_path: Path) -> None:
+    class Full:
+        """A writer on a full disk."""
+
+        path = tmp_path / ".context" / "scratch.md"
+
+        def write_scratch(self, model: ScratchModel) -> bool:
+            return model.weight < 0
+
+    watch = Watch(writer=Full())
+    found = of(told(watch, said("keep the tabs"), reply(160_000), result()), "intervention")
+    assert "scratch.md" not in found[0].facts["text"]
+    assert watch.model.human_inputs == ["keep the tabs"]
+
+
+def test_an_index_that_somebody_else_wrote_is_put_right(tmp_path: Path) -> None:
+    watch = Watch(writer=ScratchWriter(tmp_path), model=ScratchModel(job="the table test"))
+    told(watch, said("go"), reply(9), result())
+    ScratchWriter(tmp_path).write_scratch(ScratchModel())
+    told(watch, reply(10), result())
+    assert (tmp_path / ".context" / "scratch.md").read_text("utf-8").startswith("# Job: the table test\n")
+
+
+@pytest.mark.promise("S1.15")
+def test_a_persons_first_words_after_a_compaction_are_kept() -> None:
+    model = ScratchModel()
+    for event in (said("before"), boundary(), said("go on"), reply(9), said("after")):
+        model.extract(event)
+    assert model.human_inputs == ["before", "go on", "after"]
