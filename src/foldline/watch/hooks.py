@@ -70,11 +70,11 @@ def _tree(given: dict[str, Any]) -> Path:
     return Path(name)
 
 
-def _pointer(tree: Path, given: dict[str, Any]) -> str:
+def _notes(tree: Path, given: dict[str, Any]) -> str:
     """Where the notes are, as a path that works where the agent is."""
-    here = text_at(given, "cwd") or "."
-    near = os.path.isdir(here) and os.path.samefile(here, tree)
-    return f"{FOLDER}/{INDEX}" if near else str(tree.absolute() / FOLDER / INDEX)
+    from foldline.watch.prompts import pointer  # noqa: PLC0415  # most hooks say nothing
+
+    return pointer(tree / FOLDER / INDEX, text_at(given, "cwd"))
 
 
 def _prompted(tree: Path, given: dict[str, Any]) -> str:
@@ -97,7 +97,7 @@ def _before(tree: Path, given: dict[str, Any]) -> str:
         return ""  # Codex takes no words for its summary
     return (
         f"Keep in the summary, in the user's own words, what the user asked for and has not got yet. "
-        f"Working notes are kept in {_pointer(tree, given)} ({_told(counts)}): mention that file."
+        f"Working notes are kept in {_notes(tree, given)} ({_told(counts)}): mention that file."
     )
 
 
@@ -109,7 +109,7 @@ def _after(tree: Path, given: dict[str, Any]) -> str:
     if summary:  # the compaction itself will be in the session file, which has more to say of it
         writer.append_state_change("compacting", f"summarised:\n{summary}", session=text_at(given, "session_id"))
     writer.write_scratch(ScratchModel())
-    notes = f"{_pointer(tree, given)} ({_told(writer.counts())})"
+    notes = f"{_notes(tree, given)} ({_told(writer.counts())})"
     return json.dumps({"systemMessage": f"compacted; working notes are in {notes}"})
 
 
@@ -123,7 +123,7 @@ def _started(tree: Path, given: dict[str, Any]) -> str:
         return ""
     writer.write_scratch(ScratchModel())  # prompts since the last time are not in the index yet
     was = "this conversation was compacted" if given.get("source") == "compact" else "this session was resumed"
-    notes = f"{_pointer(tree, given)} ({_told(counts)})"
+    notes = f"{_notes(tree, given)} ({_told(counts)})"
     text = f"Before {was}, working notes were kept: read {notes} for preserved context."
     specific = {"hookEventName": "SessionStart", "additionalContext": text}
     return json.dumps({"hookSpecificOutput": specific})

@@ -6,8 +6,12 @@ command that was meant for one session would throw away the memory of another, s
 
 from __future__ import annotations
 
+import os
 from collections import deque
+from pathlib import Path
 from typing import NamedTuple
+
+from foldline.watch.scratch import FOLDER, INDEX
 
 COMPACT = "/compact"
 TOOL = "compact_context"
@@ -31,6 +35,13 @@ def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -
     if scratch_path:
         lines.append(f"After compaction, read {_flat(scratch_path)} for preserved context.")
     return "\n".join(lines)
+
+
+def pointer(index: Path, cwd: str) -> str:
+    """Where an agent finds the notes: beside its work, or by their whole path when it works elsewhere."""
+    whole = os.path.abspath(index)
+    beside = not cwd or os.path.join(os.path.normpath(cwd), FOLDER, INDEX) == whole
+    return f"{FOLDER}/{INDEX}" if beside else whole
 
 
 def _flat(text: str) -> str:

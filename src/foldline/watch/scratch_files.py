@@ -42,7 +42,6 @@ class ScratchWriter:
         self.folder = Folder(Path(worktree), FOLDER)
         self._details = {section.file: _Detail(self.folder, section) for section in SECTIONS}
         self._model: ScratchModel | None = None
-        self._forgotten = 0
 
     @property
     def path(self) -> Path:

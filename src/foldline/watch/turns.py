@@ -10,6 +10,8 @@ from foldline.watch.events import Seen, dict_at, extract_text, said_by_human, te
 
 _DONE = ("end_turn", "stop_sequence", "refusal")
 """Stop reasons of a reply that wants nothing more."""
+_NO_MODEL = "<synthetic>"
+"""The model of what the agent says in a model's place."""
 
 
 class Turns:
@@ -17,7 +19,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._last: Seen | None = None
-        """The turn's last reply or result; None before the first."""
+        """The turn's last reply or result, if it has one yet."""
         self.is_open = False
         """Whether a person or the agent has spoken since the last turn ended."""
         self._closing = ""
@@ -36,7 +38,7 @@ class Turns:
             if reply and reply == self._closing:
                 return False
             self._last, self.is_open = seen, True
-            if stop is None or stop not in _DONE or not _is_filed(seen) or _is_made_up(seen):
+            if stop is None or stop not in _DONE or not _is_filed(seen) or seen.message.get("model") == _NO_MODEL:
                 return False
             self._closing = text_at(seen.message, "id")
             return True
@@ -64,11 +66,6 @@ class Turns:
     def has_failed(self) -> bool:
         """Whether what the agent said last is that it could not go on."""
         return self._last is not None and self._last.event.get("isApiErrorMessage") is True
-
-
-def _is_made_up(seen: Seen) -> bool:
-    """Whether no model said this, but the agent in its place."""
-    return seen.message.get("model") == "<synthetic>"
 
 
 def _is_filed(seen: Seen) -> bool:

@@ -8,7 +8,6 @@ ends.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -16,8 +15,8 @@ from foldline.watch.cost import Limits, Spending
 from foldline.watch.deadends import DeadEnd, DeadEnds
 from foldline.watch.events import Event, Seen, text_at
 from foldline.watch.meter import Compaction, Meter
-from foldline.watch.prompts import Pending, build_compact_prompt, is_compact_tool
-from foldline.watch.scratch import FOLDER, INDEX, ScratchModel
+from foldline.watch.prompts import Pending, build_compact_prompt, is_compact_tool, pointer
+from foldline.watch.scratch import ScratchModel
 from foldline.watch.turns import Turns
 
 FLUSH_CHARS = 200_000
@@ -103,8 +102,7 @@ class Watch:
         if kind in _COSTLY:
             if seen.calls:
                 self._take_wish(seen)
-            if self.limits is not None:
-                notices += self._costs(turn_ended=kind != "assistant")
+            notices += self._costs(turn_ended=False)
         elif self._wish and seen.results:
             self._drop_wish(seen)
         if self._turns.see(seen):
@@ -223,7 +221,8 @@ class Watch:
         notices.append(self._notice("turn", is_error=self.last_error, **self.figures()))
         if (self.meter.should_compact or self._wish) and not self._compact_told:
             self._compact_told = True
-            text = self._compact_prompt(self._pointer() if self.save() else "")
+            written = self.writer if self.save() else None
+            text = self._compact_prompt(pointer(written.path, self._tree) if written is not None else "")
             self._wish = ""
             self.pending.put(self.meter.session, text)
             notices.append(self._notice("intervention", text=text))
@@ -234,13 +233,6 @@ class Watch:
     def _compact_prompt(self, path: str) -> str:
         task = self._wish or self.model.job or "the current task"
         return build_compact_prompt(task=task, cfa_state=self._state or "in progress", scratch_path=path)
-
-    def _pointer(self) -> str:
-        """Where the agent finds the notes: beside its work, or by their whole path when they are kept elsewhere."""
-        assert self.writer is not None  # noqa: S101  # who wrote them
-        path = self.writer.path.absolute()
-        tree = os.path.normpath(self._tree) if self._tree else ""
-        return f"{FOLDER}/{INDEX}" if tree in ("", os.path.normpath(path.parent.parent)) else str(path)
 
     def _drop_wish(self, seen: Seen) -> None:
         """A wish that somebody refused is none."""

@@ -153,13 +153,8 @@ def _dict(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _count(value: dict[str, Any], key: str) -> int:
-    """The token count that stands there."""
+    """A token count, or 0 for whatever else stands there (a whole float is a count: JSON does not tell them apart)."""
     found = value.get(key)
-    return found if type(found) is int and 0 <= found <= _LARGEST else _whole(found)
-
-
-def _whole(found: Any) -> int:
-    """A token count, or 0 for whatever is none (a whole float is one: JSON does not tell them apart)."""
     if type(found) is not int:
         found = int(found) if type(found) is float and found.is_integer() else 0
     return found if 0 < found <= _LARGEST else 0
