@@ -20,11 +20,11 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from foldline.measure.anchor import Gauge, Learned
-from foldline.measure.counter import Estimator
-from foldline.measure.models import model
-from foldline.measure.size import Framing, framing_for, message_tokens, part_tokens
+from foldline.measure.estimator import Estimator
+from foldline.measure.message_size import Framing, framing_for, message_tokens, part_tokens
+from foldline.measure.usage_anchor import Gauge, Learned
 from foldline.message import Media, Message, Part, Thinking, ToolResult
+from foldline.models.table import model
 from foldline.wire import reader
 from foldline.wire.codec import Transcript
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from bench.counting import half
 from bench.locators import in_context, locators, said_text, visible_text
-from foldline.digest.facts import gather
+from foldline.digest.extract.facts import gather
 from foldline.digest.local import local_digest
 from foldline.errors import FoldlineError
 from foldline.message import Message

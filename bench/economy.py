@@ -18,13 +18,13 @@ from pathlib import Path
 from statistics import mean
 
 from bench.counting import SOURCES, half, read
-from foldline.measure.counter import Count
-from foldline.measure.size import Framing, message_tokens
+from foldline.measure.estimator import Count
+from foldline.measure.message_size import Framing, message_tokens
 from foldline.message import Message
 from foldline.plan.cut import floor
-from foldline.plan.economy import STAKE, Tariff
+from foldline.plan.fold_cost import STAKE, Tariff
 from foldline.plan.hindsight import Request, Trace, never, optimum, replay_cost
-from foldline.plan.span import Path as Talk
+from foldline.plan.timeline import Path as Talk
 from foldline.policy import Policy
 
 HEAD = 18_000

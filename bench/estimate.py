@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from foldline.measure.counter import CHARS_4, MARGIN, Counter, Estimator, families
+from foldline.measure.estimator import CHARS_4, MARGIN, Counter, Estimator, families
 from foldline.measure.tokenizers import exact_counter
 
 MOST_CHARS = 8_000

@@ -32,7 +32,7 @@ from bench.servers import postgres
 from foldline import Policy, ledger
 from foldline.fold import Fold
 from foldline.message import Message, ToolCall, assistant, tool, user
-from foldline.recall.index import Words
+from foldline.recall.text_index import Words
 from foldline.session import Session
 
 SMALL, LARGE = 1_000, 1_000_000

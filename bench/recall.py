@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 from foldline import ledger
 from foldline.ledger import Store
-from foldline.measure.counter import Chars, Count
+from foldline.measure.estimator import Chars, Count
 from foldline.message import Message, assistant, user
-from foldline.recall.index import Words
 from foldline.recall.search import TOKENS, Ask, Recalled, search
+from foldline.recall.text_index import Words
 
 KS = (1, 5, 10, 20)
 SESSIONS = 33

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import FoldlineError
-from foldline.measure.size import message_tokens
+from foldline.measure.message_size import message_tokens
 from foldline.message import Message
 from foldline.policy import Policy, presets
 from foldline.replay import requests, seen_together, steps, unmeasured

@@ -20,9 +20,10 @@ from typing import Any
 
 from foldline.errors import FormatUnknown, InputError
 from foldline.message import Message
-from foldline.wire import PROVIDERS, Request, Transcript, codex_log, read_all, render
+from foldline.wire import PROVIDERS, Request, Transcript, read_all, render
 from foldline.wire.codec import Loss, codec
 from foldline.wire.scan import decode
+from foldline.wire.session_logs import codex_items as codex_log
 
 NOT_DATA = ("LICENSE", "NOTICE", "README")
 

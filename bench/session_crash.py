@@ -24,12 +24,12 @@ from typing import Any
 import foldline
 from bench.crash import killed, settled
 from bench.servers import places
-from foldline.digest.ask import Ask, Digester
+from foldline.digest.digester import Ask, Digester
 from foldline.errors import Conflict
 from foldline.message import assistant, user
 from foldline.policy import Policy
 from foldline.session import Session
-from foldline.session.background import LEASE_S
+from foldline.session.worker import LEASE_S
 from foldline.testing import Scripted, assert_sendable, proper
 
 POLICY = Policy.preset("balanced").but(

@@ -26,14 +26,15 @@ from typing import Any
 
 import foldline
 from bench.races import contest
-from foldline.digest.ask import Ask, Digester
+from foldline.digest.digester import Ask, Digester
 from foldline.errors import Conflict, InputError
+from foldline.events import Event
 from foldline.ledger import Store
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy
-from foldline.session import Ledger, Session, background
-from foldline.session.station import Done, Station
-from foldline.telemetry import Event
+from foldline.session import Ledger, Session
+from foldline.session import worker as background
+from foldline.session.worker_process import Done, Station
 from foldline.testing import Scripted, assert_sendable, proper
 
 NAME = "contested"

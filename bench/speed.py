@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from foldline.measure.counter import CHARS_4, Counter, Estimator
-from foldline.measure.size import framing_for, message_tokens
+from foldline.measure.estimator import CHARS_4, Counter, Estimator
+from foldline.measure.message_size import framing_for, message_tokens
 from foldline.measure.tokenizers import _TIKTOKEN_FILES, exact_counter, golden
 from foldline.message import user
 

@@ -73,7 +73,7 @@ def recorded(folder: Path) -> Iterator[bytes]:
 
 def rate(lines: list[bytes]) -> float:
     """Events a second of CPU time, the whole way."""
-    from foldline.watch.events import load
+    from foldline.watch.agent_events import load
     from foldline.watch.lines import CHUNK_BYTES, Cutter, of_file
     from foldline.watch.scratch_files import ScratchWriter
     from foldline.watch.watcher import Watch

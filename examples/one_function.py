@@ -1,6 +1,6 @@
 """List in, list out: a conversation that does not fit becomes one that does, whatever the messages are."""
 
-from foldline.faces.context_policy import ContextWindowPolicy, transform
+from foldline.compat.context_policy import ContextWindowPolicy, transform
 
 messages = [{"role": "system", "content": "Be brief."}]
 for number in range(200):

@@ -79,7 +79,7 @@ _HANDLE_RIGHT = """    if last is not None and last < first:
 _TEST = """
 
 def test_a_handle_is_the_same_from_both_ends() -> None:
-    from foldline.plan.span import handle
+    from foldline.plan.timeline import handle
 
     assert handle(130, 119) == handle(119, 130) == "#120-131"
     assert handle(5) == handle(5, 5) == "#6"
@@ -111,23 +111,26 @@ WORK: tuple[Say | Do, ...] = (
     read("src/foldline/plan/plan.py", 1, 130),
     read("src/foldline/plan/plan.py", 130, 130),
     search("legal_after"),
-    read("src/foldline/plan/span.py", 1, 120),
-    read("src/foldline/plan/span.py", 120, 130),
-    read("src/foldline/session/desk.py", 1, 140),
-    read("src/foldline/session/desk.py", 140, 140),
-    Say("Good. Make `handle` in plan/span.py give the same name when its ends come the wrong way round, with a test."),
+    read("src/foldline/plan/timeline.py", 1, 120),
+    read("src/foldline/plan/timeline.py", 120, 130),
+    read("src/foldline/session/state.py", 1, 140),
+    read("src/foldline/session/state.py", 140, 140),
+    Say("Good. Make `handle` in plan/timeline.py give the same name when its ends are swapped, with a test."),
     search(r"handle\("),
-    read("src/foldline/plan/span.py", 215, 40),
-    edit("The ends are put in order first.", "src/foldline/plan/span.py", _HANDLE, _HANDLE_SORTED + _HANDLE),
+    read("src/foldline/plan/timeline.py", 215, 40),
+    edit("The ends are put in order first.", "src/foldline/plan/timeline.py", _HANDLE, _HANDLE_SORTED + _HANDLE),
     edit("A test for it.", "tests/plan/test_legal_cuts.py", "\n\n@", _TEST + "\n\n@"),
     run(*PYTEST, "tests/plan/test_legal_cuts.py"),
     Do(
         "`last or first` takes 0 for nothing: `handle(3, 0)` is wrong. I look at it again.",
         "read",
-        {"path": "src/foldline/plan/span.py", "start": 225, "lines": 25},
+        {"path": "src/foldline/plan/timeline.py", "start": 225, "lines": 25},
     ),
     edit(
-        "Only a last that lies before the first is turned.", "src/foldline/plan/span.py", _HANDLE_SORTED, _HANDLE_RIGHT
+        "Only a last that lies before the first is turned.",
+        "src/foldline/plan/timeline.py",
+        _HANDLE_SORTED,
+        _HANDLE_RIGHT,
     ),
     run(*PYTEST, "tests/plan/test_legal_cuts.py"),
     run(*PYTEST, "tests/plan/test_blocks.py", "tests/view"),
@@ -156,19 +159,19 @@ WORK: tuple[Say | Do, ...] = (
     run(*PYTEST, "tests/plan/test_prune.py"),
     Say("Where does the price of the prompt cache come in? I want to understand thrifty before we ship this."),
     search("tariff"),
-    read("src/foldline/plan/economy.py", 1, 130),
-    read("src/foldline/plan/economy.py", 130, 140),
+    read("src/foldline/plan/fold_cost.py", 1, 130),
+    read("src/foldline/plan/fold_cost.py", 130, 140),
     read("src/foldline/plan/hindsight.py"),
-    read("src/foldline/measure/models.py", 1, 140),
+    read("src/foldline/models/table.py", 1, 140),
     read("src/foldline/measure/models.toml", 1, 120),
     search("claude-sonnet-4-5", "src/foldline/measure"),
     read("bench/economy.py", 1, 110),
     Say("And how exact is the counting underneath? Is there anything we rely on here that is only an estimate?"),
-    read("src/foldline/measure/counter.py", 1, 130),
-    read("src/foldline/measure/counter.py", 130, 120),
-    read("src/foldline/measure/anchor.py", 1, 150),
-    read("src/foldline/measure/anchor.py", 150, 140),
-    read("src/foldline/measure/size.py"),
+    read("src/foldline/measure/estimator.py", 1, 130),
+    read("src/foldline/measure/estimator.py", 130, 120),
+    read("src/foldline/measure/usage_anchor.py", 1, 150),
+    read("src/foldline/measure/usage_anchor.py", 150, 140),
+    read("src/foldline/measure/message_size.py"),
     run(*PYTEST, "tests/measure/test_counter.py"),
     Say("Fine. Check that nothing else broke: everything that uses handle or previews. Then show me the whole change."),
     search(r"handle\(|preview_", "tests"),

@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from foldline.faces.context_budget import ScratchModel, ScratchWriter
+from foldline.compat.context_budget import ScratchModel, ScratchWriter
 from foldline.watch.watcher import Watch
 
 with tempfile.TemporaryDirectory() as worktree:

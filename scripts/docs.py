@@ -110,7 +110,7 @@ def _exit_codes() -> Iterator[str]:
 
 
 def _settings() -> Iterator[str]:
-    from foldline.cli.settings import KEYS
+    from foldline.cli.shared.settings import KEYS
 
     yield from ("| setting | variable | |", "|---|---|---|")
     yield from (f"| `{name}` | `FOLDLINE_{name.upper()}` | {text} |" for name, text in KEYS.items())

@@ -19,21 +19,23 @@ MAY_IMPORT = {
     "errors": set[str](),
     "fold": {"message"},
     "policy": {"errors"},
-    "measure": BASE,
-    "plan": BASE | {"measure"},
+    "tool_calls": BASE,
+    "events": BASE,
+    "redact": BASE,
+    "models": BASE,
+    "measure": BASE | {"models"},
+    "plan": BASE | {"models", "measure", "tool_calls"},
     "wire": BASE,
     "ledger": BASE,
-    "digest": BASE | {"measure", "plan", "ledger", "wire"},
-    "view": BASE | {"measure", "plan", "ledger", "wire"},
-    "recall": BASE | {"measure", "plan", "ledger", "wire"},
-    "telemetry": BASE,
-    "testing": BASE | {"wire", "measure", "plan", "digest", "view", "ledger", "recall", "session"},
 }
-MAY_IMPORT["session"] = BASE | {"measure", "plan", "wire", "ledger", "digest", "view", "recall", "telemetry"}
+MAY_IMPORT["digest"] = BASE | {"models", "measure", "tool_calls", "plan", "ledger", "wire", "redact"}
+MAY_IMPORT["view"] = MAY_IMPORT["recall"] = MAY_IMPORT["digest"]
+MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "view", "recall", "events"}
+MAY_IMPORT["testing"] = MAY_IMPORT["session"] | {"session"}
 MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
-for room in ("watch", "faces", "proxy", "cli"):
-    MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "faces", "proxy", "cli"}
-MAY_IMPORT["window_budget"] = {"faces"}
+for room in ("watch", "compat", "proxy", "cli"):
+    MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "compat", "proxy", "cli"}
+MAY_IMPORT["window_budget"] = {"compat"}
 
 NO_WAITING = {"time", "asyncio", "threading", "socket", "subprocess", "sqlite3", "random", "os", "io", "pathlib"}
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.measure.models import model
 from foldline.message import Message, Meta, assistant, tool, user
 from foldline.message import ToolCall as Call
-from foldline.plan.economy import charge, tariff_of
+from foldline.models.table import model
+from foldline.plan.fold_cost import charge, tariff_of
 from foldline.policy import Policy, presets
 from foldline.replay import MILLION, Replay, Sizes, replay, requests, seen_together
 from foldline.wire import Transcript, parse

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from foldline.plan.gate import Need
     from foldline.policy import Policy
     from foldline.session import Ledger, Preview, Session, open  # noqa: A004
-    from foldline.session.aio import AsyncSession
+    from foldline.session.async_session import AsyncSession
     from foldline.view.compose import View
     from foldline.wire import Rendered, Request, Transcript, parse, read, render
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AsyncSession": "session.aio",
+    "AsyncSession": "session.async_session",
     "ConfigError": "errors",
     "FoldlineError": "errors",
     "FormatUnknown": "errors",

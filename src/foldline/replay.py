@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
 from foldline.fold import Loss
-from foldline.measure.counter import Count
-from foldline.measure.models import model as model_of
-from foldline.measure.size import framing_for, message_tokens, tools_tokens
+from foldline.measure.estimator import Count
+from foldline.measure.message_size import framing_for, message_tokens, tools_tokens
 from foldline.measure.tokenizers import counter_for
 from foldline.message import Message
-from foldline.plan.economy import alive, charge, tariff_of
+from foldline.models.table import model as model_of
+from foldline.plan.fold_cost import alive, charge, tariff_of
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.claude_code import segments
 from foldline.wire.codec import Transcript
+from foldline.wire.session_logs.claude_code import segments
 
 MILLION = 1_000_000
 """Prices are for so many tokens."""

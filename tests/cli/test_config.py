@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foldline.cli.settings import project_file, settings
+from foldline.cli.shared.settings import project_file, settings
 from foldline.policy import Policy
 from support.command import foldline, one_sentence
 from support.shapes import documented, wrong

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import foldline as library
-from foldline.cli import ledgers
+from foldline.cli.shared import ledger_choice as ledgers
 from support.command import BAD, ENTRY, NO_DATA, clean, foldline, one_sentence, spawned
 from support.sessions import SESSIONS
 from support.shapes import documented, wrong

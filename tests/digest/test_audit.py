@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from foldline import Session
 from foldline.digest.audit import audit, top_up
-from foldline.digest.facts import Facts, gather
+from foldline.digest.extract.facts import Facts, gather
 from foldline.digest.local import local_digest
 from foldline.digest.prompt import HEADINGS
 from foldline.fold import Digest, Fold, Loss

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import foldline
-from foldline.digest import models
-from foldline.digest.ask import Answer, Ask, Digester
-from foldline.digest.drive import Patience, write
-from foldline.digest.flow import Job
+from foldline.digest import endpoints as models
+from foldline.digest.digester import Answer, Ask, Digester
+from foldline.digest.driver import Patience, write
+from foldline.digest.model_digest import Job
 from foldline.digest.prompt import cumulative
 from foldline.digest.scope import REFERENCE, SESSION
 from foldline.errors import ConfigError

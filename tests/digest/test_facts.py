@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.facts import Facts, gather
-from foldline.digest.names import names_of
+from foldline.digest.extract.facts import Facts, gather
+from foldline.digest.extract.identifiers import names_of
 from foldline.message import Media, Message, Meta, Text, Thinking, ToolCall, ToolResult, assistant, tool, user
 from strategies import broken, sound
 from support.work import Work, works

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.digest.ask import Answer, Ask, Digester
 from foldline.digest.chunks import GOES_ON, chunked
-from foldline.digest.drive import Patience, awrite, write
-from foldline.digest.flow import Job, Kept
+from foldline.digest.digester import Answer, Ask, Digester
+from foldline.digest.driver import Patience, awrite, write
+from foldline.digest.model_digest import Job, Kept
 from foldline.digest.prompt import CONDENSER_BRIEF, HEADINGS, cumulative
 from foldline.digest.scope import BRANCH, REFERENCE, SESSION
 from foldline.fold import Digest

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from foldline import Session
-from foldline.digest.ask import Ask, Digester
-from foldline.digest.drive import write
-from foldline.digest.flow import Job
+from foldline.digest.digester import Ask, Digester
+from foldline.digest.driver import write
+from foldline.digest.model_digest import Job
 from foldline.digest.prompt import HEADINGS, TAGS, cumulative
 from foldline.digest.scope import SESSION
 from foldline.fold import Digest

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline import Session
-from foldline.digest.facts import gather
+from foldline.digest.extract.facts import gather
 from foldline.digest.local import count_digest, local_digest
 from foldline.digest.prompt import HEADINGS
-from foldline.measure.counter import Estimator
+from foldline.measure.estimator import Estimator
 from foldline.message import Message, user
 from foldline.policy import Policy
 from strategies import broken, sound
@@ -147,7 +147,7 @@ def test_ten_folds_of_a_session_keep_the_demands_and_read_each_message_once() ->
     def note(frame: FrameType, event: str, _argument: object) -> None:
         nonlocal reads
         code = frame.f_code
-        reads += event == "call" and code.co_name == "read" and code.co_filename.endswith("digest/facts.py")
+        reads += event == "call" and code.co_name == "read" and code.co_filename.endswith("digest/extract/facts.py")
 
     sys.setprofile(note)
     try:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from foldline.digest.redact import redact
-from foldline.digest.shapes import PLACES, RUNS, Shape
+from foldline.redact.patterns import PLACES, RUNS, Shape
+from foldline.redact.redact import redact
 
 BODY = "aK7xP9mQ2wE5rT8yU1iO3pA6sD4fG0hJ" * 8
 """Letters and digits in turns, as keys have them; put together here, so that no scanner takes this file for a leak."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foldline import Session
-from foldline.digest.ask import Ask, Digester
+from foldline.digest.digester import Ask, Digester
 from foldline.digest.scope import REFERENCE
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.plan.gate import Need

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.facts import Facts, gather
+from foldline.digest.extract.facts import Facts, gather
+from foldline.digest.extract.file_contents import Sheets
 from foldline.digest.local import local_digest
-from foldline.digest.sheets import Sheets
 from support.work import Work
 
 PATH = "/w/src/parser.rs"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foldline import Session
-from foldline.digest.ask import Answer, Ask, Digester
+from foldline.digest.digester import Answer, Ask, Digester
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.testing import Scripted, assert_sendable, proper

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, assistant, user
-from foldline.plan.media import media_in
+from foldline.plan.media_budget import media_in
 from foldline.session import Session
 from foldline.wire.codec import render
 from foldline.wire.rules import check, limits_of

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.errors import ViewTooLarge
-from foldline.measure.counter import upper
+from foldline.measure.estimator import upper
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
 from foldline.plan.cut import floor, newest
 from foldline.plan.gate import Need, gate

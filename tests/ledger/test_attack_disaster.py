@@ -14,11 +14,11 @@ import pytest
 
 import foldline
 from foldline import ledger as records
-from foldline.digest.ask import Digester
+from foldline.digest.digester import Digester
 from foldline.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
 from foldline.message import user
 from foldline.policy import Policy
-from foldline.recall.index import Words
+from foldline.recall.text_index import Words
 from foldline.session import Ledger, Session
 from foldline.testing import Scripted, assert_sendable, proper
 from support import postgres

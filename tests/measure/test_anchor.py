@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.measure.anchor import Gauge, Learned
+from foldline.measure.usage_anchor import Gauge, Learned
 from foldline.message import Message, Meta, Thinking, Usage, assistant, tool, user
 
 Item = tuple[Message, int]

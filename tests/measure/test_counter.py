@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.measure.counter import (
+from foldline.measure.estimator import (
     CHARS_4,
     CHARS_36,
     NOTHING,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import foldline.measure.models as module
+import foldline.models.table as module
 from foldline.errors import ConfigError
-from foldline.measure.models import ENVIRONMENT, Prices, model, plain_name
+from foldline.models.table import ENVIRONMENT, Prices, model, plain_name
 
 TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text("utf-8"))
 

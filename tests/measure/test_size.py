@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.measure.counter import CHARS_4, Estimator
-from foldline.measure.media import RULES, image_size, media_tokens, rule
-from foldline.measure.models import model
-from foldline.measure.size import (
+from foldline.measure.estimator import CHARS_4, Estimator
+from foldline.measure.media_tokens import RULES, image_size, media_tokens, rule
+from foldline.measure.message_size import (
     Framing,
     framing_for,
     message_tokens,
@@ -25,6 +24,7 @@ from foldline.measure.size import (
     value_tokens,
 )
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.models.table import model
 
 CLAUDE = framing_for("anthropic")
 COUNTER = Estimator("claude_ge47")

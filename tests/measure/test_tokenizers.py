@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.measure.counter import Estimator
+from foldline.measure.estimator import Estimator
 from foldline.measure.tokenizers import (
     PIECE,
     ExactCounter,

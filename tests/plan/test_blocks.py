@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.compat.block_caps import Blocks, Fitted, fit_blocks, recent, shorten, size_of
+from foldline.compat.text_caps import dedupe, fit_text, line_key
 from foldline.errors import ViewTooLarge
-from foldline.measure.counter import CHARS_4, WORDS, Counter, Estimator
+from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
 from foldline.message import Media, Message, Text, ToolCall, assistant, tool, user
-from foldline.plan.blocks import Blocks, Fitted, fit_blocks, recent, shorten, size_of
-from foldline.plan.lines import dedupe, fit_text, line_key
-from foldline.plan.span import Path, path_of
+from foldline.plan.timeline import Path, path_of
 from foldline.policy import Policy
 from support.chats import chats, texts
 

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
 from foldline.fold import Digest, Fold
-from foldline.measure.models import model
 from foldline.message import assistant, user
-from foldline.plan import economy
+from foldline.models.table import model
+from foldline.plan import fold_cost as economy
 from foldline.plan.cut import floor
-from foldline.plan.economy import STAKE, Offer, Rent, Tariff, break_even, fold_price, saving_per_request, tariff_of
+from foldline.plan.fold_cost import STAKE, Offer, Rent, Tariff, break_even, fold_price, saving_per_request, tariff_of
 from foldline.plan.gate import Load, Need, gate
 from foldline.plan.hindsight import Decide, Request, Trace, never, optimum, replay_cost
-from foldline.plan.span import path_of
+from foldline.plan.timeline import path_of
 from foldline.policy import Policy
 
 TARIFF = Tariff()

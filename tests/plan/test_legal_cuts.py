@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from foldline.message import Message, Thinking, ToolCall, assistant, tool, user
-from foldline.plan.span import path_of
+from foldline.plan.timeline import path_of
 from foldline.policy import Atom
 from strategies import sound
 

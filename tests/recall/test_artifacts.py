@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import strategies
 from foldline import ledger
 from foldline.errors import InputError
-from foldline.measure.counter import Estimator
+from foldline.measure.estimator import Estimator
 from foldline.message import Message, Meta, assistant, tool, user
 from foldline.plan.prune import stub
-from foldline.plan.span import handle
+from foldline.plan.timeline import handle
 from foldline.policy import Policy
-from foldline.recall.artifacts import Handle, fetch, parsed
-from foldline.recall.passage import said
+from foldline.recall.excerpt import said
+from foldline.recall.handles import Handle, fetch, parsed
 from foldline.recall.search import Ask, search
 from support.recalls import told
 

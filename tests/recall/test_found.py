@@ -13,9 +13,9 @@ import strategies
 from foldline import ledger
 from foldline.ledger import Branch, Store
 from foldline.message import Message, ToolCall, assistant, tool, user
-from foldline.recall.artifacts import fetch, parsed
-from foldline.recall.index import Words
+from foldline.recall.handles import fetch, parsed
 from foldline.recall.search import Ask, search
+from foldline.recall.text_index import Words
 from support.recalls import told
 
 FEW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

@@ -12,13 +12,13 @@ import strategies
 from foldline import ledger
 from foldline.errors import InputError
 from foldline.ledger import Branch, Store
-from foldline.ledger.index import MOST_UNREAD
-from foldline.measure.counter import CHARS_4, Estimator
+from foldline.ledger.index_feed import MOST_UNREAD
+from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
-from foldline.recall.index import Words, catch_up
-from foldline.recall.passage import LEFT_OUT, excerpt, said
+from foldline.recall.excerpt import LEFT_OUT, excerpt, said
 from foldline.recall.search import Ask, Recalled, search
 from foldline.recall.terms import STOP
+from foldline.recall.text_index import Words, catch_up
 from support.recalls import told
 
 FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import strategies
 from foldline.errors import ConfigError
-from foldline.measure.counter import Estimator
+from foldline.measure.estimator import Estimator
 from foldline.message import ToolCall, assistant, tool, user
 from foldline.recall.tools import TOOLS, Tools, definitions
 from foldline.testing import assert_sendable
@@ -179,7 +179,10 @@ def test_an_unknown_provider_is_refused() -> None:
         definitions("carrier pigeon")
 
 
-SERVER = "import sys; from support.recalls import Desk; from foldline.recall.mcp import serve; serve(Desk(sys.argv[1]))"
+SERVER = (
+    "import sys; from support.recalls import Desk; "
+    "from foldline.recall.mcp_server import serve; serve(Desk(sys.argv[1]))"
+)
 
 
 def test_the_tools_over_mcp(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import foldline
 from foldline.errors import Conflict, InputError, LedgerUnavailable
+from foldline.events import Event
 from foldline.fold import Fold
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import Claim
@@ -20,7 +21,6 @@ from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
 from foldline.session.record import Known, Mark, Refused, Tip
-from foldline.telemetry import Event
 from foldline.testing import assert_sendable
 from foldline.view.compose import View
 from support.ledgers import turns as shorter

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import foldline
-from foldline.digest.ask import Digester
+from foldline.digest.digester import Digester
 from foldline.errors import ConfigError, Conflict, InputError, ViewTooLarge
+from foldline.events import Event
 from foldline.message import assistant, user
 from foldline.policy import Policy, presets
 from foldline.session import Session
-from foldline.telemetry import Event
 from foldline.testing import Scripted, assert_sendable, proper
 from support import postgres
 from support.ledgers import turns

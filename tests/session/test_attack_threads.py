@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 import foldline
-from foldline.digest.ask import Ask, Digester
+from foldline.digest.digester import Ask, Digester
 from foldline.errors import LedgerError
+from foldline.events import Event
 from foldline.message import assistant, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.aio import AsyncSession
-from foldline.telemetry import Event
+from foldline.session.async_session import AsyncSession
 from foldline.testing import Scripted, assert_sendable, faulty, proper
 
 TIGHT = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4")

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from foldline.digest.ask import Ask, Digester
+from foldline.digest.digester import Ask, Digester
 from foldline.errors import Conflict
+from foldline.events import Event
 from foldline.message import user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.background import BREAKER, Crew, make
 from foldline.session.record import Tip
-from foldline.telemetry import Event
+from foldline.session.worker import BREAKER, Crew, make
 from foldline.testing import Scripted, assert_sendable, faulty, proper
 from support.ledgers import Open, turn
 
@@ -326,7 +326,7 @@ def test_approval_waits_for_no_worker_and_tells_when_it_came_too_late(opens: Ope
 SCRIPT = """
 import sys, threading, time
 import foldline
-from foldline.digest.ask import Digester
+from foldline.digest.digester import Digester
 from foldline.message import assistant, user
 from foldline.policy import Policy
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import foldline
-import foldline.digest.ask
-from foldline.digest.ask import Digester
+import foldline.digest.digester
+from foldline.digest.digester import Digester
+from foldline.events import KINDS, Event
 from foldline.message import ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.aio import AsyncSession
-from foldline.telemetry import KINDS, Event
+from foldline.session.async_session import AsyncSession
 from foldline.testing import Scripted, proper
 from support.ledgers import Open, turn
 
@@ -243,7 +243,7 @@ class Endpoint(BaseHTTPRequestHandler):
 
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.asked.append(body["model"])
-        said = Scripted(proper)(foldline.digest.ask.Ask(system="", text=body["messages"][-1]["content"])).text
+        said = Scripted(proper)(foldline.digest.digester.Ask(system="", text=body["messages"][-1]["content"])).text
         reply = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
         reply["choices"] = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}]
         sent = json.dumps(reply).encode()

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 import pytest
 
 import foldline
-from foldline.digest.ask import Ask, Digester
+from foldline.digest.digester import Ask, Digester
+from foldline.events import Event
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy
 from foldline.session import Ledger
-from foldline.telemetry import Event
 from foldline.testing import Scripted, proper
 
 ROOMY = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4")

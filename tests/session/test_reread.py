@@ -9,8 +9,8 @@ import foldline
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy
 from foldline.session import Session
+from foldline.session.digest_writer import AGAIN, OPENING
 from foldline.session.record import Tip
-from foldline.session.scribe import AGAIN, OPENING
 
 POLICY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, keep_first_prompt=False)
 

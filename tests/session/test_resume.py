@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import foldline
-import foldline.telemetry
+import foldline.events
 from foldline.errors import ViewTooLarge
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.policy import Policy
@@ -174,7 +174,7 @@ def test_what_left_the_view_is_recalled(url: str) -> None:
 
 
 def test_events_tell_what_is_a_fact() -> None:
-    told: list[foldline.telemetry.Event] = []
+    told: list[foldline.events.Event] = []
     session = Session(policy=TIGHT, name="s", listener=told.append)
     filled(session, 30)
     kinds = [event.kind for event in told]

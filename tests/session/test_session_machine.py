@@ -20,12 +20,12 @@ from hypothesis.stateful import (
 )
 
 import foldline
-from foldline.digest.ask import Ask, Digester
+from foldline.digest.digester import Ask, Digester
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.background import COMMITTED, make
 from foldline.session.record import Tip
+from foldline.session.worker import COMMITTED, make
 from foldline.testing import Scripted, assert_sendable, proper
 from foldline.view.compose import View
 

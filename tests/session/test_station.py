@@ -19,13 +19,13 @@ from click.testing import CliRunner
 
 import foldline
 from foldline.cli.app import cli
-from foldline.digest.ask import Digester
+from foldline.digest.digester import Digester
 from foldline.ledger.jobs import Wanted
 from foldline.message import Message, assistant, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.station import Done, Station
+from foldline.session.worker_process import Done, Station
 from foldline.testing import Scripted, proper
 
 ROOMY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
@@ -213,7 +213,7 @@ class TestCommand:
 
 
 def test_the_session_that_asks_needs_no_queue(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foldline.session.dispatch.find_spec", lambda name: None)
+    monkeypatch.setattr("foldline.session.job_queue.find_spec", lambda name: None)
     with foldline.open(url, worker="process") as found:
         due(found.session("s", policy=ROOMY))
         assert len(found.store.jobs.waiting()) == 1

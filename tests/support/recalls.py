@@ -9,12 +9,12 @@ from itertools import count
 from foldline import ledger
 from foldline.fold import Fold
 from foldline.ledger import Branch, Store
-from foldline.measure.counter import Estimator
+from foldline.measure.estimator import Estimator
 from foldline.message import Message, user
 from foldline.plan.gate import Load
-from foldline.recall.artifacts import fetch, parsed
-from foldline.recall.index import Words
+from foldline.recall.handles import fetch, parsed
 from foldline.recall.search import TOKENS, Ask, search
+from foldline.recall.text_index import Words
 
 _OWNERS = count()
 

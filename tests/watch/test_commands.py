@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.cli.watch import COMPACT, COST, CUT, FAILED
-from foldline.watch import meter, statusline
-from foldline.watch.install import TARGETS, place, plan
+from foldline.watch import meter
+from foldline.watch import status_line as statusline
+from foldline.watch.installer import TARGETS, place, plan
 from foldline.watch.lines import LINE_BYTES, Cutter
 from support.agent_events import ANYTHING, answer, boundary, call, reply, result, said
 from support.shapes import documented, wrong

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.watch.deadends import MOST, DeadEnd, DeadEnds
+from foldline.watch.dead_ends import MOST, DeadEnd, DeadEnds
 from support.agent_events import EVENTS, answer, call, reply, said
 
 pytestmark = pytest.mark.promise("S1.35")

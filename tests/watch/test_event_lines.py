@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from foldline.watch import events
-from foldline.watch.events import load
+from foldline.watch import agent_events as events
+from foldline.watch.agent_events import load
 from support.agent_events import ANYTHING, EVENTS
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline.compat.context_budget import ScratchModel, ScratchWriter
 from foldline.errors import ConfigError
-from foldline.faces.context_budget import ScratchModel, ScratchWriter
-from foldline.watch.files import append_line, write_whole
+from foldline.watch.safe_files import append_line, write_whole
 from foldline.watch.watcher import Watch
 from support.agent_events import answer, boundary, call, reply, result, said
 
@@ -166,7 +166,7 @@ def test_a_torn_entry_that_nobody_brings_again_stays_an_entry(tmp_path: Path) ->
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from foldline.faces.context_budget import ScratchModel, ScratchWriter
+from foldline.compat.context_budget import ScratchModel, ScratchWriter
 writer, model = ScratchWriter(sys.argv[1]), ScratchModel()
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 failed = 0

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.compat.context_budget import ScratchModel, ScratchWriter
 from foldline.errors import ConfigError
-from foldline.faces.context_budget import ScratchModel, ScratchWriter
 from foldline.watch.scratch import PAGE_LINES, SECTIONS
 from support.agent_events import EVENTS, answer, boundary, call, reply, said
 
@@ -361,7 +361,7 @@ def test_a_work_tree_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_two_writers_at_once_lose_nothing_and_number_alike(tmp_path: Path) -> None:
     code = (
-        "import sys; from foldline.faces.context_budget import ScratchWriter\n"
+        "import sys; from foldline.compat.context_budget import ScratchWriter\n"
         "writer = ScratchWriter(sys.argv[1])\n"
         "for number in range(40): writer.append_dead_end(f'{sys.argv[2]} {number}')"
     )

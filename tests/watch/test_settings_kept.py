@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
 from foldline.watch.hooks import EVENTS, handle
-from foldline.watch.install import TARGETS, Plan, is_ours, place, plan
+from foldline.watch.installer import TARGETS, Plan, is_ours, place, plan
 from support.agent_events import ANYTHING
 from support.command import ENTRY, clean, one_sentence, spawned
 from support.jsontext import Raw, written

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.faces.context_budget import ContextBudget, ScratchModel
-from foldline.watch.events import load
+from foldline.compat.context_budget import ContextBudget, ScratchModel
+from foldline.watch.agent_events import load
 from foldline.watch.lines import Cutter, of_file
 from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.watcher import Notice, Watch

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.faces.context_budget import ContextBudget, ScratchModel, ScratchWriter
+from foldline.compat.context_budget import ContextBudget, ScratchModel, ScratchWriter
 from foldline.watch.cost import CostBudget, ProjectCosts
-from foldline.watch.install import TARGETS, plan
+from foldline.watch.installer import TARGETS, plan
 from foldline.watch.watcher import Notice, Watch
 from support.agent_events import SOUND, answer, boundary, call, lines, reply, result, said
 from support.command import foldline

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.watch.cost import CostBudget, Limits, ProjectCosts
+from foldline.watch.interventions import Pending, compact_tool
 from foldline.watch.meter import Meter
-from foldline.watch.prompts import Pending, compact_tool
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.watcher import Notice, Watch

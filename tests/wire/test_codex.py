@@ -20,8 +20,8 @@ from foldline.errors import WireError
 from foldline.message import Message, Opaque, Text, ToolCall, Usage
 from foldline.wire import codec
 from foldline.wire.codec import Line, Transcript
-from foldline.wire.codex import parse, read
 from foldline.wire.openai_items import KNOWN
+from foldline.wire.session_logs.codex import parse, read
 from support.openai_elements import INPUT_ITEMS, JSON
 from support.talk import said, talk
 

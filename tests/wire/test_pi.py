@@ -16,9 +16,9 @@ from foldline.errors import WireError
 from foldline.message import Media, Message, Text, Thinking, ToolCall, Usage, assistant, tool, user
 from foldline.wire import PROVIDERS, parse, render
 from foldline.wire.codec import Line, Loss
-from foldline.wire.pi import parse as parse_pi
-from foldline.wire.pi import parse_object, read
-from foldline.wire.pi import render as render_pi
+from foldline.wire.session_logs.pi import parse as parse_pi
+from foldline.wire.session_logs.pi import parse_object, read
+from foldline.wire.session_logs.pi import render as render_pi
 from support.replies import JSON, NAMES, OBJECTS, TEXTS
 
 USAGE = {"input": 10, "output": 5, "cacheRead": 90, "cacheWrite": 7, "cost": {"total": 0.1}}

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from foldline.cli import options
-from foldline.cli.out import console, print_json
-from foldline.cli.settings import KEYS, PROJECT_FILE, Settings, user_file
+from foldline.cli.shared import options
+from foldline.cli.shared.output import console, print_json
+from foldline.cli.shared.settings import KEYS, PROJECT_FILE, Settings, user_file
 from foldline.policy import Rule, shown
 
 

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import foldline
-from foldline.cli import options
-from foldline.cli.out import console, digest_lines, print_json, safe, table
-from foldline.cli.settings import Settings
+from foldline.cli.shared import options
+from foldline.cli.shared.output import console, digest_lines, print_json, safe, table
+from foldline.cli.shared.settings import Settings
 from foldline.fold import Fold
-from foldline.measure.counter import human
+from foldline.measure.estimator import human
 from foldline.message import Message
-from foldline.plan.span import handle
+from foldline.plan.timeline import handle
 from foldline.replay import Account, Sizes, unmeasured
 from foldline.view.compose import View
 from foldline.wire import Transcript, parse

@@ -14,14 +14,14 @@ from typing import Any
 import click
 
 from foldline import __version__
-from foldline.cli import options
-from foldline.cli.ledgers import Place, opened, place_of
-from foldline.cli.out import console, counted, print_json
-from foldline.cli.settings import KEYS, Settings, settings
+from foldline.cli.shared import options
+from foldline.cli.shared.ledger_choice import Place, opened, place_of
+from foldline.cli.shared.output import console, counted, print_json
+from foldline.cli.shared.settings import KEYS, Settings, settings
 from foldline.errors import FoldlineError
-from foldline.measure.models import ENVIRONMENT as MODELS_FILE
-from foldline.measure.models import Model, model
 from foldline.measure.tokenizers import counter_for
+from foldline.models.table import ENVIRONMENT as MODELS_FILE
+from foldline.models.table import Model, model
 from foldline.policy import ENVIRONMENT, Policy, nearest
 from foldline.session import Session
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from foldline.cli import options
-from foldline.cli.files import STDOUT, Conversation, content, conversation, refuse_to_overwrite, write
-from foldline.cli.out import console, counted, digest_row, safe
-from foldline.cli.settings import Settings
-from foldline.measure.counter import human
+from foldline.cli.shared import options
+from foldline.cli.shared.files import STDOUT, Conversation, content, conversation, refuse_to_overwrite, write
+from foldline.cli.shared.output import console, counted, digest_row, safe
+from foldline.cli.shared.settings import Settings
+from foldline.measure.estimator import human
 from foldline.message import Message
-from foldline.plan.span import handle
+from foldline.plan.timeline import handle
 from foldline.session import Session
 from foldline.view.compose import head
 from foldline.wire import PROVIDERS, render

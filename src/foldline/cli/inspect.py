@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from foldline.cli import options
-from foldline.cli.out import console, first_words, print_json, safe, table
-from foldline.cli.settings import Settings
+from foldline.cli.shared import options
+from foldline.cli.shared.output import console, first_words, print_json, safe, table
+from foldline.cli.shared.settings import Settings
 from foldline.errors import ViewTooLarge
-from foldline.measure.counter import human
-from foldline.measure.size import part_tokens
+from foldline.measure.estimator import human
+from foldline.measure.message_size import part_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.plan.span import handle
+from foldline.plan.timeline import handle
 from foldline.replay import seen_together, unmeasured
 from foldline.session import Session
 from foldline.wire import PROVIDERS, Transcript, read_all

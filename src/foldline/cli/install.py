@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from foldline.cli.out import lines_of, print_json
-from foldline.watch.install import TARGETS, Plan, place, plan
+from foldline.cli.shared.output import lines_of, print_json
+from foldline.watch.installer import TARGETS, Plan, place, plan
 
 
 @click.command()

@@ -10,9 +10,9 @@ from dataclasses import asdict
 import click
 
 from foldline import ledger
-from foldline.cli import options
-from foldline.cli.ledgers import Place, at_ledger, opened
-from foldline.cli.out import busy, console, counted, print_json, safe, when
+from foldline.cli.shared import options
+from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
+from foldline.cli.shared.output import busy, console, counted, print_json, safe, when
 from foldline.ledger import Store
 from foldline.ledger.records import SessionInfo
 from foldline.session import Ledger

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from foldline.cli import options
-from foldline.cli.ledgers import Chosen, Place, at_session, opened, pick, told, unbroken
-from foldline.cli.out import console, counted, print_json, safe
+from foldline.cli.shared import options
+from foldline.cli.shared.ledger_choice import Chosen, Place, at_session, opened, pick, told, unbroken
+from foldline.cli.shared.output import console, counted, print_json, safe
 from foldline.errors import InputError
-from foldline.measure.counter import human
-from foldline.plan.span import handle as numbered
+from foldline.measure.estimator import human
+from foldline.plan.timeline import handle as numbered
 from foldline.session import Ledger, Session
 from foldline.session.record import Tip
 

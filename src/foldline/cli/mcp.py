@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from foldline.cli.ledgers import Place, at_session, opened, pick, told
+from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, told
 
 
 @click.command()
@@ -25,8 +25,8 @@ def mcp(place: Place, compact: bool, **given: Any) -> None:
     Example:  foldline mcp --session ticket-42
               claude mcp add memory -- foldline mcp --ledger agent.db --session ticket-42
     """
-    from foldline.recall.mcp import serve  # noqa: PLC0415  # an extra
-    from foldline.watch.prompts import compact_tool  # noqa: PLC0415
+    from foldline.recall.mcp_server import serve  # noqa: PLC0415  # an extra
+    from foldline.watch.interventions import compact_tool  # noqa: PLC0415
 
     with opened(place) as found:
         picked = told(pick(found, given["session"], given["branch"]))

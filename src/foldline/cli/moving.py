@@ -18,11 +18,11 @@ from typing import Any
 import click
 
 from foldline import ledger
-from foldline.cli import options
-from foldline.cli.files import STDOUT, gathered, refuse_to_overwrite, write_all
-from foldline.cli.ledgers import Place, SessionName, at_ledger, opened
-from foldline.cli.out import console, counted, print_json, progress, safe
-from foldline.cli.settings import Settings
+from foldline.cli.shared import options
+from foldline.cli.shared.files import STDOUT, gathered, refuse_to_overwrite, write_all
+from foldline.cli.shared.ledger_choice import Place, SessionName, at_ledger, opened
+from foldline.cli.shared.output import console, counted, print_json, progress, safe
+from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
 from foldline.fold import Fold
 from foldline.ledger import MAIN

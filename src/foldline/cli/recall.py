@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from foldline.cli import options
-from foldline.cli.ledgers import Place, at_session, opened, pick, told
-from foldline.cli.out import console, lines_of, print_json
+from foldline.cli.shared import options
+from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, told
+from foldline.cli.shared.output import console, lines_of, print_json
 from foldline.ledger import Head
-from foldline.plan.span import handle as numbered
-from foldline.recall.artifacts import fetch, parsed
-from foldline.recall.passage import LEFT_OUT
+from foldline.plan.timeline import handle as numbered
+from foldline.recall.excerpt import LEFT_OUT
+from foldline.recall.handles import fetch, parsed
 from foldline.recall.search import LEAST_TOKENS, TOKENS, Ask, Result, search
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from foldline.cli import options
-from foldline.cli.files import gathered, refuse_to_overwrite
-from foldline.cli.fleet import cores, spread
-from foldline.cli.out import console, counted, print_json, progress, safe, table
-from foldline.cli.settings import Settings
+from foldline.cli.shared import options
+from foldline.cli.shared.files import gathered, refuse_to_overwrite
+from foldline.cli.shared.output import console, counted, print_json, progress, safe, table
+from foldline.cli.shared.parallel import cores, spread
+from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
-from foldline.measure.counter import human
+from foldline.measure.estimator import human
 from foldline.replay import Replay, Sizes
 from foldline.replay import replay as replay_one
 from foldline.wire import Transcript, read_all
@@ -77,7 +77,7 @@ def replay(files: tuple[str, ...], chosen: tuple[Settings, ...], as_json: bool, 
               foldline replay ~/.claude/projects -p balanced -p thrifty --plot costs.svg
     """
     if given["plot"]:
-        from foldline.cli.replay_plot import check  # noqa: PLC0415  # before any work is done
+        from foldline.cli.shared.replay_plot import check  # noqa: PLC0415  # before any work is done
 
         refuse_to_overwrite(given["plot"], files, force=given["force"])
         check(given["plot"])
@@ -90,7 +90,7 @@ def replay(files: tuple[str, ...], chosen: tuple[Settings, ...], as_json: bool, 
             f"no session with a request in {', '.join(files)}{reason}", hint="name a transcript or a folder of them"
         )
     if given["plot"]:
-        from foldline.cli.replay_plot import draw  # noqa: PLC0415  # heavy, and an extra
+        from foldline.cli.shared.replay_plot import draw  # noqa: PLC0415  # heavy, and an extra
 
         draw(report, given["plot"])
     if as_json:

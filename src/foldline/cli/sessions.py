@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import click
 
-from foldline.cli import options
-from foldline.cli.ledgers import Place, at_ledger, opened
-from foldline.cli.out import console, counted, print_json, safe, when
+from foldline.cli.shared import options
+from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
+from foldline.cli.shared.output import console, counted, print_json, safe, when
 
 
 @click.command()

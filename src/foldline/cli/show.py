@@ -11,21 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from foldline.cli import options
-from foldline.cli.ledgers import Chosen, Place, at_session, opened, pick, told
-from foldline.cli.out import console, counted, digest_lines, digest_row, first_words, lines_of, print_json, safe, when
 from foldline.cli.recall import row as recalled_row
+from foldline.cli.shared import options
+from foldline.cli.shared.ledger_choice import Chosen, Place, at_session, opened, pick, told
+from foldline.cli.shared.output import (
+    console,
+    counted,
+    digest_lines,
+    digest_row,
+    first_words,
+    lines_of,
+    print_json,
+    safe,
+    when,
+)
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Head
 from foldline.ledger.records import Folded
-from foldline.measure.counter import human
+from foldline.measure.estimator import human
 from foldline.message import Message
-from foldline.plan.span import handle as numbered
+from foldline.plan.timeline import handle as numbered
 from foldline.policy import Policy, read_knobs
-from foldline.recall.artifacts import fetch, parsed
+from foldline.recall.handles import fetch, parsed
 from foldline.session import Ledger
-from foldline.session.desk import Desk
 from foldline.session.record import Known, Tip
+from foldline.session.state import Desk
 
 if TYPE_CHECKING:
     from rich.console import Console

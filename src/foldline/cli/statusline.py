@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from foldline.watch.statusline import run
+from foldline.watch.status_line import run
 
 
 @click.command()

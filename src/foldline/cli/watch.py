@@ -13,10 +13,10 @@ from typing import Any, Self
 
 import click
 
-from foldline.cli.live import Live
-from foldline.cli.steady import Missing, Out, SteadyCosts, SteadyNotes, Stop
+from foldline.cli.shared.live_meter import Live
+from foldline.cli.shared.watch_io import Missing, Out, SteadyCosts, SteadyNotes, Stop
+from foldline.watch.agent_events import DELTA, Event, load
 from foldline.watch.cost import CostBudget, Limits, ProjectCosts
-from foldline.watch.events import DELTA, Event, load
 from foldline.watch.lines import CHUNK_BYTES, Cutter, Tee, of_file, of_stream
 from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
 from foldline.watch.scratch import ScratchModel

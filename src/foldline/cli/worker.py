@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from foldline.cli.ledgers import Place, at_ledger, opened
-from foldline.cli.options import output
-from foldline.cli.out import console, print_json, safe
-from foldline.session.background import LEASE_S
-from foldline.session.station import POLL_S, Done, Station
+from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
+from foldline.cli.shared.options import output
+from foldline.cli.shared.output import console, print_json, safe
+from foldline.session.worker import LEASE_S
+from foldline.session.worker_process import POLL_S, Done, Station
 
 EXITS = {
     0: "nothing is left to do (--once), or it was told to end (SIGTERM)",
@@ -83,8 +83,8 @@ def _digester(model: str, base_url: str | None) -> Any:
     """Who is asked by default; nobody where no model is named."""
     if not model:
         return None
-    from foldline.digest import models  # noqa: PLC0415  # only where a model is asked
-    from foldline.measure.models import model as model_of  # noqa: PLC0415
+    from foldline.digest import endpoints as models  # noqa: PLC0415  # only where a model is asked
+    from foldline.models.table import model as model_of  # noqa: PLC0415
 
     make = models.anthropic if model_of(model).provider == "anthropic" else models.openai
     return make(model, base_url=base_url)

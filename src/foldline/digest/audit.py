@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from foldline.digest.choose import run
-from foldline.digest.facts import MOST, Fact, Facts
-from foldline.digest.names import WORD, names_of
+from foldline.digest.carryover import run
+from foldline.digest.extract.facts import MOST, Fact, Facts
+from foldline.digest.extract.identifiers import WORD, names_of
+from foldline.digest.extract.occurrences import likely, seen_before
 from foldline.digest.prompt import HEADINGS
 from foldline.digest.quote import quote
 from foldline.digest.sections import line
-from foldline.digest.uses import likely, seen_before
 from foldline.fold import Loss
 
 _SHOWN = 20

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from foldline.digest.choose import Choice, by_folder, grouped
-from foldline.digest.facts import Facts
-from foldline.digest.merge import entries
+from foldline.digest.carryover import Choice, by_folder, grouped
+from foldline.digest.extract.facts import Facts
+from foldline.digest.prior_digest import entries
 from foldline.digest.prompt import HEADINGS
 from foldline.digest.quote import quote
-from foldline.digest.redact import redact
 from foldline.digest.sections import QUOTED, SHARES, Sections
 from foldline.fold import Digest
 from foldline.message import Message, user
-from foldline.plan.span import handle
+from foldline.plan.timeline import handle
+from foldline.redact.redact import redact
 
 NONE = "none"
 """What stands under a heading that has nothing."""

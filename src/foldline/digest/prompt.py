@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from foldline.digest.redact import redact
 from foldline.digest.scope import SESSION, Scope, scope_of
 from foldline.errors import ConfigError
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.redact.redact import redact
 from foldline.wire.fields import plain
 from foldline.wire.scan import dumps
 

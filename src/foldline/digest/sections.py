@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from foldline.digest.facts import Fact, Facts
+from foldline.digest.extract.facts import Fact, Facts
 from foldline.digest.quote import quote
-from foldline.plan.span import handle
+from foldline.plan.timeline import handle
 
 SHARES = {
     "Objective": 0.12,

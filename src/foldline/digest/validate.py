@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-from foldline.digest.ask import Answer
+from foldline.digest.digester import Answer
 from foldline.digest.prompt import CONDENSER_BRIEF, HEADINGS, SECTIONS_ABOUT
 from foldline.digest.quote import harmless
-from foldline.digest.redact import redact
 from foldline.digest.scope import body_of
+from foldline.redact.redact import redact
 
 CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "pause_turn")
 FILTERED = ("content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "content-filter")

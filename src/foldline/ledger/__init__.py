@@ -12,11 +12,12 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from foldline.errors import InputError, LedgerUnavailable
-from foldline.ledger import schema, threads
-from foldline.ledger.chain import Owner
-from foldline.ledger.index import Index
-from foldline.ledger.keys import ROOT
-from foldline.ledger.pool import Again, Database, Lost, Pool
+from foldline.ledger import branches as threads
+from foldline.ledger import schema
+from foldline.ledger.chains import Owner
+from foldline.ledger.connections import Again, Database, Lost, Pool
+from foldline.ledger.index_feed import Index
+from foldline.ledger.message_keys import ROOT
 from foldline.ledger.records import MAIN, Branch, Head
 from foldline.ledger.store import Store
 

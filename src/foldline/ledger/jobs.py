@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from foldline.errors import Conflict
-from foldline.ledger.body import dump
+from foldline.ledger.connections import Connection
 from foldline.ledger.log import Core, new_op
-from foldline.ledger.pool import Connection
 from foldline.ledger.records import Branch
+from foldline.ledger.serialize import dump
 
 FOLD = "fold"
 HELD = ("claim", "beat")

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from foldline.errors import Conflict, LedgerBusy, LedgerUnavailable
 from foldline.fold import Fold
-from foldline.ledger import threads
-from foldline.ledger.body import dump, fold_of, pack, unpack
-from foldline.ledger.chain import Owner, Place
-from foldline.ledger.keys import ROOT, link
-from foldline.ledger.pool import Again, Connection, Lost, Pool, Values
+from foldline.ledger import branches as threads
+from foldline.ledger.chains import Owner, Place
+from foldline.ledger.connections import Again, Connection, Lost, Pool, Values
+from foldline.ledger.message_keys import ROOT, link
 from foldline.ledger.records import Branch, Entry, Folded, Head
+from foldline.ledger.serialize import dump, fold_of, pack, unpack
 
 T = TypeVar("T")
 

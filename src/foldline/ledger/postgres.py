@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from foldline.errors import ConfigError, LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
-from foldline.ledger import pool
+from foldline.ledger import connections as pool
 from foldline.ledger.schema import POSTGRES
 
 SCHEMA = "foldline"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from foldline.fold import Fold
-from foldline.ledger.body import message_of
-from foldline.ledger.keys import ROOT
+from foldline.ledger.message_keys import ROOT
+from foldline.ledger.serialize import message_of
 from foldline.message import Message
 
 MAIN = "main"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from foldline.ledger import threads
-from foldline.ledger.chain import reach
-from foldline.ledger.index import Index, forget
+from foldline.ledger import branches as threads
+from foldline.ledger.chains import reach
+from foldline.ledger.connections import Connection
+from foldline.ledger.index_feed import Index, forget
 from foldline.ledger.log import Core
-from foldline.ledger.pool import Connection
 
 PAGE = 500
 

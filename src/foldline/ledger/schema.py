@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from foldline.errors import LedgerTooNew
-from foldline.ledger.pool import Connection
+from foldline.ledger.connections import Connection
 
 SQLITE, POSTGRES = "sqlite", "postgres"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from foldline.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
-from foldline.ledger import pool
+from foldline.ledger import connections as pool
 from foldline.ledger.schema import SQLITE
 
 MEMORY = ":memory:"

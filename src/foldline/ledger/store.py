@@ -21,14 +21,16 @@ from typing import Any
 
 from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
-from foldline.ledger import chain, log, retention, threads, transfer, verify
-from foldline.ledger.body import dump, fold_value, message_value, pack, unpack
-from foldline.ledger.chain import Owner, Place, Writer
-from foldline.ledger.index import Index, wrote
+from foldline.ledger import branches as threads
+from foldline.ledger import chains as chain
+from foldline.ledger import export_import as transfer
+from foldline.ledger import log, retention, verify
+from foldline.ledger.chains import Owner, Place, Writer
+from foldline.ledger.connections import Connection, Pool, Values
+from foldline.ledger.index_feed import Index, wrote
 from foldline.ledger.jobs import Claim, Jobs
-from foldline.ledger.keys import ROOT, trace
 from foldline.ledger.log import Line
-from foldline.ledger.pool import Connection, Pool, Values
+from foldline.ledger.message_keys import ROOT, trace
 from foldline.ledger.records import (
     MAIN,
     Appended,
@@ -44,6 +46,7 @@ from foldline.ledger.records import (
     Stored,
     derive,
 )
+from foldline.ledger.serialize import dump, fold_value, message_value, pack, unpack
 from foldline.message import Message
 
 RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")

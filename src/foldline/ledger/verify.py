@@ -11,13 +11,14 @@ import zlib
 from collections.abc import Iterator
 
 from foldline.errors import FoldlineError
-from foldline.ledger import log, threads
-from foldline.ledger.body import fold_of, read_message, unpack
-from foldline.ledger.chain import Owner, Place, back
-from foldline.ledger.keys import ROOT, link, trace
+from foldline.ledger import branches as threads
+from foldline.ledger import log
+from foldline.ledger.chains import Owner, Place, back
+from foldline.ledger.connections import Connection, Values
 from foldline.ledger.log import Core
-from foldline.ledger.pool import Connection, Values
+from foldline.ledger.message_keys import ROOT, link, trace
 from foldline.ledger.records import Branch, Fault, Head
+from foldline.ledger.serialize import fold_of, read_message, unpack
 
 PAGE = 256
 """Rows that are in memory at once."""

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import ConfigError
-from foldline.measure.counter import CHARS_4, CHARS_36, WORDS, Count, Counter, Estimator
-from foldline.measure.models import model as model_of
+from foldline.measure.estimator import CHARS_4, CHARS_36, WORDS, Count, Counter, Estimator
+from foldline.models.table import model as model_of
 
 COUNTERS = ("model", "estimate", "chars/4", "chars/3.6", "words")
 """What a policy may ask for: the model's own counter if it is installed, or one of the others by name."""

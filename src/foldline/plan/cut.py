@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from foldline.plan.span import Path
+from foldline.plan.timeline import Path
 from foldline.policy import Policy
 
 

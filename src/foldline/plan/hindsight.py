@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from foldline.plan.economy import Offer, Rent, Tariff, alive, charge, digest_cost
+from foldline.plan.fold_cost import Offer, Rent, Tariff, alive, charge, digest_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

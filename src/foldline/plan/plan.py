@@ -16,7 +16,7 @@ from foldline.message import Message
 from foldline.plan import cut as cutting
 from foldline.plan.gate import NOTHING_DUE, Load, Need, Verdict, gate, limit
 from foldline.plan.prune import Size, at_fold, largest_first, squeeze
-from foldline.plan.span import Path
+from foldline.plan.timeline import Path
 from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
-from foldline.plan.span import Path, handle
+from foldline.plan.timeline import Path, handle
 from foldline.policy import Policy
 
 Size = Callable[[Message], int]

@@ -18,17 +18,18 @@ from itertools import combinations, groupby
 from operator import itemgetter
 
 from foldline.errors import InputError
-from foldline.ledger import Branch, Head, Store, threads
-from foldline.ledger.index import unread
-from foldline.ledger.pool import Connection
+from foldline.ledger import Branch, Head, Store
+from foldline.ledger import branches as threads
+from foldline.ledger.connections import Connection
+from foldline.ledger.index_feed import unread
 from foldline.ledger.records import Span
-from foldline.measure.counter import Counter, Estimator
+from foldline.measure.estimator import Counter, Estimator
 from foldline.message import Message
-from foldline.plan.span import handle
-from foldline.recall import rank
-from foldline.recall.index import Reader, catch_up
-from foldline.recall.passage import LEFT_OUT, excerpt, said
-from foldline.recall.rank import Doc
+from foldline.plan.timeline import handle
+from foldline.recall import ranking as rank
+from foldline.recall.excerpt import LEFT_OUT, excerpt, said
+from foldline.recall.ranking import Doc
+from foldline.recall.text_index import Reader, catch_up
 
 TOKENS = 2000
 """What one recall may cost."""

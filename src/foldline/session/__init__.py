@@ -6,7 +6,7 @@ session.add({"role": "user", "content": "Why does the build fail?"})
 body = session.view().render("anthropic").body
 """
 
-from foldline.session.house import Ledger, open  # noqa: A004  # called as foldline.open
+from foldline.session.open_ledger import Ledger, open  # noqa: A004  # called as foldline.open
 from foldline.session.preview import Preview
 from foldline.session.session import Session, fold_list
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from foldline.fold import Fold
-from foldline.plan.economy import break_even, charge, fold_price, tariff_of
-from foldline.plan.span import handle
-from foldline.session.desk import Desk
+from foldline.plan.fold_cost import break_even, charge, fold_price, tariff_of
+from foldline.plan.timeline import handle
+from foldline.session.state import Desk
 
 _MILLION = 1e6
 """Prices are for so many tokens."""

@@ -17,7 +17,7 @@ from foldline.ledger import Branch, Head, Store
 from foldline.ledger.jobs import Claim
 from foldline.message import Message
 from foldline.policy import Policy
-from foldline.recall.index import Words
+from foldline.recall.text_index import Words
 
 SETTINGS = "settings"
 """The entry of the log that says which model, policy and tools hold from here on."""

@@ -15,33 +15,33 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from foldline.digest.ask import Digester
-from foldline.digest.flow import Kept
+from foldline.digest.digester import Digester
+from foldline.digest.model_digest import Kept
 from foldline.errors import Conflict, InputError
+from foldline.events import Listener
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
-from foldline.measure.models import Model
 from foldline.message import Message, user
+from foldline.models.table import Model
 from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan
-from foldline.plan.span import Path
-from foldline.plan.span import handle as numbered
+from foldline.plan.timeline import Path
+from foldline.plan.timeline import handle as numbered
 from foldline.policy import Policy, read_knobs
-from foldline.recall.artifacts import fetch, parsed
-from foldline.recall.passage import said
+from foldline.recall.excerpt import said
+from foldline.recall.handles import fetch, parsed
 from foldline.recall.search import TOKENS, Ask, search
-from foldline.session.desk import Desk
+from foldline.session.digest_writer import Pulse, Scribe, Wish, appoint
+from foldline.session.emitter import Teller
+from foldline.session.lock import in_turn
 from foldline.session.preview import Preview, preview_of
 from foldline.session.record import Mark, Memory, Record, Refused, knobs
-from foldline.session.scribe import Pulse, Scribe, Wish, appoint
-from foldline.session.teller import Teller
-from foldline.session.turns import in_turn
-from foldline.telemetry import Listener
+from foldline.session.state import Desk
 from foldline.view.compose import View
 from foldline.wire.reader import parse
 
 if TYPE_CHECKING:
-    from foldline.session.background import Worker
+    from foldline.session.worker import Worker
 
 ATTEMPTS = 5
 """How often a change is decided anew when somebody else was faster."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from foldline.fold import Fold
-from foldline.measure.counter import human
+from foldline.measure.estimator import human
 from foldline.message import Message, user
 from foldline.plan.gate import Need, Verdict
-from foldline.plan.span import Path, handle
+from foldline.plan.timeline import Path, handle
 from foldline.view.breakpoints import place
 from foldline.wire.codec import Rendered, render
 from foldline.wire.repair import repair

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
-from foldline.watch.events import Event, Seen, text_at
-from foldline.watch.files import PRIVATE_FILE, append_line
+from foldline.watch.agent_events import Event, Seen, text_at
+from foldline.watch.safe_files import PRIVATE_FILE, append_line
 
 if TYPE_CHECKING:
-    from foldline.measure.models import Prices
+    from foldline.models.table import Prices
 
 WARN_RATIO = 0.80
 COST_WARNING, COST_LIMIT, INPUT_REQUESTED = "COST_WARNING", "COST_LIMIT", "INPUT_REQUESTED"
@@ -110,7 +110,7 @@ class Spending:
 
     def _cost(self, model: str, usage: Usage) -> float:
         if model not in self._prices:
-            from foldline.measure.models import model as look_up  # noqa: PLC0415
+            from foldline.models.table import model as look_up  # noqa: PLC0415
 
             if len(self._prices) > _SESSIONS:
                 self._prices.clear()

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import ConfigError, FoldlineError
-from foldline.watch.events import first_text, text_at
+from foldline.watch.agent_events import first_text, text_at
 from foldline.watch.scratch import FOLDER, INDEX
-from foldline.watch.standard import answered, failed, taken
+from foldline.watch.stdio import answered, failed, taken
 
 EVENTS = ("UserPromptSubmit", "PreCompact", "PostCompact", "SessionStart")
 """The events a hook is installed for."""
@@ -72,7 +72,7 @@ def _tree(given: dict[str, Any]) -> Path:
 
 def _notes(tree: Path, given: dict[str, Any]) -> str:
     """Where the notes are, as a path that works where the agent is."""
-    from foldline.watch.prompts import pointer  # noqa: PLC0415  # most hooks say nothing
+    from foldline.watch.interventions import pointer  # noqa: PLC0415  # most hooks say nothing
 
     return pointer(tree / FOLDER / INDEX, text_at(given, "cwd"))
 
@@ -131,7 +131,7 @@ def _started(tree: Path, given: dict[str, Any]) -> str:
 
 def _record(writer: Any, given: dict[str, Any]) -> None:
     """Read the whole session and bring the scratch files up to date."""
-    from foldline.watch.events import load  # noqa: PLC0415
+    from foldline.watch.agent_events import load  # noqa: PLC0415
     from foldline.watch.lines import Cutter, of_file  # noqa: PLC0415
     from foldline.watch.watcher import Watch  # noqa: PLC0415
 
@@ -146,7 +146,7 @@ def _record(writer: Any, given: dict[str, Any]) -> None:
 
 def _fullness(given: dict[str, Any]) -> str:
     """A word to the person when the last call filled the window beyond the warning."""
-    from foldline.watch.events import load  # noqa: PLC0415
+    from foldline.watch.agent_events import load  # noqa: PLC0415
     from foldline.watch.meter import Meter  # noqa: PLC0415
 
     meter = Meter()

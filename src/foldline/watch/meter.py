@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
-from foldline.watch.events import Event, Seen, dict_at, is_boundary, text_at
+from foldline.watch.agent_events import Event, Seen, dict_at, is_boundary, text_at
 from foldline.wire.usage import anthropic_usage, codex_usage
 
 WARN_RATIO, COMPACT_RATIO = 0.70, 0.78
@@ -240,7 +240,7 @@ def _window_told(models: dict[str, Any], model: str) -> Window | None:
 
 
 def _of_table(name: str) -> Window:
-    from foldline.measure.models import model  # noqa: PLC0415  # the table takes longer to read than most commands run
+    from foldline.models.table import model  # noqa: PLC0415  # the table takes longer to read than most commands run
 
     found = model(name)
     return Window(tokens=found.window, source=found.source)

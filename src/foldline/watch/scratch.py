@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from foldline.watch.events import (
+from foldline.watch.agent_events import (
     Event,
     Seen,
     dict_at,

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from foldline.errors import ConfigError
-from foldline.watch.files import Folder
+from foldline.watch.safe_files import Folder
 from foldline.watch.scratch import FOLDER, INDEX, PAGE_LINES, SECTIONS, ScratchModel, Section, Shown, one_line, page
 
 _ENTRY = re.compile(r"## #\d+")
@@ -241,7 +241,7 @@ def _name(session: str) -> str:
 
 def _plain(text: str) -> str:
     """A text as the file may hold it: no secrets, one kind of line break, and half characters are question marks."""
-    from foldline.digest.redact import redact  # noqa: PLC0415  # only a write needs it
+    from foldline.redact.redact import redact  # noqa: PLC0415  # only a write needs it
 
     return redact(_BREAKS.sub("\n", text.encode("utf-8", "replace").decode()))
 

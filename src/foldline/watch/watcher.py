@@ -11,13 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from foldline.watch.agent_events import Event, Seen, text_at
 from foldline.watch.cost import Limits, Spending
-from foldline.watch.deadends import DeadEnd, DeadEnds
-from foldline.watch.events import Event, Seen, text_at
+from foldline.watch.dead_ends import DeadEnd, DeadEnds
+from foldline.watch.interventions import Pending, build_compact_prompt, is_compact_tool, pointer
 from foldline.watch.meter import Compaction, Meter
-from foldline.watch.prompts import Pending, build_compact_prompt, is_compact_tool, pointer
 from foldline.watch.scratch import ScratchModel
-from foldline.watch.turns import Turns
+from foldline.watch.turn_boundaries import Turns
 
 FLUSH_CHARS = 200_000
 """How much is gathered before it is written, so that a turn without end needs no memory without end."""
@@ -277,6 +277,6 @@ def _compacted(found: Compaction) -> str:
 
 
 def _redacted(text: str) -> str:
-    from foldline.digest.redact import redact  # noqa: PLC0415  # only a dead end needs it
+    from foldline.redact.redact import redact  # noqa: PLC0415  # only a dead end needs it
 
     return redact(text)

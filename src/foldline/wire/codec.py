@@ -25,11 +25,11 @@ _MODULES = {
     "openai": "openai_chat",
     "openai-responses": "openai_responses",
     "gemini": "gemini",
-    "claude-code": "claude_code",
-    "stream-json": "claude_code_stream",
-    "codex": "codex",
-    "pi": "pi",
-    "gemini-cli": "gemini_cli",
+    "claude-code": "session_logs.claude_code",
+    "stream-json": "session_logs.claude_code_stream",
+    "codex": "session_logs.codex",
+    "pi": "session_logs.pi",
+    "gemini-cli": "session_logs.gemini_cli",
 }
 FORMATS = tuple(_MODULES)
 """Every format that can be read."""

@@ -15,9 +15,9 @@ from foldline.message import Media, Message, Meta, Opaque, Part, Text, ToolCall,
 from foldline.wire import openai_items as items
 from foldline.wire.carry import dumped, left_out, sent_role
 from foldline.wire.codec import Codec, Loss
-from foldline.wire.codex_log import sendable
 from foldline.wire.openai_items import NAME
 from foldline.wire.openai_items_out import call_item, content, kept, result_item, what
+from foldline.wire.session_logs.codex_items import sendable
 from foldline.wire.usage import responses_usage
 
 _CONTENT = frozenset(("input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "text"))

@@ -17,8 +17,8 @@ from foldline.wire.codec import PROVIDERS, Line, Loss, Lost, codec, elements, le
 from foldline.wire.detect import Found, find
 from foldline.wire.request import Request
 from foldline.wire.scan import dumps, encode, loads
-from foldline.wire.session_lines import FORMATS as LINE_FORMATS
-from foldline.wire.session_lines import rewritten
+from foldline.wire.session_logs.rewrite import FORMATS as LINE_FORMATS
+from foldline.wire.session_logs.rewrite import rewritten
 
 WRITABLE = (*PROVIDERS, *LINE_FORMATS)
 """The formats that a file can be written in again."""

@@ -1,0 +1,182 @@
+"""Block budgets: one system prompt with memory and summary, a history that keeps its newest messages, all under caps.
+
+The documented configuration (`AgentConfig`) and the assembly of a prompt from what a bot keeps: base prompt, memory,
+summary, labelled history of all channels, and the new message. Everything is read-time: nothing given is changed, and
+nothing is stored. The caps, the order in which blocks give way and the de-duplication are `plan.blocks`.
+
+    manager = MemoryManager(AgentConfig(context_history_max_words=1_000))
+    messages = manager.build_messages(
+        base_prompt="You are helpful.", memory=memory, summary=summary, history=history, user_message="And now?"
+    )
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from foldline.compat.block_caps import Blocks, Fitted, Report, fit_blocks, size_of
+from foldline.compat.given import Given, written
+from foldline.errors import ConfigError
+from foldline.measure.estimator import WORDS, Counter
+from foldline.message import Message, Text, system, user
+from foldline.plan.timeline import path_of
+from foldline.policy import Policy
+from foldline.view.compose import marker
+from foldline.wire.fields import pick, text_of
+
+MEMORY_HEADING = "## Your Memory"
+SUMMARY_HEADING = "## Conversation Summary"
+
+_LOG = logging.getLogger("foldline.block_budget")
+_PRESET = Policy.preset("squidbot")
+_STRICT = ("anthropic", "gemini")
+"""Formats whose message list begins with the user: it cannot hold the system prompt, nor start with a reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """The caps, in words or in tokens as `context_budget_mode` says; the field names keep `words` in both."""
+
+    context_budget_mode: Literal["words", "tokens"] = _PRESET.unit
+    context_memory_max_words: int = _PRESET.memory_cap or 0
+    context_summary_max_words: int = _PRESET.digest_cap or 0
+    context_history_max_words: int = _PRESET.history_cap or 0
+    context_total_max_words: int = _PRESET.total_cap or 0
+    """Base prompt, memory, summary and history together. The new message is not part of it."""
+    context_dedupe_summary_against_memory: bool = _PRESET.dedupe_digest
+    context_min_recent_messages: int = _PRESET.keep_messages
+    """Newest messages of the history that stay, shortened if need be."""
+
+    def __post_init__(self) -> None:
+        for knob in fields(self):
+            value = getattr(self, knob.name)
+            if knob.type == "int" and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
+                raise ConfigError(f"{knob.name} must be a whole number above 0, not {value!r}")
+        if self.context_budget_mode not in ("words", "tokens"):
+            raise ConfigError(
+                f"context_budget_mode cannot be {self.context_budget_mode!r}", hint='use "words" or "tokens"'
+            )
+        if self.context_total_max_words < self.context_history_max_words:
+            raise ConfigError(
+                "context_total_max_words is smaller than context_history_max_words",
+                hint="raise the total or lower the history",
+            )
+
+    def policy(self) -> Policy:
+        """The same in the engine's words."""
+        return _PRESET.but(
+            unit=self.context_budget_mode,
+            memory_cap=self.context_memory_max_words,
+            digest_cap=self.context_summary_max_words,
+            history_cap=self.context_history_max_words,
+            total_cap=self.context_total_max_words,
+            dedupe_digest=self.context_dedupe_summary_against_memory,
+            keep_messages=self.context_min_recent_messages,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """A prompt: the system text, the messages after it in the caller's form, and what the caps did."""
+
+    system: str
+    turns: list[Any]
+    """The history that fits, and the new message."""
+    report: Report
+    form: str
+
+    @property
+    def messages(self) -> list[Any]:
+        """System message, history and new message as one list."""
+        if self.form in _STRICT:
+            raise ConfigError(
+                f"{self.form} messages have no place for the system prompt",
+                hint="call assemble(), and send its system text in the request's own field",
+            )
+        return [*written([system(self.system)], self.form), *self.turns]
+
+
+class MemoryManager:
+    """Builds prompts under one configuration. The counter comes from whoever puts the application together."""
+
+    def __init__(
+        self, config: AgentConfig | None = None, *, counter: Counter | None = None, format: str | None = None
+    ) -> None:
+        self.config = config or AgentConfig()
+        self.format = format
+        self.fallback = self.config.context_budget_mode == "tokens" and counter is None
+        self._policy = self.config.policy()
+        self._counter = counter if counter and self.config.context_budget_mode == "tokens" else WORDS
+        if self.fallback:
+            self._policy = self._policy.but(unit="words")
+            _LOG.warning("context_budget_mode is tokens, but there is no token counter: counting words instead")
+
+    def build_messages(
+        self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
+    ) -> list[Any]:
+        """System message, the history that fits, and the new message, in the form of the history."""
+        return self.assemble(
+            base_prompt=base_prompt, user_message=user_message, memory=memory, summary=summary, history=history
+        ).messages
+
+    def assemble(
+        self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
+    ) -> Assembled:
+        """The prompt with its parts apart. `user_message` is a text, or a message in the form of the history."""
+        given = Given([*history, *([] if isinstance(user_message, str) else [user_message])], self.format)
+        said = given.messages[len(history) :] or (user(str(user_message)),)
+        shown = [_labelled(message, item) for message, item in zip(given.messages, history, strict=False)]
+        path = path_of(shown, (size_of(message, self._counter) for message in shown))
+
+        def frame(memory: str, digest: str) -> str:
+            return system_text(base_prompt, memory, digest)
+
+        policy = _spared(self._policy, size_of(_start(len(path)), self._counter) if given.form in _STRICT else 0)
+        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=path), policy, self._counter, frame)
+        report = replace(fitted.report, fallback=self.fallback)
+        _LOG.debug("context budget: %s", report)
+        return Assembled(
+            system=frame(fitted.memory, fitted.digest),
+            turns=given.back((*_started(fitted, given.form), *fitted.history, *said)),
+            report=report,
+            form=given.form,
+        )
+
+
+def system_text(base_prompt: str, memory: str, summary: str) -> str:
+    """The system prompt: the base, then memory and summary under their headings; what is empty has no heading."""
+    blocks = ((MEMORY_HEADING, memory), (SUMMARY_HEADING, summary))
+    return "\n\n".join([base_prompt, *(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())])
+
+
+def _spared(policy: Policy, size: int) -> Policy:
+    """The caps without what the line in front of a cut history takes."""
+    history, total = policy.history_cap or 1, policy.total_cap or 1
+    return policy.but(history_cap=max(1, history - size), total_cap=max(1, total - size)) if size else policy
+
+
+def _start(left_out: int) -> Message:
+    return marker(0, max(0, left_out - 1))
+
+
+def _started(fitted: Fitted, form: str) -> tuple[Message, ...]:
+    """A line that says what is missing, where a conversation must begin with the user and no longer does."""
+    cut = fitted.report.left_out
+    opens = form not in _STRICT or not cut or fitted.history[0].role == "user"
+    return () if opens else (_start(cut),)
+
+
+def _labelled(message: Message, item: Any) -> Message:
+    """The message with its channel and sender in front of what it says; one without a channel stays as it is."""
+    channel = text_of(pick(item, "channel"))
+    if not channel:
+        return message
+    sender = text_of(pick(item, "senderId")) or text_of(pick(item, "sender")) or "unknown"
+    first = next((part for part in message.parts if isinstance(part, Text)), None)
+    if first is None:
+        return message
+    label = Text(text=f"[{channel} / {sender}]\n{first.text}")
+    return message.with_parts(*(label if part is first else part for part in message.parts))

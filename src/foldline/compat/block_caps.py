@@ -1,0 +1,248 @@
+"""How much of each block is sent: memory, digest and history share one request, each under its own cap.
+
+When all blocks together are too large, history gives way first, then the digest, then memory; but the messages that
+must stay are shortened to stubs before another block loses anything, so that one huge message cannot empty the memory.
+Pure: the same blocks, caps and counter give the same result, and nothing that was given is changed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from foldline.compat.text_caps import dedupe, fit_text
+from foldline.errors import ViewTooLarge
+from foldline.measure.estimator import Counter
+from foldline.measure.message_size import framing_for, message_tokens
+from foldline.message import Message, Part, Text, ToolResult
+from foldline.plan.timeline import Path, handle
+from foldline.policy import End, Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """What there is to say beside the system prompt, before any cap."""
+
+    memory: str = ""
+    digest: str = ""
+    history: Path = field(default_factory=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What the caps did, for a debug log: the size of each block before and after, in the policy's unit."""
+
+    unit: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    removed_lines: int = 0
+    """Lines of the digest that stand in memory too."""
+    left_out: int = 0
+    """Messages of the history that are not sent."""
+    shortened: int = 0
+    """Messages of the history that are sent as stubs."""
+    fallback: bool = False
+    """Tokens were asked for, and words were counted because there was no counter."""
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name} {size:,} → {self.after[name]:,}" for name, size in self.before.items())
+        told = (
+            (self.removed_lines, "digest lines that memory has"),
+            (self.left_out, "messages left out"),
+            (self.shortened, "messages shortened"),
+        )
+        notes = [f"{count:,} {what}" for count, what in told if count]
+        return "; ".join([f"{sizes} {self.unit}", *notes, *["counted in words for want of a counter"] * self.fallback])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The blocks as they are sent."""
+
+    memory: str
+    digest: str
+    history: tuple[Message, ...]
+    """The newest messages in their order: the ones given, or stubs."""
+    report: Report
+
+
+def fit_blocks(blocks: Blocks, policy: Policy, counter: Counter, frame: Callable[[str, str], str]) -> Fitted:
+    """The blocks under their caps. `frame(memory, digest)` is the whole system text, which the total counts."""
+    draft = _Draft(blocks, policy, counter, frame)
+    before = draft.sizes()
+    removed = draft.cap()
+    if policy.total_cap is not None:
+        draft.fit_total(policy.total_cap)
+    report = Report(
+        unit=policy.unit,
+        before=before,
+        after=draft.sizes(),
+        removed_lines=removed,
+        left_out=draft.cut,
+        shortened=len(draft.stubs),
+    )
+    history = (draft.stubs.get(index) or draft.path.shown[index] for index in range(draft.cut, len(draft.path)))
+    return Fitted(memory=draft.memory, digest=draft.digest, history=tuple(history), report=report)
+
+
+def recent(path: Path, room: int, floor: int) -> int:
+    """The cut that keeps the newest messages within `room`, and at least `floor` of them; no step is split."""
+    wanted = bisect_left(path.prefix, path.prefix[-1] - room)
+    if wanted == 0:
+        return 0
+    return min(path.legal_after("step", wanted), path.legal("step", len(path) - floor))
+
+
+class _Draft:
+    """Blocks on their way under their caps."""
+
+    def __init__(self, blocks: Blocks, policy: Policy, counter: Counter, frame: Callable[[str, str], str]) -> None:
+        self.memory, self.digest, self.path = blocks.memory, blocks.digest, blocks.history
+        self.policy, self.counter, self.frame = policy, counter, frame
+        self.cut = 0
+        self.stubs: dict[int, Message] = {}
+
+    def cap(self) -> int:
+        """Put each block under its own cap; the number of lines that memory has already."""
+        policy, removed = self.policy, 0
+        if policy.dedupe_digest:
+            self.digest, removed = dedupe(self.digest, self.memory)
+        if policy.memory_cap is not None:
+            self.memory = fit_text(self.memory, policy.memory_cap, policy.memory_end, self.counter)
+        if policy.digest_cap is not None:
+            self.digest = fit_text(self.digest, policy.digest_cap, policy.digest_end, self.counter)
+        if policy.history_cap is not None:
+            self.cut = recent(self.path, policy.history_cap, policy.keep_messages)
+        return removed
+
+    def fit_total(self, cap: int) -> None:
+        """History gives way first, to stubs if need be, then the digest, then memory."""
+        if self.over(cap) > 0:
+            room = max(0, cap - self.system())
+            self.cut = max(self.cut, recent(self.path, room, self.policy.keep_messages))
+        self._shorten(cap)
+        while self.digest and (over := self.over(cap)) > 0:
+            self.digest = self._less(self.digest, over, self.policy.digest_end)
+        while self.memory and (over := self.over(cap)) > 0:
+            self.memory = self._less(self.memory, over, self.policy.memory_end)
+        if self.over(cap) > 0:
+            bill = {"system": self.system(), "history": self.history()}
+            raise ViewTooLarge(
+                sum(bill.values()),
+                cap,
+                bill,
+                unit=self.policy.unit,
+                hint="raise the total or shorten the system prompt",
+            )
+
+    def _shorten(self, cap: int) -> None:
+        """Make stubs of the largest messages: all down to one level, then any as far as it goes, until all fits."""
+        kept = range(self.cut, len(self.path))
+        level = _level([self.path.tokens(index) for index in kept], max(0, cap - self.system()))
+        for index in sorted(kept, key=lambda index: -self.path.tokens(index)):
+            if self.over(cap) <= 0 or self.path.tokens(index) <= level:
+                break
+            self._stub(index, level)
+        for index in kept:
+            over = self.over(cap)
+            if over <= 0:
+                break
+            stub = self.stubs.get(index)
+            self._stub(index, (size_of(stub, self.counter) if stub else self.path.tokens(index)) - over)
+
+    def _stub(self, index: int, room: int) -> None:
+        stub = shorten(self.path.shown[index], handle(index), room, self.counter)
+        if stub is not None:
+            self.stubs[index] = stub
+
+    def _less(self, text: str, over: int, end: End) -> str:
+        return fit_text(text, max(0, self.counter.count(text).tokens - over), end, self.counter)
+
+    def over(self, cap: int) -> int:
+        """How much too large all blocks together are."""
+        return self.system() + self.history() - cap
+
+    def system(self) -> int:
+        """The size of the whole system text."""
+        return self.counter.count(self.frame(self.memory, self.digest)).tokens
+
+    def history(self) -> int:
+        """The size of the messages that stay."""
+        saved = sum(self.path.tokens(index) - size_of(stub, self.counter) for index, stub in self.stubs.items())
+        return self.path.prefix[-1] - self.path.prefix[self.cut] - saved
+
+    def sizes(self) -> dict[str, int]:
+        """The size of each block."""
+        return {
+            "memory": self.counter.count(self.memory).tokens,
+            "digest": self.counter.count(self.digest).tokens,
+            "history": self.history(),
+        }
+
+
+def _level(sizes: list[int], room: int) -> int:
+    """The size to which the largest must come down so that all together fit into `room`.
+
+    >>> _level([10, 500, 300], 110)
+    50
+    """
+    rest = sorted(sizes)
+    for place, size in enumerate(rest):
+        share = room // (len(rest) - place)
+        if size > share:
+            return share
+        room -= size
+    return max(rest, default=0)
+
+
+def size_of(message: Message, counter: Counter) -> int:
+    """The size of what a message says, with nothing around it."""
+    return message_tokens(message, counter, framing_for("none"))
+
+
+def shorten(message: Message, name: str, room: int, counter: Counter) -> Message | None:
+    """The message with its longest texts cut until it fits into `room`; None when that makes it no smaller.
+
+    What stays is the start of each text and a line that names the whole; calls, pictures and ids are not touched.
+    """
+    parts = list(message.parts)
+    whole = now = size_of(message, counter)
+    for place in sorted(range(len(parts)), key=lambda place: -len(_said(parts[place]))):
+        if now <= room:
+            break
+        parts[place] = _cut_part(parts[place], name, now - room, counter)
+        now = size_of(message.with_parts(*parts), counter)
+    return message.with_parts(*parts) if now < whole else None
+
+
+def _said(part: Part) -> str:
+    return part.text if isinstance(part, Text | ToolResult) else ""
+
+
+def _cut_part(part: Part, name: str, over: int, counter: Counter) -> Part:
+    """A text or result that is smaller by at least `over`, if it can be that small."""
+    text = _said(part)
+    size = counter.count(text).tokens
+    room = size - over - counter.count(_left_out(text, "", name)).tokens
+    while True:
+        kept = fit_text(text, max(0, room), "head", counter)
+        short = "\n".join(filter(None, (kept, _left_out(text, kept, name))))
+        tokens = counter.count(short).tokens
+        if not kept or tokens <= size - over:
+            break
+        room -= tokens - (size - over)
+    if tokens >= size:
+        return part
+    if isinstance(part, ToolResult):
+        others = (inner for inner in part.parts if not isinstance(inner, Text))
+        return replace(
+            part, parts=(Text(text=short), *others), wire=part.wire and part.wire._replace(raw=None, exact=False)
+        )
+    return Text(text=short)
+
+
+def _left_out(text: str, kept: str, name: str) -> str:
+    """The line under a shortened text. What is kept may end with a fence that the text does not have there."""
+    shown = len(kept) if text.startswith(kept) else kept.rfind("\n")
+    return f"[{len(text) - shown:,} characters left out; the whole is {name}]"

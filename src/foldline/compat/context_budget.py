@@ -1,0 +1,109 @@
+"""A context budget for an agent that runs in another process: token tracking, compaction triggers, working memory.
+
+The orchestrator feeds every event of Claude Code's stream and asks at the end of a turn whether to compact:
+
+    budget, scratch, writer = ContextBudget(), ScratchModel(job="fix the parser"), ScratchWriter(worktree)
+    for event in stream:
+        budget.update(event)
+        scratch.extract(event)
+    writer.write_scratch(scratch)
+    if budget.should_compact:
+        send(build_compact_prompt(task="fix the parser", cfa_state="WORK", scratch_path=".context/scratch.md"))
+        budget.clear_compact()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.errors import ConfigError
+from foldline.watch.agent_events import extract_text
+from foldline.watch.interventions import build_compact_prompt
+from foldline.watch.meter import COMPACT_RATIO, DEFAULT_WINDOW, WARN_RATIO, Meter
+from foldline.watch.scratch import ScratchModel
+from foldline.watch.scratch_files import ScratchWriter
+
+__all__ = ["ContextBudget", "ScratchModel", "ScratchWriter", "build_compact_prompt", "extract_text"]
+
+DEFAULT_CONTEXT_WINDOW = DEFAULT_WINDOW
+DEFAULT_WARNING_THRESHOLD = WARN_RATIO
+DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
+
+
+class ContextBudget:
+    """How much of its window an agent uses, and whether it is time to warn or to compact."""
+
+    def __init__(
+        self,
+        context_window: int | None = None,
+        warning_threshold: float = DEFAULT_WARNING_THRESHOLD,
+        compact_threshold: float = DEFAULT_COMPACT_THRESHOLD,
+    ) -> None:
+        self.meter = Meter(window=context_window, warn_ratio=warning_threshold, compact_ratio=compact_threshold)
+
+    def update(self, event: Any) -> None:
+        """Take one event of the stream, whatever it is."""
+        if isinstance(event, dict):
+            self.meter.feed(event)
+
+    @property
+    def input_tokens(self) -> int:
+        """Direct input of the last call."""
+        return self.meter.usage.input
+
+    @property
+    def cache_creation_input_tokens(self) -> int:
+        """Input of the last call that was written to the cache."""
+        return self.meter.usage.cache_write
+
+    @property
+    def cache_read_input_tokens(self) -> int:
+        """Input of the last call that was read from the cache."""
+        return self.meter.usage.cache_read
+
+    @property
+    def used_tokens(self) -> int:
+        """All three together: what the window held. After a compaction, what the agent says is left."""
+        return self.meter.used
+
+    @property
+    def context_window(self) -> int:
+        """The window in tokens: as given, else the model's, else 200,000."""
+        return self.meter.window.tokens
+
+    @context_window.setter
+    def context_window(self, tokens: int) -> None:
+        if type(tokens) is not int or tokens <= 0:
+            raise ConfigError(f"a window of {tokens!r} tokens holds nothing", hint="give a whole number above 0")
+        self.meter.give_window(tokens)
+
+    @property
+    def window_source(self) -> str:
+        """Who says how large the window is."""
+        return self.meter.window.source
+
+    @property
+    def utilization(self) -> float:
+        """Used tokens as a share of the window; can be above 1.0."""
+        return self.meter.share
+
+    @property
+    def should_warn(self) -> bool:
+        """True from the warning threshold on, until it is cleared, the agent compacts or the session changes."""
+        return self.meter.should_warn
+
+    @property
+    def should_compact(self) -> bool:
+        """True from the compaction threshold on, until it is cleared, the agent compacts or the session changes."""
+        return self.meter.should_compact
+
+    def clear_warning(self) -> None:
+        """The warning was dealt with."""
+        self.meter.clear_warning()
+
+    def clear_compact(self) -> None:
+        """The compaction was dealt with."""
+        self.meter.clear_compact()
+
+    def __str__(self) -> str:
+        return f"{self.used_tokens:,} of {self.context_window:,} tokens ({self.utilization:.0%}; {self.window_source})"

@@ -1,0 +1,223 @@
+"""The summarizer of a context window policy: one compaction, by a model, on a list of messages.
+
+    messages, state = compact(messages, policy, digester=digester, state=state)
+
+The summary is cumulative: the same template at first and later, with the summary before in it. Messages that are the
+host's own are not shown to the model. Whether a summary would pay is expected before the model is asked, and measured
+after; one that does not pay, or fails, changes nothing, and the next is not tried before some messages have passed.
+Without a digester nothing happens, and truncation (`transform`) does what must be done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from foldline.compat.context_policy import (
+    MIN_COMPACTION_GAIN_TOKENS,
+    CompactionPlan,
+    apply_summary,
+    compaction_policy,
+    is_summary,
+    plan_compaction,
+    truncation_policy,
+)
+from foldline.compat.context_settings import (
+    PRESET,
+    AgentSpec,
+    CompactionConfig,
+    CompactionExecutionMode,
+    ContextWindowPolicy,
+)
+from foldline.compat.given import Given
+from foldline.digest.digester import Digester
+from foldline.digest.driver import Patience, awrite, write
+from foldline.digest.model_digest import Job, Kept
+from foldline.digest.prompt import cumulative
+from foldline.digest.scope import body_of
+from foldline.errors import ConfigError
+from foldline.fold import Digest
+from foldline.measure.estimator import CHARS_4
+from foldline.measure.message_size import framing_for, message_tokens
+from foldline.message import Message
+from foldline.models.table import model as model_of
+from foldline.models.table import plain_name
+from foldline.policy import Policy
+
+_PATIENCE = Patience(seconds=PRESET.digest_seconds)
+_FRAMING = framing_for("none")
+
+
+class CompactionEvent(NamedTuple):
+    """One compaction: what stands there now, and what that changed."""
+
+    summary: str
+    pre_tokens: int
+    post_tokens: int
+    at: float
+    """When, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionState:
+    """What is known of the compactions of one conversation. A new one follows each attempt."""
+
+    events: tuple[CompactionEvent, ...] = ()
+    refused: str = ""
+    """Why the last attempt changed nothing; empty when it did."""
+    refused_at: int = 0
+    """How many messages there were then."""
+
+    def cooling(self, count: int) -> bool:
+        """Whether an attempt failed so short a time ago that the next waits."""
+        return bool(self.refused) and count < self.refused_at + PRESET.cooldown_messages
+
+
+def summarizer_model(config: CompactionConfig, model: str) -> str:
+    """The model that summarizes for an agent's model: the agent's own, or another one of the same provider.
+
+    A name that the model table knows must belong to the agent's provider, and is given as that provider calls it.
+    """
+    wanted = config.summary_model
+    if not wanted:
+        return model
+    known = model_of(wanted)
+    if known.source.startswith("default"):
+        return wanted
+    provider = model_of(model).provider
+    if known.provider != provider:
+        raise ConfigError(
+            f"summary_model {wanted} belongs to {known.provider} and not to {provider}",
+            hint="name a model of the agent's own provider",
+        )
+    return plain_name(wanted)
+
+
+def session_policy(spec: AgentSpec, model: str = "") -> Policy:
+    """An agent's settings as the policy of a session: with a threshold, and compaction in the background.
+
+        session = foldline.open("agent.db").session("run-7", model=model, policy=session_policy(spec, model))
+
+    Such a session brings its summarizer and its worker by itself, where the provider's key and SDK are there.
+    """
+    policy, config = spec.context_policy, spec.compaction
+    bare = truncation_policy(policy, spec.artifact_compaction, model)
+    if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
+        return bare
+    usual = CompactionConfig()
+    if (config.summarizer_system_prompt, config.summarizer_user_prompt) != (
+        usual.summarizer_system_prompt,
+        usual.summarizer_user_prompt,
+    ):
+        raise ConfigError("a session writes its summaries by its own prompts", hint="call compact for prompts of yours")
+    return compaction_policy(policy, config, keep_turns=1).but(
+        window_tokens=bare.window_tokens,
+        reply_tokens=bare.reply_tokens,
+        counter=bare.counter,
+        prune_arrival_tokens=bare.prune_arrival_tokens,
+        preview_chars=bare.preview_chars,
+        preview_lines=bare.preview_lines,
+        background=True,
+        digest_model=summarizer_model(config, model),
+    )
+
+
+def compact(  # noqa: PLR0913 (all but the first two are named)
+    messages: Sequence[Any],
+    policy: ContextWindowPolicy,
+    config: CompactionConfig | None = None,
+    *,
+    digester: Digester | None = None,
+    state: CompactionState | None = None,
+    clock: Callable[[], float] = time.time,
+) -> tuple[Any, CompactionState]:
+    """The messages after a compaction, where one is due and pays; else the same list. And what is known now."""
+    task = _Task.of(messages, policy, config, state, digester)
+    if task is None:
+        return messages, state or CompactionState()
+    return task.done(write(task.job, task.digester, _PATIENCE), clock())
+
+
+async def acompact(  # noqa: PLR0913 (as above)
+    messages: Sequence[Any],
+    policy: ContextWindowPolicy,
+    config: CompactionConfig | None = None,
+    *,
+    digester: Digester | None = None,
+    state: CompactionState | None = None,
+    clock: Callable[[], float] = time.time,
+) -> tuple[Any, CompactionState]:
+    """`compact` for callers that must not block."""
+    task = _Task.of(messages, policy, config, state, digester)
+    if task is None:
+        return messages, state or CompactionState()
+    return task.done(await awrite(task.job, task.digester, _PATIENCE), clock())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """A compaction that is due."""
+
+    messages: Sequence[Any]
+    plan: CompactionPlan
+    config: CompactionConfig
+    state: CompactionState
+    digester: Digester
+    job: Job
+
+    @classmethod
+    def of(
+        cls,
+        messages: Sequence[Any],
+        policy: ContextWindowPolicy,
+        config: CompactionConfig | None,
+        state: CompactionState | None,
+        digester: Digester | None,
+    ) -> _Task | None:
+        config, state = config or CompactionConfig(), state or CompactionState()
+        if digester is None or state.cooling(len(messages)):
+            return None
+        plan = plan_compaction(messages, policy, config)
+        if plan is None:
+            return None
+        given = Given(messages).messages
+        covered = [given[index] for index in plan.covered]
+        before = next((body_of(each.text, PRESET.digest_header) for each in given if is_summary(each)), "")
+        job = Job(
+            messages=[each for each in covered if not each.meta.hidden and not is_summary(each)],
+            size=_text_size,
+            cap=config.summary_max_tokens or PRESET.digest_tokens,
+            covered=sum(map(_size, covered)),
+            prior=before,
+            form=cumulative(config.summarizer_system_prompt, config.summarizer_user_prompt),
+            header=PRESET.digest_header,
+            on_failure="keep",
+            bare=True,
+        )
+        return cls(messages=messages, plan=plan, config=config, state=state, digester=digester, job=job)
+
+    def done(self, made: Digest | Kept, at: float) -> tuple[Any, CompactionState]:
+        """The messages and the state after a reply, measured."""
+        if isinstance(made, Kept):
+            return self.messages, self._refused(made.cause)
+        summary = body_of(made.message.text, PRESET.digest_header)
+        after = apply_summary(self.messages, self.plan, summary)
+        pre, post = (sum(map(_size, Given(said).messages)) for said in (self.messages, after))
+        gain = pre - post
+        if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.job.covered:
+            return self.messages, self._refused(f"the summary would free only {max(0, gain):,} tokens")
+        event = CompactionEvent(summary, pre, post, at)
+        return after, CompactionState(events=(*self.state.events, event))
+
+    def _refused(self, cause: str) -> CompactionState:
+        return replace(self.state, refused=cause, refused_at=len(self.messages))
+
+
+def _size(message: Message) -> int:
+    return message_tokens(message, CHARS_4, _FRAMING)
+
+
+def _text_size(text: str) -> int:
+    return CHARS_4.count(text).tokens

@@ -1,0 +1,97 @@
+"""Sessions and their branches, by name and by number, always within one owner."""
+
+from __future__ import annotations
+
+from foldline.errors import InputError
+from foldline.ledger.chains import Owner
+from foldline.ledger.connections import Connection, Values
+from foldline.ledger.records import MAIN, Branch, SessionInfo
+
+NAME_CHARS = 512
+
+_BRANCH = (
+    "SELECT b.id, s.name, b.name, b.origin, b.origin_seq FROM branches b "
+    "JOIN sessions s ON s.id = b.session AND s.owner = b.owner "
+)
+_NEWEST = "SELECT {} FROM entries e WHERE e.owner = b.owner AND e.branch = b.id ORDER BY e.seq DESC LIMIT 1"
+_INFO = f"""
+SELECT s.name, s.made_at, b.name, ({_NEWEST.format("e.length")}), ({_NEWEST.format("e.at")}),
+    (SELECT COUNT(*) FROM entries e
+     WHERE e.owner = b.owner AND e.branch = b.id AND e.kind = 'fold' AND e.kind <> 'append')
+FROM sessions s JOIN branches b ON b.session = s.id AND b.owner = s.owner WHERE s.owner = ? ORDER BY b.id
+"""  # noqa: S608  # put together from the lines above alone
+
+
+def named(what: str, name: str) -> None:
+    """Refuse a name that not every database can hold."""
+    if len(name) > NAME_CHARS or not name.isprintable():
+        raise InputError(
+            f"not a name for {what}: {name!r:.80}", hint=f"printable text of at most {NAME_CHARS} characters"
+        )
+
+
+def find(connection: Connection, owner: Owner, session: str, name: str) -> Branch | None:
+    """A branch by name."""
+    rows = connection.run(_BRANCH + "WHERE b.owner = ? AND s.name = ? AND b.name = ?", (owner.id, session, name))
+    return _branch(rows[0]) if rows else None
+
+
+def numbered(connection: Connection, owner: Owner, number: int) -> Branch:
+    """A branch by number."""
+    return _branch(connection.run(_BRANCH + "WHERE b.owner = ? AND b.id = ?", (owner.id, number))[0])
+
+
+def all_of(connection: Connection, owner: Owner, session: str) -> tuple[Branch, ...]:
+    """The branches of a session, oldest first."""
+    rows = connection.run(_BRANCH + "WHERE b.owner = ? AND s.name = ? ORDER BY b.id", (owner.id, session))
+    return tuple([_branch(row) for row in rows])
+
+
+def sayer(connection: Connection, owner: Owner, strand: int) -> Branch:
+    """The branch that started a strand."""
+    sql = "SELECT branch FROM strands WHERE owner = ? AND id = ?"
+    return numbered(connection, owner, connection.run(sql, (owner.id, strand))[0][0])
+
+
+def begin(connection: Connection, owner: Owner, name: str, at: float) -> Branch:
+    """The main branch of a session, which is new unless somebody was faster."""
+    found = find(connection, owner, name, MAIN)
+    if found is not None:
+        return found
+    sql = "INSERT INTO sessions (owner, name, made_at) VALUES (?, ?, ?)"
+    connection.run(sql, (owner.id, name, at))
+    return add(connection, owner, Branch(id=0, session=name), at)
+
+
+def add(connection: Connection, owner: Owner, branch: Branch, at: float) -> Branch:
+    """A new branch of a session."""
+    sql = (
+        "INSERT INTO branches (owner, session, name, origin, origin_seq, made_at) "
+        "SELECT owner, id, ?, ?, ?, ? FROM sessions WHERE owner = ? AND name = ?"
+    )
+    connection.run(sql, (branch.name, branch.origin, branch.origin_seq, at, owner.id, branch.session))
+    sql = _BRANCH + "WHERE b.owner = ? AND s.name = ? AND b.name = ?"
+    return _branch(connection.run(sql, (owner.id, branch.session, branch.name))[0])
+
+
+def infos(connection: Connection, owner: Owner) -> tuple[SessionInfo, ...]:
+    """Every session with its figures, the one used last first."""
+    sessions: dict[str, list[Values]] = {}
+    for row in connection.run(_INFO, (owner.id,)):
+        sessions.setdefault(row[0], []).append(row)
+    made = [
+        SessionInfo(
+            name=name,
+            made_at=rows[0][1],
+            last_at=max(row[4] or row[1] for row in rows),
+            branches=tuple([row[2] for row in rows]),
+            messages=max(row[3] or 0 for row in rows),
+            folds=sum(row[5] for row in rows),
+        )
+        for name, rows in sessions.items()
+    ]
+    return tuple(sorted(made, key=lambda info: info.last_at, reverse=True))
+
+
+def _branch(row: Values) -> Branch:
+    return Branch(id=row[0], session=row[1], name=row[2], origin=row[3], origin_seq=row[4])

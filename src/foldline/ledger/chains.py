@@ -1,0 +1,211 @@
+"""The chains of messages in their table.
+
+A chain is stored as strands: a strand is a stretch of messages that follow one another, and starts where it left
+another one. So a path is a few ranges that are read in order, from any position on, however long it is; going on at the
+end of a strand makes it longer, and going on anywhere else starts a new one. `position` counts from the first message
+of the path, on every strand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from foldline.errors import LedgerCorrupt
+from foldline.ledger.connections import Connection, Values
+from foldline.ledger.message_keys import ROOT, link, trace
+from foldline.ledger.records import Span, Stored
+from foldline.ledger.serialize import message_body, meta_body, meta_of, pack, read_message, unpack
+from foldline.message import Message
+
+PAGE = 64
+"""Messages that are in memory at once while a path is read."""
+ASKED = 400
+"""Keys that are asked for in one query."""
+
+
+class Owner(NamedTuple):
+    """Whose rows."""
+
+    id: int
+    name: str
+
+
+class Place(NamedTuple):
+    """A message in its chain: how many messages the path up to it has, and where it is stored."""
+
+    strand: int | None = None
+    length: int = 0
+    key: bytes = ROOT
+
+
+class Draft(NamedTuple):
+    """A message ready to be written."""
+
+    message: Message
+    body: bytes
+    stored: bytes
+    meta: bytes | None
+    at: float | None = None
+    """When it was written first; now, unless it was exported."""
+
+
+class Written(NamedTuple):
+    """A message that is new, and where it stands."""
+
+    strand: int
+    position: int
+    size: int
+    """Bytes of its body."""
+
+
+def draft(message: Message) -> Draft:
+    """What can be done before the database is asked."""
+    body = message_body(message)
+    return Draft(message, body, pack(body), meta_body(message.meta))
+
+
+def spans(connection: Connection, owner: Owner, place: Place, start: int = 0) -> list[Span]:
+    """The ranges that a path consists of, from `start` on."""
+    found: list[Span] = []
+    strand, stop = place.strand, place.length
+    while strand is not None and stop > start:
+        rows = connection.run("SELECT base, start FROM strands WHERE owner = ? AND id = ?", (owner.id, strand))
+        if not rows:
+            raise LedgerCorrupt(f"strand {strand} is missing", hint="run verify")
+        base, first = rows[0]
+        if first < stop:
+            found.append(Span(strand, max(first, start), stop))
+        strand, stop = base, min(first, stop)
+    return found[::-1]
+
+
+def back(connection: Connection, owner: Owner, place: Place, length: int) -> Place:
+    """The place on the path of `place` where the path had `length` messages."""
+    if length == place.length:
+        return place
+    if length == 0:
+        return Place()
+    strand = spans(connection, owner, Place(place.strand, length), length - 1)[-1].strand
+    sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
+    rows = connection.run(sql, (owner.id, strand, length - 1))
+    if not rows:
+        raise LedgerCorrupt(f"message {length - 1} of strand {strand} is missing", hint="run verify")
+    return Place(strand, length, rows[0][0])
+
+
+_READ = """
+SELECT m.position, m.key, m.at, m.body, COALESCE(
+    (SELECT r.meta FROM remarks r WHERE r.owner = m.owner AND r.strand = m.strand AND r.position = m.position
+     ORDER BY r.id DESC LIMIT 1), m.meta)
+FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.position < ? ORDER BY m.position LIMIT ?
+"""
+
+
+def reach(connection: Connection, owner: Owner, branches: Iterable[int]) -> dict[int, int]:
+    """How much of each strand the logs of some branches ever led to: the strand, and where that part of it stops."""
+    found: dict[int, int] = {}
+    for branch in branches:
+        sql = "SELECT strand, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND strand IS NOT NULL GROUP BY 1"
+        for strand, stop in connection.run(sql, (owner.id, branch)):
+            found[strand] = max(stop, found.get(strand, 0))
+    rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id DESC", (owner.id,))
+    for strand, base, start in rows:  # a strand is younger than the one it left
+        if strand in found and base is not None:
+            found[base] = max(start, found.get(base, 0))
+    return found
+
+
+def page(connection: Connection, owner: Owner, span: Span) -> list[Stored]:
+    """The first messages of a span."""
+    rows = connection.run(_READ, (owner.id, span.strand, span.start, span.stop, PAGE))
+    if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
+        raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run verify")
+    return [Stored(position, key, time, read_message(unpack(body), meta)) for position, key, time, body, meta in rows]
+
+
+class Writer:
+    """Puts messages behind a place, in a transaction of the caller's."""
+
+    def __init__(self, connection: Connection, owner: Owner, now: float) -> None:
+        self.connection, self.owner, self.now = connection, owner, now
+        self.written: list[Written] = []
+        """What was new."""
+        self.strands: list[int] = []
+        """On which strand each message that was put now stands."""
+
+    def put(self, branch: int, place: Place, drafts: Sequence[Draft]) -> Place:
+        """The place of the last message, after those that are new were written."""
+        self.written, self.strands = [], []
+        keys: list[bytes] = []
+        key = place.key
+        for item in drafts:
+            key = link(self.owner.name, key, item.body)
+            keys.append(key)
+        known = 0
+        for row in self._known(keys):
+            place = Place(row[1], row[2] + 1, row[0])
+            self._remark(place, row[3], drafts[known])
+            self.strands.append(row[1])
+            known += 1
+        return self._write(branch, place, list(zip(keys[known:], drafts[known:], strict=True)))
+
+    def _known(self, keys: list[bytes]) -> Iterator[Values]:
+        """The rows of the messages that are there already: the first ones, since a message implies all before it."""
+        for begin in range(0, len(keys), ASKED):
+            asked = keys[begin : begin + ASKED]
+            marks = ", ".join("?" * len(asked))
+            sql = f"SELECT key, strand, position, meta FROM messages WHERE owner = ? AND key IN ({marks})"  # noqa: S608
+            found = {row[0]: row for row in self.connection.run(sql, (self.owner.id, *asked))}
+            for key in asked:
+                if key not in found:
+                    return
+                yield found[key]
+
+    def _remark(self, place: Place, meta: bytes | None, item: Draft) -> None:
+        """Keep facts that a message brings when it comes again; what was known of it stays."""
+        if item.meta is None or item.meta == meta:
+            return
+        where = (self.owner.id, place.strand, place.length - 1)
+        sql = "SELECT meta FROM remarks WHERE owner = ? AND strand = ? AND position = ? ORDER BY id DESC LIMIT 1"
+        for row in self.connection.run(sql, where):
+            meta = row[0]
+        merged = meta_body(meta_of(item.meta, over=meta or b"{}"))
+        if merged != meta:
+            sql = "INSERT INTO remarks (owner, strand, position, at, meta) VALUES (?, ?, ?, ?, ?)"
+            self.connection.run(sql, (*where, self.now, merged))
+
+    def _write(self, branch: int, place: Place, items: list[tuple[bytes, Draft]]) -> Place:
+        if not items:
+            return place
+        before, strand = self._end(place)
+        if strand is None:
+            sql = "INSERT INTO strands (owner, branch, base, start) VALUES (?, ?, ?, ?) RETURNING id"
+            strand = self.connection.run(sql, (self.owner.id, branch, place.strand, place.length))[0][0]
+        rows: list[Values] = []
+        for position, (key, item) in enumerate(items, place.length):
+            before = trace(self.owner.name, before, item.message)
+            at = self.now if item.at is None else item.at
+            rows.append((self.owner.id, strand, position, key, before, at, item.stored, item.meta))
+            self.written.append(Written(strand, position, len(item.body)))
+            self.strands.append(strand)
+        sql = (
+            "INSERT INTO messages (owner, strand, position, key, trace, at, body, meta) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        self.connection.many(sql, rows)
+        return Place(strand, place.length + len(items), items[-1][0])
+
+    def _end(self, place: Place) -> tuple[bytes, int | None]:
+        """The trace of the message at a place, and its strand if nothing follows there.
+
+        Should somebody write there at this moment, one of the two finds the place taken, and looks again.
+        """
+        if place.strand is None:
+            return ROOT, None
+        sql = (
+            "SELECT m.trace, (SELECT n.position FROM messages n "
+            "WHERE n.owner = m.owner AND n.strand = m.strand AND n.position = m.position + 1) "
+            "FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position = ?"
+        )
+        trace_, follows = self.connection.run(sql, (self.owner.id, place.strand, place.length - 1))[0]
+        return trace_, place.strand if follows is None else None

@@ -1,0 +1,261 @@
+"""A ledger as lines of JSON, and back: for a copy, for another database, for another owner.
+
+The lines name nothing by a database's numbers. Sessions and branches come first, then the strands with their messages,
+each strand behind the one it left, then the logs, jobs and events. Both ways take one line at a time, and an import
+writes all of it or nothing. Every message must match its key under the owner it was exported from; under another
+owner it gets a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from foldline.errors import InputError
+from foldline.ledger import branches as threads
+from foldline.ledger import log
+from foldline.ledger.chains import Draft, Place, Writer, back, reach
+from foldline.ledger.connections import Connection, Values
+from foldline.ledger.index_feed import Index, wrote
+from foldline.ledger.log import Core, Line
+from foldline.ledger.message_keys import ROOT, link
+from foldline.ledger.records import Branch, Head
+from foldline.ledger.serialize import dump, pack, read_message, unpack
+
+FORMAT = 1
+PAGE = 64
+BATCH = 256
+"""Messages that are in memory at once."""
+
+
+def export(core: Core, sessions: Iterable[str] | None = None) -> Iterator[str]:
+    """The lines of some sessions, or of all."""
+    with core.reading() as connection:
+        names = [info.name for info in threads.infos(connection, core.owner)] if sessions is None else list(sessions)
+        branches = [branch for name in names for branch in threads.all_of(connection, core.owner, name)]
+        yield _line({"foldline": FORMAT, "owner": core.owner.name})
+        yield from _branches(connection, core, branches)
+        yield from _strands(connection, core, branches)
+        for branch in branches:
+            yield from _logs(connection, core, branch)
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":")) + "\n"
+
+
+def _branches(connection: Connection, core: Core, branches: list[Branch]) -> Iterator[str]:
+    names = {branch.id: branch.name for branch in branches}
+    sql = (
+        "SELECT s.made_at, b.made_at FROM branches b JOIN sessions s ON s.id = b.session AND s.owner = b.owner "
+        "WHERE b.owner = ? AND b.id = ?"
+    )
+    for branch in branches:
+        begun, made = connection.run(sql, (core.owner.id, branch.id))[0]
+        origin = None if branch.origin is None else [names[branch.origin], branch.origin_seq]
+        yield _line(
+            {"branch": branch.name, "session": branch.session, "origin": origin, "begun_at": begun, "made_at": made}
+        )
+
+
+def _strands(connection: Connection, core: Core, branches: list[Branch]) -> Iterator[str]:
+    needed = reach(connection, core.owner, [branch.id for branch in branches])
+    inside = {branch.id for branch in branches}
+    sql = "SELECT id, branch, base, start FROM strands WHERE owner = ? ORDER BY id"
+    where = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
+    for strand, number, base, start in connection.run(sql, (core.owner.id,)):
+        if strand not in needed:
+            continue
+        said = threads.numbered(connection, core.owner, number if number in inside else branches[0].id)
+        after = ROOT if base is None else connection.run(where, (core.owner.id, base, start - 1))[0][0]
+        value = {"strand": strand, "base": base, "start": start, "after": after.hex()}
+        yield _line({**value, "session": said.session, "branch": said.name})
+        yield from _messages(connection, core, strand, needed[strand])
+
+
+def _messages(connection: Connection, core: Core, strand: int, stop: int) -> Iterator[str]:
+    sql = (
+        "SELECT m.position, m.key, m.at, m.body, COALESCE((SELECT r.meta FROM remarks r WHERE r.owner = m.owner "
+        "AND r.strand = m.strand AND r.position = m.position ORDER BY r.id DESC LIMIT 1), m.meta) "
+        "FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position > ? AND m.position < ? "
+        "ORDER BY m.position LIMIT ?"
+    )
+    last = -1
+    while rows := connection.run(sql, (core.owner.id, strand, last, stop, PAGE)):
+        for _, key, at, body, meta in rows:
+            value = {"message": json.loads(unpack(body)), "meta": meta and json.loads(meta), "at": at}
+            yield _line({**value, "key": key.hex()})
+        last = rows[-1][0]
+
+
+_LOG = (
+    "SELECT seq, kind, strand, length, at, op, body FROM entries "
+    "WHERE owner = ? AND branch = ? AND seq > ? ORDER BY seq"
+)
+_JOBS = (
+    "SELECT name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body FROM jobs "
+    "WHERE owner = ? AND branch = ? AND seq > ? ORDER BY seq, name"
+)
+_EVENTS = "SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ? AND id > ? ORDER BY id"
+
+
+def _logs(connection: Connection, core: Core, branch: Branch) -> Iterator[str]:
+    yield _line({"log": branch.name, "session": branch.session})
+    last = 0
+    while rows := connection.run(f"{_LOG} LIMIT {PAGE}", (core.owner.id, branch.id, last)):
+        for seq, kind, strand, length, at, op, body in rows:
+            place = None if strand is None else [strand, length]
+            yield _line({"entry": kind, "at": at, "to": place, "op": op, "body": _body(body)})
+            last = seq
+    for name, seq, *rest, body in connection.run(_JOBS, (core.owner.id, branch.id, 0)):
+        yield _line({"job": name, "row": [seq, *rest], "body": _body(body)})
+    last = 0
+    while rows := connection.run(f"{_EVENTS} LIMIT {PAGE}", (core.owner.id, branch.id, last)):
+        for number, kind, at, body in rows:
+            yield _line({"event": kind, "at": at, "body": _body(body)})
+            last = number
+
+
+def _body(stored: bytes | None) -> Any:
+    return None if stored is None else json.loads(unpack(stored))
+
+
+def load(core: Core, lines: Iterable[str], index: Index | None = None) -> int:
+    """Add what was exported; how many messages were new. All of it, or nothing."""
+    with core.writing() as connection:
+        reader = _Reader(connection, core, index)
+        for number, line in enumerate(lines, 1):
+            try:
+                reader.take(json.loads(line))
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+                raise InputError(f"line {number} is not of an export ({error})", hint="nothing was imported") from None
+            except InputError as error:
+                raise InputError(f"line {number}: {error.message}", hint=error.hint or "nothing was imported") from None
+        reader.flush()
+        return reader.written
+
+
+class _Reader:
+    """Takes one line after another."""
+
+    def __init__(self, connection: Connection, core: Core, index: Index | None) -> None:
+        self.connection, self.core, self.index = connection, core, index
+        self.owner: str | None = None
+        self.branches: dict[tuple[str, str], Branch] = {}
+        self.strands: dict[int, list[tuple[int, int]]] = {}
+        """Where the parts of each strand of the export stand now: from which position on, on which strand."""
+        self.number, self.branch, self.place = 0, Branch(id=0, session=""), Place()
+        self.before = ROOT
+        """The key of the message before, as it was exported."""
+        self.drafts: list[Draft] = []
+        self.head = Head()
+        self.written = 0
+
+    def take(self, value: dict[str, Any]) -> None:
+        """One line."""
+        if self.owner is None:
+            if value.get("foldline") != FORMAT:
+                raise InputError("not an export of a ledger", hint=f"its first line must say foldline: {FORMAT}")
+            self.owner = str(value["owner"])
+        elif "message" in value:
+            self._message(value)
+        else:
+            self.flush()
+            for name, step in self._steps.items():
+                if name in value:
+                    step(self, value)
+                    return
+            raise InputError("says nothing that an export says")
+
+    def _message(self, value: dict[str, Any]) -> None:
+        body = dump(value["message"])
+        meta = None if value["meta"] is None else dump(value["meta"])
+        message = read_message(body, meta)
+        self.before = link(self.owner or "", self.before, body)
+        if self.before.hex() != value["key"]:
+            raise InputError("the message is not what its key says")
+        self.drafts.append(Draft(message, body, pack(body), meta, float(value["at"])))
+        if len(self.drafts) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the messages that were taken."""
+        if not self.drafts:
+            return
+        writer = Writer(self.connection, self.core.owner, 0.0)
+        first = self.place.length
+        self.place = writer.put(self.branch.id, self.place, self.drafts)
+        self.drafts = []
+        wrote(self.core, self.index, self.connection, writer.written)
+        self.written += len(writer.written)
+        segments = self.strands[self.number]
+        for position, strand in enumerate(writer.strands, first):
+            if not segments or segments[-1][1] != strand:
+                segments.append((position, strand))
+
+    def _located(self, strand: int, length: int) -> Place:
+        """Where the message stands now that the export has at `strand`, as the last of `length`."""
+        segments = self.strands[strand]
+        actual = segments[bisect_right(segments, length - 1, key=lambda segment: segment[0]) - 1][1]
+        sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
+        rows = self.connection.run(sql, (self.core.owner.id, actual, length - 1))
+        return Place(actual, length, rows[0][0])
+
+    def _strand(self, value: dict[str, Any]) -> None:
+        self.number, self.branch = value["strand"], self.branches[value["session"], value["branch"]]
+        base, start = value["base"], value["start"]
+        self.place = Place() if base is None else self._located(base, start)
+        self.strands[self.number], self.before = [], bytes.fromhex(value["after"])
+
+    def _branch(self, value: dict[str, Any]) -> None:
+        session, name, origin = value["session"], value["branch"], value["origin"]
+        threads.named("a session", session)
+        threads.named("a branch", name)
+        if threads.find(self.connection, self.core.owner, session, name) is not None:
+            raise InputError(f"session {session!r} is there already", hint="import it for another owner")
+        if origin is None:
+            made = threads.begin(self.connection, self.core.owner, session, value["begun_at"])
+        else:
+            source = self.branches[session, origin[0]]
+            plan = Branch(id=0, session=session, name=name, origin=source.id, origin_seq=origin[1])
+            made = threads.add(self.connection, self.core.owner, plan, value["made_at"])
+        self.branches[session, name] = made
+
+    def _log(self, value: dict[str, Any]) -> None:
+        self.branch = self.branches[value["session"], value["log"]]
+        self.head = Head(log=log.root(self.core.owner, self.branch))
+
+    def _entry(self, value: dict[str, Any]) -> None:
+        to = Place() if value["to"] is None else self._located(*value["to"])
+        body = value["body"]
+        if value["entry"] == "fold":
+            prefix = back(self.connection, self.core.owner, to, body["fold"]["cut"])
+            body = {**body, "prefix": prefix.key.hex()}
+        line = Line(value["entry"], to, value["op"], body, value["at"])
+        self.head = self.core.enter(self.connection, self.branch, self.head, line)
+
+    def _job(self, value: dict[str, Any]) -> None:
+        sql = (
+            "INSERT INTO jobs "
+            "(owner, branch, name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        body = None if value["body"] is None else dump(value["body"])
+        row: Values = (self.core.owner.id, self.branch.id, value["job"], *value["row"], body)
+        self.connection.run(sql, row)
+
+    def _event(self, value: dict[str, Any]) -> None:
+        sql = "INSERT INTO events (owner, branch, kind, at, body) VALUES (?, ?, ?, ?, ?)"
+        body = None if value["body"] is None else pack(dump(value["body"]))
+        self.connection.run(sql, (self.core.owner.id, self.branch.id, value["event"], value["at"], body))
+
+    _steps = {  # noqa: RUF012  # by the word that only their lines have
+        "strand": _strand,
+        "log": _log,
+        "entry": _entry,
+        "job": _job,
+        "event": _event,
+        "branch": _branch,
+    }

@@ -1,0 +1,91 @@
+"""The status line of Claude Code: how full the window is, when it will be compacted, what it cost.
+
+It is asked for many times a minute and must be there at once, so this module imports next to nothing. The figures are
+in what Claude Code passes in; its own percentage counts the same three inputs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from foldline.watch.stdio import answered, failed, taken
+
+BAR = 10
+_COLOURS = {"calm": "", "warn": "\033[33m", "compact": "\033[31m"}
+_PLAIN = "\033[0m"
+_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+WARN, COMPACT = 0.70, 0.78
+"""The meter's own thresholds (a test holds them equal): importing the meter would take longer than the answer may."""
+
+
+def run() -> int:
+    """Read what Claude Code says on standard input and print the line; an empty one when it says nothing of use."""
+    try:
+        given = json.loads(taken())
+    except (ValueError, RecursionError):
+        given = {}
+    except OSError as error:
+        return failed("statusline", f"standard input cannot be read ({error.strerror})")
+    return answered("statusline", line(given, colour="NO_COLOR" not in os.environ))
+
+
+def line(given: Any, *, colour: bool = False) -> str:
+    """The line for what Claude Code passes in.
+
+    >>> line({"model": {"display_name": "Opus"}, "context_window": {"context_window_size": 200_000,
+    ...       "current_usage": {"input_tokens": 150_000}}, "cost": {"total_cost_usd": 1.5}})
+    'Opus ▰▰▰▰▰▰▰▱▱▱ 75% 150k/200k, compaction at 78% $1.50'
+    """
+    context, cost = _dict(given, "context_window"), _dict(given, "cost")
+    model = _dict(given, "model").get("display_name")
+    pieces = [_clean(model)] if isinstance(model, str) and model else []
+    window, used = _count(context.get("context_window_size")), _used(context)
+    if window and used is not None:
+        share = used / window
+        state = "compact" if share >= COMPACT else "warn" if share >= WARN else "calm"
+        full = max(0, min(BAR, int(share * BAR)))
+        bar = "▰" * full + "▱" * (BAR - full)
+        paint, end = (_COLOURS[state], _PLAIN) if colour and state != "calm" else ("", "")
+        note = {"calm": "", "warn": f", compaction at {COMPACT:.0%}", "compact": ", time to compact"}[state]
+        pieces.append(f"{paint}{bar} {share:.0%} {_human(used)}/{_human(window)}{note}{end}")
+    elif window:
+        pieces.append(f"{'▱' * BAR} not measured yet")
+    usd = _number(cost.get("total_cost_usd"))
+    if usd:
+        pieces.append(f"${usd:.2f}")
+    return " ".join(pieces)
+
+
+def _used(context: dict[str, Any]) -> int | None:
+    """The tokens of the last call; None right after a compaction, before the next one."""
+    usage = context.get("current_usage")
+    if isinstance(usage, dict):
+        return sum(_count(usage.get(name)) for name in _INPUTS)
+    share = _number(context.get("used_percentage"))
+    return int(_count(context.get("context_window_size")) * share / 100) if usage is None and share else None
+
+
+def _dict(value: Any, key: str) -> dict[str, Any]:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and 0 < value < 2**53 else 0
+
+
+def _number(value: Any) -> float:
+    sound = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if sound and 0 < value < 1e9 else 0.0
+
+
+def _human(tokens: int) -> str:
+    return (
+        f"{tokens / 1_000_000:.1f}M" if tokens >= 1_000_000 else f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)
+    )
+
+
+def _clean(text: str) -> str:
+    return "".join(char for char in text[:40] if char.isprintable())

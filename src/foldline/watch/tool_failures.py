@@ -1,0 +1,210 @@
+"""How a tool result says that it failed, and whether two failures are the same one.
+
+Agents pipe their tests through `tail` and `grep`, so that an exit status of 0 says little: the words of the tools tell.
+Two failures are the same when the same lines name the fault, whatever line numbers, times and addresses stand in them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from foldline.watch.agent_events import extract_text, first_text
+
+_READ_CHARS = 20_000
+"""How much of a result's beginning and of its end is looked at; a fault stands at one of them."""
+_FAULT_LINES = 12
+_LINE_CHARS = 300
+_COMMAND_CHARS = 2_000
+SHELL = ("command", "cmd")
+"""The fields of a call that hold a shell command."""
+_COMMANDS = 256
+"""Agents run the same commands over and over."""
+_NOT_OURS = (
+    "The user doesn't want to",
+    "<tool_use_error>Sibling tool call errored",
+    "<tool_use_error>Cancelled",
+    "[Request interrupted",
+    "Permission to use",
+    "<tool_use_error>File has not been read yet",
+    "<tool_use_error>File has been modified since read",
+)
+"""Results that tell of a person's no, another call's failure or a rule of the agent, and nothing of the call itself."""
+_INPUT_REFUSED = "<tool_use_error>"
+"""How an agent begins when what its tool was given cannot be."""
+_NAMED_CHARS = 3
+"""A shorter value may stand in any text by chance."""
+_FAULT = re.compile(
+    r"(?:--- FAIL: \S+|FAILED \S+|FAIL:? \S+|FAIL\s+\S+|not ok \d+ .*|E\s{2,}\S.*|[✗✕×●] .*"
+    r"|\S*(?:Error|Exception|Panic|panic)\b:.*|error(?:\[\w+\])?:.*|fatal:.*|undefined: .*"
+    r"|[\w./@+-]+:\d+(?::\d+)?:? .*"
+    r"(?:error|undefined|expected|cannot|unused|missing|declared and not used|not defined|fail).*"
+    r"|.*(?:command not found|No such file or directory|Permission denied).*)",
+    re.IGNORECASE,
+)
+_BARE = re.compile(r"\s*(?:--- )?FAIL(?:ED)?:?(?:\s|$)")
+_RED = ("--- FAIL", "FAIL", "error: ", "error[", "Traceback ", "panic: ", "npm ERR!", "make: ***", "Build failed")
+"""How lines begin that say that a check failed."""
+_RED_LINE = re.compile(r"\n(?:" + "|".join(map(re.escape, _RED)) + ")")
+_RED_COUNT = re.compile(r"\b[1-9]\d{0,6} (?:failed|failing)\b|ERROR task failed")
+_RED_TEST = re.compile(
+    r"--- FAIL: (\S+)|FAILED (\S+::\S+)|(?:FAIL|ERROR): (\w+ \(\S+\))|test (\S+) \.\.\. FAILED"
+    r"|[✗✕×●] (.+?)(?: \(\d.*)?$"
+)
+_CHECK_WORDS = (
+    "test",
+    "build",
+    "vet",
+    "lint",
+    "check",
+    "tox",
+    "nox",
+    "clippy",
+    "jest",
+    "tsc",
+    "mypy",
+    "ruff",
+    "mocha",
+    "spec",
+    "playwright",
+)
+"""One of these stands in every check: looking for them is faster than looking for a check."""
+_VOLATILE = re.compile(
+    r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|(?<=:)\d+|\b\d+(?:\.\d+)?(?:ms|s|µs)?\b|/(?:tmp|var)/\S+",
+    re.IGNORECASE,
+)
+_ANSWERS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "ls")
+"""Programs whose exit status of 1 says no, and not that they failed."""
+_TESTS = re.compile(
+    r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
+    r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
+    r"golangci-lint|eslint|(?:mise|make|just|task|bun|deno) (?:run )?(?:test|lint|check|build)\S*|gradle\w* \S*test|"
+    r"mvn \S*test|rspec|phpunit|ctest|dotnet test|swift test|mix test)\b"
+)
+_SHOWN_ONLY = re.compile(
+    r"\s*(?:2>&1|\|\s*(?:tail|head|grep|tee|cat|sed|awk|sort|less|wc)\b[^|;&]*|\|\|\s*true|;\s*echo\b.*)\s*"
+)
+_WENT_THERE = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
+
+
+def result_text(result: dict[str, Any]) -> str:
+    """The beginning and the end of what a call gave back."""
+    content = result.get("content")
+    text = content if isinstance(content, str) else extract_text(content)
+    return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
+
+
+def is_ours(text: str, command: str = "") -> bool:
+    """Whether a failure says something about the call itself."""
+    says_no = command.split(" ", 1)[0] in _ANSWERS and not faults(text)
+    return not says_no and not text.startswith(_NOT_OURS)
+
+
+def faults(text: str) -> tuple[str, ...]:
+    r"""The lines that name what is wrong, without what changes from run to run, in a fixed order.
+
+    >>> faults("ok a\n--- FAIL: TestFold (0.02s)\n    fold_test.go:17: expected 3\n")
+    ('--- FAIL: TestFold (#)', 'fold_test.go:#: expected #')
+    """
+    found = {steady(line) for line in _lines(text) if _FAULT.match(line)}
+    return tuple(sorted(found)[:_FAULT_LINES])
+
+
+def is_about_input(call: dict[str, Any], text: str) -> bool:
+    """Whether a failure is about what the call was given, and not about the tool: it refuses it, or names it."""
+    if text.startswith(_INPUT_REFUSED):
+        return True
+    said, given = first_fault(text), call.get("input")
+    values = command_of(call).split()[1:] or (given.values() if isinstance(given, dict) else ())
+    return any(isinstance(one, str) and len(one) >= _NAMED_CHARS and one in said for one in values)
+
+
+def red_tests(text: str) -> dict[str, str]:
+    """The tests that failed, where the output gives names: as they compare, and as they were printed."""
+    found: dict[str, str] = {}
+    for match in filter(None, map(_RED_TEST.match, _lines(text))):
+        of_go = match[1]
+        name = of_go.partition("/")[0] if of_go else next(filter(None, match.groups()))
+        if len(found) < _FAULT_LINES:
+            found.setdefault(steady(name), name)
+    return found
+
+
+def steady(line: str) -> str:
+    """A line without line numbers, times and addresses."""
+    return " ".join(_VOLATILE.sub("#", line[:_LINE_CHARS]).split())
+
+
+def is_bare(line: str) -> bool:
+    """Whether a line says that something failed, and not what."""
+    return bool(_BARE.match(line))
+
+
+def first_fault(text: str) -> str:
+    """One line that tells a person what went wrong."""
+    lines = [line for line in _lines(text) if line and not line.startswith("Exit code")]
+    return next((line for line in lines if _FAULT.match(line) and not is_bare(line)), lines[-1] if lines else "")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of an output, without their indentation and no longer than a person reads."""
+    return (line.strip()[:_LINE_CHARS] for line in text.split("\n"))
+
+
+def command_of(call: dict[str, Any]) -> str:
+    """The shell command of a call, without where it ran and how its output was cut; "" for other calls."""
+    command = first_text(call.get("input"), SHELL)
+    return _bare_command(command[:_COMMAND_CHARS]) if command else ""
+
+
+@lru_cache(_COMMANDS)
+def _bare_command(command: str) -> str:
+    while command.startswith("cd ") and (found := _WENT_THERE.match(command)):
+        command = command[found.end() :]
+    if "|" in command or "2>&1" in command or ";" in command:
+        command = _SHOWN_ONLY.sub(" ", command)
+    return " ".join(command.split())
+
+
+@lru_cache(_COMMANDS)
+def is_check(command: str) -> bool:
+    """Whether a command tests, builds or lints: it tells whether a change was any good."""
+    return any(word in command for word in _CHECK_WORDS) and bool(_TESTS.search(command))
+
+
+def is_red(text: str, *, error: bool) -> bool:
+    """Whether a check failed."""
+    if error and is_ours(text):
+        return True
+    if ("failed" in text or "failing" in text) and _RED_COUNT.search(text):
+        return True
+    return text.startswith(_RED) or bool(_RED_LINE.search(text))
+
+
+def thrown_away(command: str) -> list[str] | None:
+    """What a git command throws the changes of away; [] for everything, None when it throws away nothing.
+
+    `git checkout NAME` may name a branch as well: whoever knows the changed files can tell.
+    """
+    if not any(word in command for word in ("checkout", "restore", "reset")):
+        return None
+    for piece in re.split(r"&&|;|\|\||\n", command):
+        try:
+            words = shlex.split(piece)
+        except ValueError:
+            continue
+        if words[:1] != ["git"]:
+            continue
+        words = [word for word in words[1:] if word not in ("-q", "--quiet")]
+        if words[:2] == ["reset", "--hard"]:
+            return []
+        if words[:1] == ["restore"] and "--staged" not in words:
+            paths = [word for word in words[1:] if not word.startswith("-")]
+            return [] if paths == ["."] else paths
+        if words[:1] == ["checkout"] and "-b" not in words:
+            paths = words[words.index("--") + 1 :] if "--" in words else words[1:]
+            return [] if paths == ["."] else paths
+    return None

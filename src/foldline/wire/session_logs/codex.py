@@ -1,0 +1,233 @@
+"""Codex rollouts: a log of Responses items, one to a line, among events about them.
+
+Items are the conversation; events mostly say the same again for the screen. What only events know is kept: the model
+of a turn, the tokens of a reply, a compaction, a turn taken back. Codex does not log which items are one reply, so a
+reply is the run of model items between what the client says; its token count follows the run (older versions wrote it
+before), and a count that repeats the last running total is only a new rate limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.message import Message, Meta, Opaque, Part, Text, Usage, Wire
+from foldline.wire import openai_items, openai_responses
+from foldline.wire.codec import Codec, Line, Note, Transcript
+from foldline.wire.fields import time_of
+from foldline.wire.session_logs import codex_items as codex_log
+from foldline.wire.usage import codex_usage
+
+NAME = "codex"
+
+_OWN_RECORDS = ("ghost_snapshot",)
+"""Items that Codex writes for itself and never shows to the model."""
+_COPIES = {"user_message": "user", "agent_message": "assistant"}
+"""Events that repeat what an item says."""
+_NOTED = {
+    "turn_aborted": "a turn was aborted",
+    "error": "an error was logged",
+    "stream_error": "a stream broke off",
+    "context_compacted": "the context was compacted",
+}
+
+
+def parse(value: Any, raw: str | None = None) -> Message:
+    """A message of one line; `WireError` for a line that is no part of the conversation."""
+    if not isinstance(value, dict):
+        raise WireError("a line must be an object", field="line")
+    kind, inner, wire = value.get("type"), codex_log.payload(value), Wire(NAME, value, raw)
+    if isinstance(inner, dict):
+        if kind == "response_item" or inner is value:
+            return _item(inner, wire)
+        if kind == "compacted":
+            return Message(role="user", parts=_digest(value), kind="digest", wire=wire)
+        if kind == "session_meta":
+            return Message(role="system", parts=(Text(text=_instructions(inner)),), wire=wire)
+        if kind == "event_msg" and inner.get("type") in _COPIES:
+            return Message(role=_COPIES[inner["type"]], parts=(Text(text=_text(inner, "message")),), wire=wire)
+    raise WireError("not a line of the conversation", field="type")
+
+
+def _item(payload: dict[str, Any], wire: Wire) -> Message:
+    """An item as it may be sent. What only Codex knows has no part that can be sent, save its text."""
+    if codex_log.is_sent(payload):
+        return openai_items.item(codex_log.unlogged(payload), wire)
+    content = payload.get("content")
+    if payload.get("type") == "agent_message" and isinstance(content, list):
+        said = Message(role="user", parts=tuple([openai_items.content_part(part) for part in content]), kind="note")
+    else:
+        said = openai_items.item(payload)
+    parts = tuple([replace(part, wire=None) if isinstance(part, Opaque) else part for part in said.parts])
+    return replace(said, parts=parts, wire=wire)
+
+
+def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
+    """What stands for everything before a compaction: the items that replaced it, or the summary alone."""
+    replaced = codex_log.history(line)
+    parts: list[Part] = []
+    for item in replaced or ():
+        try:
+            said = openai_items.item(codex_log.unlogged(item)) if isinstance(item, dict) else None
+        except WireError:
+            said = None
+        if said is not None and isinstance(item, dict) and "role" in item:
+            parts.extend(said.parts)
+        else:
+            kind = item.get("type") if isinstance(item, dict) else None
+            parts.append(Opaque(kind=kind if isinstance(kind, str) else "untyped", value=item))
+    if replaced is None:
+        parts.append(Text(text=_text(codex_log.payload(line), "message")))
+    return tuple(parts)
+
+
+def _instructions(meta: Any) -> str:
+    """The system prompt of a session; what older versions call `instructions` is the user's and stands in an item."""
+    base = meta.get("base_instructions") if isinstance(meta, dict) else None
+    return base if isinstance(base, str) else _text(base, "text")
+
+
+def _text(value: Any, key: str) -> str:
+    found = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(found, str):
+        raise WireError(f"{key} must be text", field=key)
+    return found
+
+
+@dataclass(slots=True)
+class _Reply:
+    """Items that came from the model in one go."""
+
+    line: int
+    usage: Usage | None
+    places: list[int] = field(default_factory=list)
+
+
+class _Reading:
+    """Takes the lines of one rollout."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.copies: list[Message] = []
+        self.notes: list[Note] = []
+        self.model = ""
+        self._replies: list[_Reply] = []
+        self._open: _Reply | None = None
+        self._ahead: Usage | None = None
+        self._total: Any = None
+        self._turns: list[int] = []
+        self._skipped: set[str] = set()
+
+    def take(self, line: Line) -> None:
+        value = line.value
+        kind = value.get("type") if isinstance(value, dict) else None
+        inner = codex_log.payload(value)
+        if not isinstance(inner, dict):
+            self.notes.append(Note(line.number, "not a line of a rollout"))
+        elif kind == "event_msg":
+            self._event(inner, line)
+        elif kind == "turn_context":
+            self.model = inner["model"] if isinstance(inner.get("model"), str) else self.model
+        elif kind == "session_meta":
+            if not self.messages and inner.get("base_instructions"):
+                self._message(line)
+        elif kind == "compacted":
+            self._ahead = None
+            self._message(line)
+        elif kind == "response_item" or (inner is value and ("role" in value or isinstance(kind, str))):
+            if inner.get("type") not in _OWN_RECORDS:
+                self._message(line)
+        elif isinstance(kind, str) and kind not in self._skipped:
+            self._skipped.add(kind)
+            self.notes.append(Note(line.number, f"lines of type {kind} are not messages"))
+
+    def _message(self, line: Line) -> None:
+        """Add the message of a line; one that cannot be read stays, unread, for the sake of the record."""
+        try:
+            said = parse(line.value, line.raw)
+        except WireError as error:
+            self.notes.append(Note(line.number, f"kept unread: {error}"))
+            kept = Opaque(kind="unread", value=codex_log.payload(line.value))
+            said = Message(role="assistant", parts=(kept,), kind="note", wire=Wire(NAME, line.value, line.raw))
+        theirs = said.role == "assistant" and not said.kind
+        meta = self._meta(line, self.model if theirs else "")
+        if theirs:
+            if self._open is None:
+                self._open = _Reply(line.number, self._ahead)
+                self._replies.append(self._open)
+                self._ahead = None
+            self._open.places.append(len(self.messages))
+        elif said.kind != "note":
+            self._open = None
+        self.messages.append(replace(said, meta=meta))
+
+    def _meta(self, line: Line, model: str) -> Meta:
+        stamp = line.value.get("timestamp", line.value.get("created_at"))
+        return Meta(model=model, at=time_of(stamp) if isinstance(stamp, str) else None, source=str(line.number))
+
+    def _event(self, event: dict[str, Any], line: Line) -> None:
+        kind = event.get("type")
+        if kind == "token_count":
+            self._count(event)
+        elif kind == "thread_rolled_back":
+            self._roll_back(event.get("num_turns"), line)
+        elif kind in _NOTED:
+            self.notes.append(Note(line.number, _NOTED[kind]))
+        elif kind in _COPIES and isinstance(event.get("message"), str):
+            if kind == "user_message":
+                last = self.messages[-1] if self.messages else None
+                said = last is not None and last.role == "user" and last.text == event["message"]
+                self._turns.append(len(self.messages) - said)
+            self.copies.append(replace(parse(line.value, line.raw), meta=self._meta(line, "")))
+
+    def _count(self, event: dict[str, Any]) -> None:
+        """Give a token count to the reply before it, or to the next one if that has its own."""
+        info = event.get("info")
+        total = info.get("total_token_usage") if isinstance(info, dict) else None
+        usage = codex_usage(event)
+        if usage is None or (total is not None and total == self._total):
+            return
+        self._total = total
+        if self._open is not None:
+            self._open.usage = usage
+            self._open = None
+        elif self._replies and self._replies[-1].usage is None:
+            self._replies[-1].usage = usage
+        else:
+            self._ahead = usage
+
+    def _roll_back(self, count: Any, line: Line) -> None:
+        """Take back the last turns: the model no longer sees them."""
+        if not isinstance(count, int) or count < 1 or not self._turns:
+            return
+        start = self._turns[-count] if count <= len(self._turns) else self._turns[0]
+        del self._turns[-count:]
+        self.notes.append(Note(line.number, f"{len(self.messages) - start} messages were rolled back"))
+        del self.messages[start:]
+        self._replies = [reply for reply in self._replies if reply.places[-1] < start]
+        self._open = None
+
+    def transcript(self) -> Transcript:
+        messages = self.messages
+        for reply in self._replies:
+            for place in reply.places:
+                usage = reply.usage if place == reply.places[-1] else None
+                meta = replace(messages[place].meta, reply=f"codex-{reply.line}", usage=usage)
+                messages[place] = replace(messages[place], meta=meta)
+        if self.copies and all(message.role == "system" for message in messages):
+            self.notes.append(Note(0, "no items, only events: the messages are taken from those"))
+            messages = messages + self.copies
+        return Transcript(format=NAME, messages=tuple(messages), model=self.model, notes=tuple(self.notes))
+
+
+def read(lines: Iterable[Line]) -> Transcript:
+    """The conversation of a rollout."""
+    reading = _Reading()
+    for line in lines:
+        reading.take(line)
+    return reading.transcript()
+
+
+CODEC = Codec(name=NAME, dialect=openai_items.NAME, parse=parse, render=openai_responses.render, list_key="", read=read)

@@ -1,0 +1,347 @@
+"""Block budgets as documented: the configuration, the assembly of a prompt, words and tokens, and what a log says."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.compat.block_budget import AgentConfig, MemoryManager
+from foldline.compat.block_caps import size_of
+from foldline.errors import ConfigError, ViewTooLarge
+from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
+from foldline.message import Message, assistant, user
+from foldline.wire.codec import codec
+from foldline.wire.rules import check
+from support.chats import chats, wire
+
+PROVIDERS = ["openai", "anthropic", "openai-responses", "gemini"]
+MEMORY = "# Facts\n- likes tea\n- lives in Rome"
+SUMMARY = "They met in May.\n• Likes  TEA\n\nThey plan a trip."
+
+
+@dataclass(frozen=True)
+class Said:
+    """A bot's own message."""
+
+    role: str
+    content: str
+    channel: str | None = None
+    sender_id: str | None = None
+
+
+def config(**caps: Any) -> AgentConfig:
+    return AgentConfig(**{f"context_{name}": value for name, value in caps.items()})
+
+
+def build(config: AgentConfig | None = None, counter: Counter | None = None, **blocks: Any) -> list[Any]:
+    blocks = {"base_prompt": "You are a bot.", "user_message": "And now?", **blocks}
+    return MemoryManager(config, counter=counter).build_messages(**blocks)
+
+
+def words(messages: list[Any]) -> int:
+    return sum(len(message["content"].split()) for message in messages)
+
+
+def numbered(count: int, size: int) -> list[dict[str, str]]:
+    """History of messages with `size` words each, the first of which is its number."""
+    return [
+        {"role": ("user", "assistant")[n % 2], "content": " ".join([f"n{n}", *["word"] * (size - 1)])}
+        for n in range(count)
+    ]
+
+
+class TestConfig:
+    @pytest.mark.promise("S4.1", "S4.2", "S4.3", "S4.4", "S4.5", "S4.6", "S4.7", "S4.22")
+    def test_defaults(self) -> None:
+        found = AgentConfig()
+        assert found.context_budget_mode == "words"
+        assert found.context_memory_max_words == 300
+        assert found.context_summary_max_words == 500
+        assert found.context_history_max_words == 2500
+        assert found.context_total_max_words == 4500
+        assert found.context_dedupe_summary_against_memory is True
+        assert found.context_min_recent_messages == 2
+        with pytest.raises(FrozenInstanceError):
+            found.context_total_max_words = 1  # type: ignore[misc]  # that it cannot be set is the point
+
+    @pytest.mark.promise("S4.8")
+    @pytest.mark.parametrize("value", [0, -1, 1.5, True, "300", None])
+    @pytest.mark.parametrize(
+        "name", ["memory_max_words", "summary_max_words", "history_max_words", "total_max_words", "min_recent_messages"]
+    )
+    def test_every_limit_is_a_number_above_nothing(self, name: str, value: Any) -> None:
+        with pytest.raises(ConfigError, match=f"context_{name} must be a whole number above 0"):
+            config(**{name: value})
+
+    @pytest.mark.promise("S4.9")
+    def test_the_total_holds_the_history(self) -> None:
+        assert config(history_max_words=10, total_max_words=10).context_total_max_words == 10
+        with pytest.raises(ConfigError, match="raise the total"):
+            config(history_max_words=11, total_max_words=10)
+
+    @pytest.mark.promise("S4.10", "S4.11")
+    def test_the_mode_is_one_of_two(self) -> None:
+        assert config(budget_mode="tokens").context_budget_mode == "tokens"
+        with pytest.raises(ConfigError, match='use "words" or "tokens"'):
+            config(budget_mode="bytes")
+
+
+class TestAssembly:
+    @pytest.mark.promise("S4.12", "S4.18")
+    def test_the_order_is_fixed(self) -> None:
+        made = build(memory=MEMORY, summary=SUMMARY, history=numbered(2, 3))
+        assert [message["role"] for message in made] == ["system", "user", "assistant", "user"]
+        assert made[0]["content"] == (
+            "You are a bot.\n\n## Your Memory\n\n# Facts\n- likes tea\n- lives in Rome\n\n"
+            "## Conversation Summary\n\nThey met in May.\n\nThey plan a trip."
+        )
+        assert made[-1] == {"role": "user", "content": "And now?"}
+
+    @pytest.mark.promise("S4.12")
+    def test_lines_are_compared_before_anything_is_cut(self) -> None:
+        """The line of memory that a summary line repeats may itself be cut away: it was compared before."""
+        made = build(config(memory_max_words=2), memory="# Facts\n- likes tea", summary="likes tea\nmet in May")
+        assert (
+            made[0]["content"] == "You are a bot.\n\n## Your Memory\n\n# Facts\n\n## Conversation Summary\n\nmet in May"
+        )
+
+    @pytest.mark.promise("S4.18")
+    @pytest.mark.parametrize("summary", ["", "  \n", "- LIKES tea", "likes tea\n* lives in rome"])
+    def test_an_empty_summary_has_no_heading(self, summary: str) -> None:
+        assert "## Conversation Summary" not in build(memory=MEMORY, summary=summary)[0]["content"]
+
+    @pytest.mark.promise("S4.6", "S4.13")
+    def test_the_comparison_can_be_switched_off(self) -> None:
+        made = build(config(dedupe_summary_against_memory=False), memory=MEMORY, summary=SUMMARY)
+        assert SUMMARY in made[0]["content"]
+
+    @pytest.mark.promise("S4.13", "F19")
+    def test_corrections_of_the_comparison(self) -> None:
+        made = build(memory="5 degrees\n• one fact", summary="-5 degrees\n\n• ONE  fact\nend")
+        assert made[0]["content"].endswith("## Conversation Summary\n\n-5 degrees\n\nend")
+
+    @pytest.mark.promise("S4.2", "S4.3", "S4.22", "F20")
+    def test_truncation_is_exact(self) -> None:
+        """One long line is cut to the word; lines stay whole otherwise."""
+        line = " ".join(f"w{n}" for n in range(1000))
+        made = build(memory=line, summary=line.replace("w", "s"))
+        system = made[0]["content"].split("\n\n")
+        assert system[2].split() == [f"w{n}" for n in range(300)], "memory keeps its head"
+        assert system[4].split() == [f"s{n}" for n in range(500, 1000)], "a summary keeps its newest end"
+        lines = "\n".join(f"- one two three {n}" for n in range(100))
+        kept = build(config(memory_max_words=22), memory=lines)[0]["content"].split("\n\n")[2]
+        assert kept == "\n".join(f"- one two three {n}" for n in range(4)), "whole lines, not 22 words in a row"
+
+    @pytest.mark.promise("S4.4", "S4.15", "S4.16", "S4.22")
+    def test_history_keeps_its_newest_messages_in_order(self) -> None:
+        made = build(config(history_max_words=35), history=numbered(50, 10))[1:-1]
+        assert [message["content"].split()[0] for message in made] == ["n47", "n48", "n49"]
+
+    @pytest.mark.promise("S4.7", "S4.15")
+    def test_the_floor_stays_even_above_the_budget(self) -> None:
+        history = numbered(9, 100)
+        made = build(config(history_max_words=10, min_recent_messages=3), history=history)[1:-1]
+        assert made == history[-3:]
+
+    @pytest.mark.promise("S4.5", "S4.17", "S4.22")
+    def test_the_total_takes_from_history_first(self) -> None:
+        caps = config(history_max_words=100, total_max_words=100, memory_max_words=40, summary_max_words=40)
+        memory = "\n".join(f"memory fact {n}" for n in range(13))
+        summary = "\n".join(f"summary fact {n}" for n in range(13))
+        made = build(caps, memory=memory, summary=summary, history=numbered(20, 5))
+        assert memory in made[0]["content"]
+        assert summary in made[0]["content"]
+        assert words(made[:-1]) <= 100
+        assert len(made[1:-1]) == 2
+
+    @pytest.mark.promise("S4.17", "F21")
+    def test_two_huge_messages_leave_memory_and_summary_alone(self) -> None:
+        history = numbered(2, 5000)
+        made = build(memory=MEMORY, summary=SUMMARY, history=history)
+        assert MEMORY in made[0]["content"]
+        assert "They plan a trip." in made[0]["content"]
+        assert words(made[:-1]) <= 4500
+        assert [message["content"].split()[0] for message in made[1:-1]] == ["n0", "n1"]
+        assert [message["content"].split()[-1] for message in made[1:-1]] == ["#1]", "#2]"]
+        sizes = [words([message]) for message in made[1:-1]]
+        assert sum(sizes) > 4000, "as much as fits stays"
+        assert abs(sizes[0] - sizes[1]) <= 1, "both lose alike"
+
+    def test_the_new_message_is_never_touched(self) -> None:
+        text = "word " * 9000
+        assert build(user_message=text, history=numbered(3, 10))[-1]["content"] == text
+
+    def test_what_cannot_fit_is_refused_with_the_bill(self) -> None:
+        with pytest.raises(ViewTooLarge, match=r"5,00\d > 4,500 words \(system 5,000.*raise the total"):
+            build(base_prompt="word " * 5000, history=numbered(2, 1))
+
+
+class TestCallersThings:
+    @pytest.mark.promise("S4.16", "S4.19")
+    def test_nothing_given_is_changed(self) -> None:
+        history = [*numbered(3, 4000), {"role": "user", "content": "hi", "channel": "mail", "sender_id": "ann"}]
+        blocks: dict[str, Any] = {"memory": MEMORY, "summary": SUMMARY, "history": history}
+        before = copy.deepcopy(blocks)
+        first = build(**blocks)
+        assert blocks == before
+        assert build(**blocks) == first, "the same again"
+
+    @pytest.mark.promise("S4.16")
+    def test_messages_without_a_channel_are_the_callers_own(self) -> None:
+        history = numbered(4, 3)
+        made = build(history=history)
+        assert all(one is other for one, other in zip(made[1:-1], history, strict=True))
+
+    @pytest.mark.promise("S4.12", "S4.16", "S4.25")
+    def test_channels_stay_together_and_are_named(self) -> None:
+        """Recent talk is recent talk, wherever it took place."""
+        history = [
+            {"role": "user", "content": f"word {n}", "channel": ("mail", "chat")[n % 2], "sender_id": f"ann{n % 3}"}
+            for n in range(30)
+        ]
+        made = build(config(history_max_words=19), history=history)[1:-1]
+        assert [message["content"] for message in made] == [
+            "[chat / ann0]\nword 27",
+            "[mail / ann1]\nword 28",
+            "[chat / ann2]\nword 29",
+        ]
+        for message, source in zip(made, history[-3:], strict=True):
+            assert {**message, "content": 0} == {**source, "content": 0}, "role, channel and sender as they were"
+        assert history[-1]["content"] == "word 29"
+
+    @pytest.mark.promise("S4.16", "S4.25")
+    def test_objects_stay_objects(self) -> None:
+        history = [Said("user", "hello", "mail", "ann"), Said("assistant", "hi"), Said("user", "huge " * 9000, "chat")]
+        made = build(config(min_recent_messages=3), history=history)
+        assert made[1] == Said("user", "[mail / ann]\nhello", "mail", "ann")
+        assert made[2] is history[1]
+        assert made[3].content.startswith("[chat / unknown]\nhuge huge")
+        assert made[3].content.endswith("the whole is #3]")
+        assert (made[3].channel, made[3].sender_id, made[3].role) == ("chat", None, "user")
+        assert (made[0].role, made[4].role, made[4].content) == ("system", "user", "And now?")
+
+    def test_messages_stay_messages(self) -> None:
+        history = [user("hello"), assistant("hi")]
+        made = build(history=history, user_message=user("now?"))
+        assert all(isinstance(message, Message) for message in made)
+        assert made[1] is history[0]
+        assert made[-1] == user("now?")
+
+    @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+    def test_where_the_list_has_no_system_prompt_it_is_given_apart(self, provider: str) -> None:
+        history = wire([user("hello"), assistant("hi")], provider)
+        manager = MemoryManager(format=provider)
+        made = manager.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
+        assert made.system == "You are a bot."
+        assert not check(provider, made.turns)
+        with pytest.raises(ConfigError, match=r"assemble\(\)"):
+            manager.build_messages(base_prompt="b", user_message="u", history=history)
+
+    @given(chats(lead=False), st.integers(20, 200), st.integers(0, 80), st.integers(1, 4), st.sampled_from(PROVIDERS))
+    def test_calls_and_results_are_never_torn(
+        self, messages: list[Message], room: int, more: int, floor: int, provider: str
+    ) -> None:
+        """Our own rule wins over the documented one: no budget, however small, leaves a result without its call."""
+        caps = config(history_max_words=room, total_max_words=room + more, min_recent_messages=floor)
+        manager = MemoryManager(caps, format=provider)
+        history = wire(messages, provider)
+        try:
+            made = manager.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
+        except ViewTooLarge:
+            return
+        assert not check(provider, made.turns)
+        read = codec(provider).parse
+        said = sum(size_of(read(turn, None), WORDS) for turn in made.turns[:-1])
+        assert len(made.system.split()) + said <= room + more
+
+
+class TestTokens:
+    @pytest.mark.promise("S4.11", "S4.23", "S4.22")
+    def test_without_a_counter_words_are_counted_with_one_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        history = numbered(50, 10)
+        with caplog.at_level(logging.WARNING):
+            manager = MemoryManager(config(budget_mode="tokens", history_max_words=35))
+            for _ in range(5):
+                made = manager.assemble(base_prompt="bot", user_message="now?", history=history)
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert "counting words" in caplog.text
+        assert made.report.fallback
+        assert made.report.unit == "words"
+        assert len(made.turns) == 4
+
+    @pytest.mark.promise("S4.23", "S4.24")
+    @pytest.mark.parametrize("counter", [CHARS_4, Estimator()], ids=lambda counter: counter.name)
+    def test_with_a_counter_every_cap_holds_in_tokens(self, counter: Counter, caplog: pytest.LogCaptureFixture) -> None:
+        line = "A line of the memory, quite long, 日本語 included."
+        caps = config(
+            budget_mode="tokens",
+            memory_max_words=50,
+            summary_max_words=60,
+            history_max_words=200,
+            total_max_words=300,
+        )
+        memory = "\n".join(f"{n} {line}" for n in range(50))
+        summary = "\n".join(f"{line} {n}" for n in range(50))
+        with caplog.at_level(logging.WARNING):
+            made = MemoryManager(caps, counter=counter).assemble(
+                base_prompt="You are a bot.",
+                user_message="now?",
+                memory=memory,
+                summary=summary,
+                history=numbered(99, 20),
+            )
+        assert not caplog.records
+        assert made.report.unit == "tokens"
+        parts = made.system.split("\n\n")
+        assert 0 < counter.count(parts[2]).tokens <= 50
+        assert memory.startswith(parts[2])
+        assert 0 < counter.count(parts[4]).tokens <= 60
+        assert summary.endswith(parts[4])
+        history = sum(counter.count(message["content"]).tokens for message in made.turns[:-1])
+        assert 0 < history <= 200
+        assert counter.count(made.system).tokens + history <= 300
+
+    def test_words_mode_counts_words_whatever_counter_there_is(self) -> None:
+        made = MemoryManager(counter=CHARS_4).assemble(base_prompt="bot", user_message="now?", memory="a b c")
+        assert made.report.unit == "words"
+        assert made.report.before["memory"] == WORDS.count("a b c").tokens
+
+
+@pytest.mark.promise("S4.20")
+def test_a_debug_log_says_what_the_caps_did(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="foldline"):
+        build(config(history_max_words=40), memory="word " * 400, summary=SUMMARY + "\nword", history=numbered(9, 10))
+    assert [record.levelname for record in caplog.records] == ["DEBUG"]
+    assert caplog.messages == [
+        "context budget: memory 400 → 300, digest 12 → 12, history 90 → 40 words; 5 messages left out"
+    ]
+
+
+@pytest.mark.promise("S4.21")
+def test_it_starts_without_a_tokenizer() -> None:
+    code = (
+        "import sys; from foldline.compat.block_budget import AgentConfig, MemoryManager\n"
+        "MemoryManager().build_messages(base_prompt='b', user_message='u')\n"
+        "print(*sorted({m.split('.')[0] for m in sys.modules} - sys.stdlib_module_names))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"tiktoken", "splintr", "numpy", "openai", "anthropic", "rich", "click"} & set(done.stdout.split())
+
+
+@pytest.mark.promise("S4.19", "S4.22")
+def test_reading_moves_no_cursor() -> None:
+    """A consolidation that counts messages by their place finds them where they were."""
+    history, cursor = numbered(120, 50), 100
+    unseen = history[cursor:]
+    build(history=history)
+    assert len(history) == 120
+    assert history[cursor:] == unseen
+    assert all(one is other for one, other in zip(history[cursor:], unseen, strict=True))

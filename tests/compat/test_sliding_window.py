@@ -1,0 +1,336 @@
+"""The sliding window as documented: whole turns, a fixed budget, a boundary that only moves down, honest sizes."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.compat.sliding_window import DEFAULT_HISTORY_TOKEN_LIMIT, DIVIDER, SlidingWindow
+from foldline.errors import ConfigError
+from foldline.measure.estimator import CHARS_4, WORDS, Count, Counter
+from foldline.message import Message, ToolCall, assistant, system, tool, user
+from foldline.policy import Policy
+from foldline.wire.rules import check
+from support.chats import chats, wire
+
+WORDY: Counter = WORDS
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A tokenizer that knows: one token a character."""
+
+    name: str = "letters"
+    exact: bool = True
+
+    def count(self, text: str) -> Count:
+        return Count(len(text), True, self.name)
+
+
+def exchange(n: int, tokens: int = 10) -> list[dict[str, str]]:
+    """A turn of a given size: characters by four, half asked and half answered."""
+    half = 2 * tokens
+    return [
+        {"role": "user", "content": f"q{n} ".ljust(half, "?")},
+        {"role": "assistant", "content": f"a{n} ".ljust(half, ".")},
+    ]
+
+
+def talked(turns: int, cap: int = 35, **knobs: Any) -> SlidingWindow:
+    window = SlidingWindow(cap, **knobs)
+    for n in range(turns):
+        window.add(*exchange(n))
+    return window
+
+
+def sent(window: SlidingWindow) -> list[str]:
+    return [message["content"].split()[0] for message in window.request()]
+
+
+class TestCounting:
+    @pytest.mark.promise("S2.7", "S2.8")
+    def test_a_counter_says_how_many_and_how_sure(self) -> None:
+        assert SlidingWindow().history == Count(0, False, "chars/4")
+        window = SlidingWindow()
+        window.add({"role": "user", "content": "x" * 401})
+        assert (window.history.tokens, window.history.exact) == (101, False)
+        window.use_model("", counter=Exact())
+        assert (window.history.tokens, window.history.exact) == (401, True)
+
+    @pytest.mark.promise("S2.10", "S2.17")
+    def test_sizes_are_shown_with_a_tilde_when_estimated(self) -> None:
+        window = SlidingWindow()
+        window.add({"role": "user", "content": "x" * 300_000}, {"role": "assistant", "content": "y" * 8_000})
+        assert [str(turn.size) for turn in window.turns] == ["~77k"]
+        assert str(window.history) == "~77k"
+        assert str(window) == "~77k of 100k, 1 turns live, 0 above the line"
+        window.use_model("", counter=Exact())
+        assert str(window.turns[0].size) == "308k"
+
+    @pytest.mark.promise("S2.10")
+    def test_a_picture_is_never_exact(self) -> None:
+        window = SlidingWindow(counter=Exact())
+        picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+        window.add({"role": "user", "content": [{"type": "text", "text": "see"}, picture]})
+        window.add({"role": "assistant", "content": "a cat"}, *exchange(1))
+        assert str(window.turns[0].size).startswith("~")
+        assert not str(window.turns[1].size).startswith("~")
+
+    @pytest.mark.promise("S2.10")
+    def test_a_tokenizer_that_gives_up_is_not_called_exact(self) -> None:
+        class Doubtful(Exact):
+            def count(self, text: str) -> Count:
+                return Count(len(text), "huge" not in text, self.name)
+
+        window = SlidingWindow(counter=Doubtful())
+        window.add({"role": "user", "content": "a"}, {"role": "assistant", "content": "huge"}, *exchange(1))
+        assert [turn.size.exact for turn in window.turns] == [False, True]
+
+    @pytest.mark.promise("S2.6", "S2.9")
+    def test_another_model_counts_anew(self) -> None:
+        """The lookup is by model: exact where its tokenizer is installed, characters by four otherwise."""
+        window = talked(3, cap=1000)
+        before = window.history
+        window.use_model("claude-opus-4-5")
+        assert window.history == before, "no tokenizer of Claude's is public"
+        window.use_model("gpt-4o")
+        exact = pytest.importorskip("splintr") and window.history
+        assert exact.exact
+        assert exact.tokens != before.tokens
+        assert [turn.size.exact for turn in window.turns] == [True] * 3
+        window.use_model("somebody/unknown-model")
+        assert window.history == before
+
+    @pytest.mark.promise("S2.6")
+    def test_a_switch_keeps_every_message_and_never_moves_the_line_up(self) -> None:
+        window = talked(9)
+        place, messages = window.boundary, list(window.messages)
+        window.use_model("", counter=Exact())
+        assert window.boundary > place, "the same turns are larger now"
+        place = window.boundary
+        window.use_model("")
+        assert window.boundary == place
+        assert window.messages == messages
+
+    @pytest.mark.promise("S2.11")
+    def test_budgets_are_in_tokens_whatever_is_counted(self) -> None:
+        window = talked(9, cap=35)
+        assert window.history.tokens <= 35 < sum(turn.size.tokens for turn in window.turns[-4:])
+
+
+class TestTurns:
+    @pytest.mark.promise("S2.12", "S2.16")
+    def test_a_turn_is_a_prompt_with_everything_up_to_its_reply(self) -> None:
+        window = SlidingWindow()
+        window.add(user("go"), assistant("", ToolCall(id="a", name="run"), ToolCall(id="b", name="run")))
+        window.add(tool("a", "1"), tool("b", "2"), assistant("", ToolCall(id="c", name="run")), tool("c", "3"))
+        assert [(turn.first, turn.last, turn.complete) for turn in window.turns] == [(0, 5, False)]
+        window.add(assistant("done"), user("thanks"))
+        assert [(turn.first, turn.last, turn.complete) for turn in window.turns] == [(0, 6, True), (7, 7, False)]
+
+    @pytest.mark.promise("S2.12", "S2.16")
+    def test_the_same_turns_in_every_format(self) -> None:
+        talk = [
+            user("go"),
+            assistant("", ToolCall(id="a", name="run")),
+            tool("a", "1", name="run"),
+            assistant("done"),
+            user("and?"),
+        ]
+        for provider in ("openai", "anthropic", "openai-responses", "gemini"):
+            window = SlidingWindow()
+            window.add(*wire(talk, provider))
+            assert [(turn.first, turn.last) for turn in window.turns] == [(0, 3), (4, 4)], provider
+
+    @pytest.mark.promise("S2.13", "S2.19", "F13")
+    @given(chats(lead=False), st.integers(1, 120), st.sampled_from([CHARS_4, WORDY]))
+    def test_turns_leave_whole_and_the_newest_stays(self, messages: list[Message], cap: int, counter: Counter) -> None:
+        window = SlidingWindow(cap, counter=counter)
+        boundary = 0
+        for count, message in enumerate(messages, start=1):
+            window.add(message)
+            assert window.boundary >= boundary, "the line only moves down"
+            boundary = window.boundary
+            request = window.request()
+            assert request == messages[boundary:count]
+            assert all(one is other for one, other in zip(request, messages[boundary:count], strict=True))
+        window.complete_turn()
+        live = [turn for turn in window.turns if turn.live]
+        assert window.boundary in {turn.first for turn in window.turns}
+        assert window.history.tokens <= cap or len(live) == 1
+        assert not live or window.boundary == 0 or sum(turn.size.tokens for turn in live) <= cap or len(live) == 1
+        before = window.turns[len(window.turns) - len(live) - 1] if len(live) < len(window.turns) else None
+        assert before is None or window.history.tokens + before.size.tokens > cap, "no turn leaves that need not"
+        assert not check("openai", wire(window.request()))
+
+    @pytest.mark.promise("S2.19", "F13")
+    def test_one_huge_turn_stays(self) -> None:
+        """The rule as written would empty the window."""
+        window = talked(3)
+        window.add(*exchange(3, tokens=5000))
+        assert sent(window) == ["q3", "a3"]
+
+    @pytest.mark.promise("S2.19")
+    def test_a_turn_that_was_interrupted_does_not_freeze_the_window(self) -> None:
+        window = SlidingWindow(30)
+        for n in range(20):
+            window.add(user(f"{n} ".ljust(40)), assistant("", ToolCall(id=f"call_{n}", name="run")))
+        assert [turn.complete for turn in window.turns] == [True] * 19 + [False]
+        assert window.history.tokens <= 40, "the turn that is under way is not complete"
+        window.complete_turn()
+        assert window.history.tokens <= 30
+
+
+class TestWindow:
+    @pytest.mark.promise("S2.1", "S2.14", "S2.19", "S2.20")
+    def test_the_oldest_turns_leave_after_each_completed_turn(self) -> None:
+        window = talked(3)
+        assert sent(window) == ["q0", "a0", "q1", "a1", "q2", "a2"]
+        window.add({"role": "user", "content": "q3 ".ljust(20)})
+        assert len(window.request()) == 7, "nothing leaves before the reply is there"
+        window.add({"role": "assistant", "content": "a3 ".ljust(20)})
+        assert sent(window) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+        assert window.history.tokens <= 35
+
+    @pytest.mark.promise("S2.1", "S2.2", "S2.15", "S2.23")
+    def test_the_default_stays_well_under_the_window(self) -> None:
+        """Without any configuration: 100,000 for history, so that 150,000 hold system prompt and summary as well."""
+        assert DEFAULT_HISTORY_TOKEN_LIMIT == 100_000
+        window = SlidingWindow(summary_tokens=20_000)
+        largest = 0
+        for n in range(60):
+            window.add(*exchange(n, tokens=5000))
+            total = sum((count.tokens for count in window.budgets("s" * 120_000).values()), 0)
+            largest = max(largest, total)
+        assert 120_000 < largest <= 150_000
+
+    @pytest.mark.promise("S2.3", "S2.4", "F23")
+    def test_three_budgets_and_no_total(self) -> None:
+        window = SlidingWindow(35, summary_tokens=12)
+        window.add({"role": "system", "content": "s" * 4_000_000})
+        for n in range(9):
+            window.add(*exchange(n))
+        budgets = window.budgets()
+        assert budgets["system"].tokens == 1_000_000, "the user's affair, however large"
+        assert budgets["history"].tokens <= 35
+        assert 0 < budgets["summary"].tokens <= 12
+        assert window.request()[0] is window.messages[0]
+
+    @pytest.mark.promise("S2.5", "S2.21")
+    def test_what_was_added_stays_and_is_never_changed(self) -> None:
+        messages = [message for n in range(30) for message in exchange(n)]
+        copies = copy.deepcopy(messages)
+        window = SlidingWindow(35)
+        window.add(*messages)
+        assert window.boundary > 0
+        assert messages == copies
+        assert all(one is other for one, other in zip(window.messages, messages, strict=True))
+
+    @pytest.mark.promise("S2.18")
+    def test_each_agent_has_its_own_boundary(self) -> None:
+        first, second = talked(9), talked(2)
+        assert (first.boundary, second.boundary) == (12, 0)
+        assert first.request()[0] is first.messages[first.boundary]
+
+    @pytest.mark.promise("S2.22")
+    def test_the_line_in_the_chat_moves_down(self) -> None:
+        window = SlidingWindow(35)
+        assert window.divider is None
+        places: list[int] = []
+        for n in range(9):
+            window.add(*exchange(n))
+            shown = window.scrollback()
+            assert shown.count(DIVIDER) == (window.divider is not None)
+            assert [message for message in shown if message != DIVIDER] == window.messages
+            if window.divider is not None:
+                assert shown[window.divider + 1 :] == window.request(), "below the line is what the model sees"
+                places.append(shown.index(DIVIDER))
+        assert places == [2, 4, 6, 8, 10, 12]
+
+    @pytest.mark.promise("S2.19", "S2.25", "F13", "I22")
+    def test_a_budget_of_nothing_is_off(self) -> None:
+        window = talked(200, cap=0)
+        assert window.boundary == 0
+        assert window.request() == window.messages
+        assert "of no limit" in str(window)
+
+    @pytest.mark.promise("S2.25")
+    def test_the_budget_can_be_changed_at_any_time(self) -> None:
+        window = talked(9, cap=1000)
+        assert window.boundary == 0
+        window.history_tokens = 35
+        assert window.boundary == 12
+        window.history_tokens = 1000
+        assert window.boundary == 12, "what left stays above the line"
+        window.add(*exchange(9))
+        assert len(window.request()) == 8
+        for wrong in (-1, 1.5, True, None):
+            with pytest.raises(ConfigError, match="0 switches it off"):
+                window.history_tokens = wrong  # type: ignore[assignment]  # that it is refused is the point
+
+    def test_an_empty_window(self) -> None:
+        window = SlidingWindow()
+        assert (window.request(), window.turns, window.scrollback()) == ([], (), [])
+        window.add(system("You are an agent."))
+        assert (window.turns, window.scrollback(), len(window.request())) == ((), [], 1)
+        window.complete_turn()
+        assert str(window) == "~0 of 100k, 0 turns live, 0 above the line"
+
+    @pytest.mark.promise("S2.14")
+    def test_clipped_turns_leave_nothing_behind(self) -> None:
+        window = talked(9)
+        assert window.summary == ""
+        assert window.request() == window.messages[12:]
+
+    @pytest.mark.promise("S2.19")
+    def test_the_preset_is_the_same_rule(self) -> None:
+        assert str(Policy.preset("ikigai").rules[0]) == f"clip when history > {DEFAULT_HISTORY_TOKEN_LIMIT:,}"
+        assert Policy.preset("balanced").target_ratio > 0, "our own policy cuts in chunks, to spare the prompt cache"
+
+
+class TestSummary:
+    @pytest.mark.promise("S2.24")
+    def test_clipped_turns_feed_a_summary_with_its_own_budget(self) -> None:
+        window = talked(9, summary_tokens=100)
+        first = window.request()[0]
+        assert first["role"] == "user"
+        assert "12 earlier messages" in first["content"]
+        assert window.summary in first["content"]
+        assert window.request()[1:] == window.messages[12:]
+        assert window.history.tokens <= 35, "a summary takes nothing from the history"
+
+    @pytest.mark.promise("S2.24", "S2.25")
+    def test_the_callers_own_summary(self) -> None:
+        calls = []
+
+        def summarize(clipped: Any, before: str) -> str:
+            calls.append([message["content"].split()[0] for message in clipped])
+            return "\n".join(filter(None, [before, *(f"said {word}" for word in calls[-1])]))
+
+        window = SlidingWindow(35, summary_tokens=6, summarize=summarize)
+        for n in range(9):
+            window.add(*exchange(n))
+        assert calls == [[f"q{n}", f"a{n}"] for n in range(6)], "each turn once"
+        assert window.summary == "said a4\nsaid q5\nsaid a5", "the newest end, in whole lines"
+        window.summary_tokens = 2
+        assert window.summary == "said a5"
+        window.summary_tokens = 0
+        assert window.summary == ""
+        assert window.request() == window.messages[12:]
+
+    def test_a_summary_is_written_in_the_callers_form(self) -> None:
+        things: list[Any] = [
+            SimpleNamespace(role="user", content="q" * 40),
+            SimpleNamespace(role="assistant", content="a"),
+        ]
+        window = SlidingWindow(5, summary_tokens=100)
+        window.add(*things * 3)
+        digest = window.request()[0]
+        assert (digest.role, "condensed" in digest.content) == ("user", True)
+        assert all(one is other for one, other in zip(window.request()[1:], things, strict=True))
