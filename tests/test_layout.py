@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "tool_calls": BASE,
     "events": BASE,
     "redact": BASE,
-    "models": BASE,
+    "models": BASE | {"measure"},
     "measure": BASE | {"models"},
     "plan": BASE | {"models", "measure", "tool_calls"},
     "wire": BASE,

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 from foldline.cli.demo import recording
 from foldline.testing import violations
-from foldline.wire import read
-from support.command import ROOT, clean, foldline
+from support.command import foldline
 from support.shapes import documented, wrong
 
 
@@ -55,12 +51,3 @@ def test_the_recording_is_a_request_that_a_provider_would_take() -> None:
     text = "".join(result.text for message in found.messages for result in message.results)
     assert "[exit status 1]" in text, "a test failed"
     assert not any(place in text for place in ("/root/", "/home/", "/tmp/", "/work/"))
-
-
-def test_the_script_still_applies_to_this_checkout(tmp_path: Path) -> None:
-    """Without running the tests in it, which would take a minute."""
-    out = tmp_path / "session.json.gz"
-    command = [sys.executable, str(ROOT / "examples" / "record_session.py"), str(out), "--no-run"]
-    done = subprocess.run(command, capture_output=True, text=True, env=clean(), timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert len(read(out).messages) > 80

@@ -53,7 +53,7 @@ def test_the_spellings_of_a_name_meet(words: list[str]) -> None:
         ("HTTPServer2 answered", "http server"),
         ("the APIs changed", "api"),
         ("https://example.org/docs?page=2", "example.org"),
-        ("foldline.plan.timeline is imported", "plan span"),
+        ("foldline.plan.timeline is imported", "plan timeline"),
         ("Größe und naïveté", "grosse naivete"),
         ("ＦＵＬＬ width ﬁne", "full fine"),
         ("黒猫が好きです", "猫"),

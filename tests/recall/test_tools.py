@@ -194,9 +194,8 @@ def test_the_tools_over_mcp(tmp_path: Path) -> None:
     desk = Desk(path)
     desk.store.append(desk.branch, TALK)
     tests = Path(__file__).parent.parent
-    program = StdioServerParameters(
-        command=sys.executable, args=["-c", SERVER, path], env=dict(os.environ) | {"PYTHONPATH": str(tests)}
-    )
+    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
+    program = StdioServerParameters(command=sys.executable, args=["-c", SERVER, path], env=environment)
     answers: list[tuple[str, bool]] = []
 
     async def talk() -> list[str]:

@@ -1,6 +1,6 @@
 """`foldline demo`: the main job with no key and no set-up, on a recorded session, through the real parts.
 
-The recording is of a scripted agent at work on foldline's own source (`examples/record_session.py`). Its messages go
+The recording is of a scripted agent at work on foldline's own source, as it was at version 0.1. Its messages go
 one by one into a real ledger and a real session; before each reply the view is built that would have been sent, and
 what the provider would charge for it is booked beside what sending everything would have cost. Nothing leaves the
 machine.
