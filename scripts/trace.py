@@ -64,7 +64,7 @@ def fold() -> dict[str, list[str]]:
 
 
 def _long_session() -> Session:
-    session = Session(model=MODEL, policy=Policy.preset("balanced").but(window_tokens=200_000))
+    session = Session(model=MODEL, policy=Policy.preset("balanced").but(window_tokens=20_000))
     for turn in range(TURNS):
         call = {"type": "tool_use", "id": f"call_{turn}", "name": "read", "input": {"path": f"src/module_{turn}.py"}}
         result = {"type": "tool_result", "tool_use_id": f"call_{turn}", "content": "def run():\n    return 1\n" * 60}
