@@ -24,7 +24,7 @@ from foldline.message import Message
 from foldline.plan.cut import floor
 from foldline.plan.fold_cost import STAKE, Tariff
 from foldline.plan.hindsight import Request, Trace, never, optimum, replay_cost
-from foldline.plan.timeline import Path as Talk
+from foldline.plan.timeline import Timeline
 from foldline.policy import Policy
 
 HEAD = 18_000
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 def trace(messages: Sequence[Message], form: str, keep: int) -> Trace:
     """A session as the economy sees it, by the counter and the floors of the other replays."""
     policy, counter = Policy(keep_tokens=keep), CharsBy(CHARS_PER_TOKEN[form])
-    talk, sent, requests = Talk(), 0, list[Request]()
+    talk, sent, requests = Timeline(), 0, list[Request]()
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and _asks(before, message) and len(talk) > talk.lead:
             total = talk.prefix[-1] - talk.prefix[talk.lead]

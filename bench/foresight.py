@@ -150,26 +150,31 @@ class Hand:
                 self._clear(self.budget // 2)
             else:
                 self._drop(self.budget if self.name == "sliding window" else self.budget // 2)
-        path = self.session.path
+        timeline = self.session.timeline
         return [
-            *path.messages[: path.lead],
-            *(self.cleared.get(index, path.messages[index]) for index in range(max(path.lead, self.cut), len(path))),
+            *timeline.messages[: timeline.lead],
+            *(
+                self.cleared.get(index, timeline.messages[index])
+                for index in range(max(timeline.lead, self.cut), len(timeline))
+            ),
         ]
 
     def _total(self) -> int:
-        path = self.session.path
-        saved = sum(path.tokens(index) - self.size(stub) for index, stub in self.cleared.items() if index >= self.cut)
-        return path.prefix[-1] - path.prefix[self.cut] - saved
+        timeline = self.session.timeline
+        saved = sum(
+            timeline.tokens(index) - self.size(stub) for index, stub in self.cleared.items() if index >= self.cut
+        )
+        return timeline.prefix[-1] - timeline.prefix[self.cut] - saved
 
     def _drop(self, room: int) -> None:
-        path = self.session.path
-        cuts = [cut for cut in path.cuts["step"] if path.prefix[-1] - path.prefix[cut] <= room]
-        self.cut = max(self.cut, cuts[0] if cuts else path.tail)
+        timeline = self.session.timeline
+        cuts = [cut for cut in timeline.cuts["step"] if timeline.prefix[-1] - timeline.prefix[cut] <= room]
+        self.cut = max(self.cut, cuts[0] if cuts else timeline.tail)
 
     def _clear(self, room: int) -> None:
-        path = self.session.path
-        for index in range(path.tail):
-            message = path.messages[index]
+        timeline = self.session.timeline
+        for index in range(timeline.tail):
+            message = timeline.messages[index]
             if index not in self.cleared and message.results:
                 self.cleared[index] = message.with_parts(*map(_cleared, message.parts))
                 if self._total() <= room:

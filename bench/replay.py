@@ -158,7 +158,7 @@ def _replay(messages: tuple[Message, ...], before: dict[int, int], provider: str
         body = step.view.render(provider).body
         _judge(tally, session, step.view.messages, len(check(provider, body)), before[step.place])
         sent = [json.dumps(_unmarked(element)) for element in _elements(body)]
-        _reuse(tally, last, sent, step.whole if session.path.fold is None else step.view.tokens)
+        _reuse(tally, last, sent, step.whole if session.timeline.fold is None else step.view.tokens)
         last = sent
     tally.folds += session.folds
     return tally
@@ -170,9 +170,9 @@ def _judge(tally: Tally, session: Session, messages: tuple[Message, ...], now: i
     tally.worse += now > before
     size = sum(message_tokens(message, session.desk.counter, session.desk.framing) for message in messages)
     tally.over += size > TOLERANCE * session.usable
-    prompts = session.path.prompts
+    prompts = session.timeline.prompts
     if prompts:
-        wanted = session.path.messages[prompts[-1]].text
+        wanted = session.timeline.messages[prompts[-1]].text
         tally.prompt_lost += not any(wanted in message.text for message in messages)
 
 

@@ -113,7 +113,7 @@ def check(url: str, last: list[Any], found: Counter[str]) -> str:
                 return "the view is another one"
         if sum(1 for _ in session.record.read(0, now[0])) != now[0]:
             return "messages are missing"
-        if session.path.messages:
+        if session.timeline.messages:
             again = session.view()
             assert_sendable(again.render("anthropic"))
             if again.tokens > again.usable:

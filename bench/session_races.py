@@ -97,13 +97,15 @@ class Agent:
 
     def look(self, name: str, session: Session) -> None:
         """Hold a view against the rules."""
-        view, path = session.view(), session.path
-        if not path.messages:
+        view, timeline = session.view(), session.timeline
+        if not timeline.messages:
             return
         assert view.tokens <= view.usable, "it fits"
         assert_sendable(view.render("anthropic"))
         texts = [message.text for message in view.messages]
-        assert not path.prompts or path.messages[path.prompts[-1]].text in texts, "the newest prompt is there"
+        assert not timeline.prompts or timeline.messages[timeline.prompts[-1]].text in texts, (
+            "the newest prompt is there"
+        )
         mark, before = self.seen.get(name, (-1, ()))
         if mark == session._at.mark:
             assert view.messages[: len(before)] == before, "between folds it only grows at its end"

@@ -15,4 +15,4 @@ for number in range(40):
 
 view = session.view()
 print(view)
-print(f"{len(view.messages)} of {len(session.path)} messages are sent, after {session.folds} folds")
+print(f"{len(view.messages)} of {len(session.timeline)} messages are sent, after {session.folds} folds")

@@ -69,7 +69,7 @@ def steps(messages: Sequence[Message], session: Session, points: Iterable[int]) 
     asked = set(points)
     for place, message in enumerate(messages):
         if place in asked:
-            whole = session.path.prefix[-1]
+            whole = session.timeline.prefix[-1]
             try:
                 view = session.view()
             except ViewTooLarge:
@@ -153,7 +153,7 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, b
         at = talk[step.place - 1].meta.at or talk[step.place].meta.at
         whole.send(talk[: step.place], at)
         timeline.append(account.send(step.view.messages, at) if step.view else 0)
-    fold = session.path.fold
+    fold = session.timeline.fold
     loss = (fold.digest.loss if fold and fold.digest else None) or Loss(facts=0, kept=0)
     return Replay(
         policy=name,
@@ -163,7 +163,7 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, b
         refused=timeline.count(0),
         over=sum(size > session.window for size in timeline),
         folds=session.folds,
-        folded=fold.cut - session.path.lead - len(fold.pinned) - len(fold.carried) if fold else 0,
+        folded=fold.cut - session.timeline.lead - len(fold.pinned) - len(fold.carried) if fold else 0,
         sent=account.tokens,
         everything=whole.tokens,
         read=account.read,

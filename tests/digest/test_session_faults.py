@@ -45,8 +45,8 @@ def filled(digester: Digester | None, policy: Policy = POLICY) -> Session:
 
 
 def digest_of(session: Session) -> Any:
-    assert session.desk.path.fold is not None
-    return session.desk.path.fold.digest
+    assert session.desk.timeline.fold is not None
+    return session.desk.timeline.fold.digest
 
 
 @pytest.mark.promise("S0.45", "S0.48", "S0.56", "F2")
@@ -78,7 +78,7 @@ def test_with_keep_everything_stays_and_nobody_pays_again_at_once(fault: str) ->
     session = filled(Digester(complete=scripted), early.but(on_failure="keep", cooldown_messages=4))
     assert isinstance(scripted, Scripted)
     shown = session.view().messages
-    assert shown == tuple(session.desk.path.shown)
+    assert shown == tuple(session.desk.timeline.shown)
     assert session.refused is not None
     assert session.refused.cause
     asked = len(scripted.asks)
@@ -120,7 +120,7 @@ def test_the_digester_sees_everything_that_leaves() -> None:
         session.add(message)
         session.view()
     seen = "\n".join(ask.text for ask in scripted.asks)
-    cut = session.desk.path.cut
+    cut = session.desk.timeline.cut
     for turn in range(1, cut // 4):
         assert f"def part_{turn}(): return" in seen
         assert f"never touch setup_{turn}.cfg" in seen

@@ -32,7 +32,7 @@ def test_everything_said_is_shown_or_named(policy: Policy, model: str, messages:
 
 def account(session: Session, view: View, record: Sequence[Message]) -> None:
     """Hold a view against the record: every message whole, cut short under its handle, or in the digest's range."""
-    lead, tail = session.path.lead, len(record) - view.cut
+    lead, tail = session.timeline.lead, len(record) - view.cut
     head, kept = view.messages[: len(view.messages) - tail], view.messages[len(view.messages) - tail :]
     for index, (was, now) in enumerate(zip(record[view.cut :], kept, strict=True), start=view.cut):
         cut_short(was, now, f"#{index + 1}")
@@ -115,7 +115,7 @@ def test_thinking_stays_as_it_was_or_leaves_with_its_message(
         for message in sent.view.messages:
             for part in message.parts:
                 assert not isinstance(part, Thinking) or id(part) in thoughts
-        for message in session.path.messages[sent.view.cut :]:
+        for message in session.timeline.messages[sent.view.cut :]:
             assert {id(part) for part in message.parts if isinstance(part, Thinking)} <= {
                 id(part) for shown in sent.view.messages for part in shown.parts
             }

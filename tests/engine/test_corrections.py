@@ -49,8 +49,8 @@ class TestClipping:
         moved = [place for place, (before, after) in enumerate(pairwise(found)) if before != after]
         assert len(moved) == made.folds
         assert all(later - earlier >= 5 for earlier, later in pairwise(moved)), "not turn by turn"
-        assert made.path.fold is not None
-        assert made.path.fold.after <= 0.6 * made.usable
+        assert made.timeline.fold is not None
+        assert made.timeline.fold.after <= 0.6 * made.usable
 
     @pytest.mark.promise("F14")
     def test_turn_by_turn_is_left_to_the_preset(self) -> None:
@@ -153,13 +153,13 @@ class TestSettings:
         for limit, whole in ((0.25, False), (None, True)):
             made = tight(prune_arrival_ratio=limit)
             made.add(user("go"), assistant("", ToolCall(id="a", name="run")), tool("a", "word " * 1_000))
-            assert (made.view().messages[-1] is made.path.messages[-1]) == whole
+            assert (made.view().messages[-1] is made.timeline.messages[-1]) == whole
 
     def test_nothing_left_behind_is_nothing(self) -> None:
         made = tight(leave="nothing", atom="turn", keep_first_prompt=False)
         cuts(made, 60)
         assert made.folds
-        assert all(message in made.path.messages for message in made.view().messages)
+        assert all(message in made.timeline.messages for message in made.view().messages)
 
     def test_without_breakpoints_there_are_no_marks(self) -> None:
         for knobs, marked in (({}, True), ({"breakpoints": 0}, False)):

@@ -82,7 +82,7 @@ def test_pr18_a_picture_that_nobody_takes_does_not_block_the_session() -> None:
     assert view.messages[2].results[0].text == "seen" + mark.format(3)
     assert shown(view.messages) == 1
     assert view.tokens < 10_000
-    assert made.path.messages[0].parts[1] is HEAVY, "the record keeps it"
+    assert made.timeline.messages[0].parts[1] is HEAVY, "the record keeps it"
 
 
 @pytest.mark.promise("I3")
@@ -110,14 +110,14 @@ def test_a_policy_that_never_folds_refuses() -> None:
 @pytest.mark.promise("I8")
 def test_pins_and_the_newest_results_keep_theirs() -> None:
     made = Session(model="claude-sonnet-5")
-    made.path.pins.update((0, 2))
+    made.timeline.pins.update((0, 2))
     made.add(prompt(0, SMALL), *shots(0, SMALL), assistant("I see."))
     for n in range(1, MOST):
         made.add(prompt(n, SMALL), assistant("I see."))
     made.add(user("and?"), *shots(n, *(SMALL,) * 20))
     messages = made.view().messages
-    assert (messages[0], messages[2]) == (made.path.messages[0], made.path.messages[2])
-    assert messages[-1] is made.path.messages[-1]
+    assert (messages[0], messages[2]) == (made.timeline.messages[0], made.timeline.messages[2])
+    assert messages[-1] is made.timeline.messages[-1]
     assert shown(messages) == MOST // 2
 
 

@@ -20,7 +20,7 @@ def session(window: int, *rules: str, pins: tuple[int, ...] = (), **knobs: Any) 
     """A session in a small window, counted in characters over 4 so that sizes can be read off."""
     knobs = {"counter": "chars/4", "leave": "marker", "reply_tokens": 0, "window_tokens": window, **knobs}
     made = Session(policy=Policy().but(**{"rules": rules or (FULL,), **knobs}))
-    made.path.pins.update(pins)
+    made.timeline.pins.update(pins)
     return made
 
 
@@ -49,14 +49,14 @@ class TestPins:
         """Not on arrival, and not at a fold."""
         made = session(1_500, pins=(12,), preview_chars=50, target_ratio=0.9, **knobs)
         made.add(user("go"), *(message for name in "abcdefg" for message in step(name, 1_200)))
-        assert sum(message is made.path.messages[12] for message in made.view().messages) == 1
+        assert sum(message is made.timeline.messages[12] for message in made.view().messages) == 1
 
     def test_a_pinned_result_stays_whole_when_the_window_is_full(self) -> None:
         made = session(450, pins=(2,), preview_chars=50)
         calls = tuple(ToolCall(id=name, name="run") for name in "xy")
         made.add(user("go"), assistant("", *calls), tool("x", "x" * 1_200), tool("y", "y" * 1_200))
         first, second = made.view().messages[-2:]
-        assert first is made.path.messages[2]
+        assert first is made.timeline.messages[2]
         assert second.results[0].text.startswith("y" * 50 + "\n[pruned")
 
     def test_a_pin_among_results_stays_with_its_call(self) -> None:

@@ -95,7 +95,7 @@ def test_a_view_fits_or_is_refused_with_its_bill(
     session = Session(model=model, policy=policy, tools=tools)
     for sent in drive(session, messages):
         if sent.view is not None:
-            healed = HEALED * len(session.path.broken)
+            healed = HEALED * len(session.timeline.broken)
             assert size_of(session, sent.view) <= sent.view.usable + healed
             assert abs(sum(sent.view.blocks.values()) - sent.view.tokens) <= healed
             assert sent.view.tokens <= sent.view.usable
@@ -109,14 +109,14 @@ def test_a_view_fits_or_is_refused_with_its_bill(
 
 def at_least(session: Session) -> int:
     """What no policy may drop: the newest unit with its results cut short, the words the user waits on, the system."""
-    path, policy = session.path, session.policy
-    start = newest(path, policy)
-    first = path.prompts[:1] if policy.keep_first_prompt else []
-    asked = {index for index in (*first, *path.prompts[-1:]) if index < start}
-    kept = [*range(path.lead), *asked, *range(start, len(path))]
+    timeline, policy = session.timeline, session.policy
+    start = newest(timeline, policy)
+    first = timeline.prompts[:1] if policy.keep_first_prompt else []
+    asked = {index for index in (*first, *timeline.prompts[-1:]) if index < start}
+    kept = [*range(timeline.lead), *asked, *range(start, len(timeline))]
     room = max(MARKER_TOKENS, int(DIGEST_SHARE * session.usable))
     digest = MARKER_TOKENS + (min(policy.digest_tokens, room) if policy.leave == "digest" else 0)
-    return session.desk.tools + digest + sum(session.size(shrunk(path.messages[index])) for index in kept)
+    return session.desk.tools + digest + sum(session.size(shrunk(timeline.messages[index])) for index in kept)
 
 
 def shrunk(message: Message) -> Message:
@@ -193,7 +193,7 @@ def test_the_first_task_and_open_calls_stay_once(policy: Policy, model: str, mes
         if sent.view is not None:
             assert sum(spoken(message) == spoken(task) for message in sent.view.messages) == 1
             asked = Counter(call.id for message in sent.view.messages for call in message.calls)
-            assert all(asked[name] == 1 for name in session.path.waiting)
+            assert all(asked[name] == 1 for name in session.timeline.waiting)
             assert set(asked.values()) <= {1}
 
 
@@ -274,9 +274,9 @@ def test_a_fold_makes_the_request_smaller_and_lands_below_its_trigger(
             assert after < sent.before
             fired = [rule for rule in gate(session.load(), policy).fired if rule.action in {"fold", "clip"}]
             again = [rule for rule in fired if rule.basis != "cost"]
-            last = newest(session.path, policy)
+            last = newest(session.timeline, policy)
             if policy.keep_hard or any(rule.basis != "request" for rule in again):
-                last = min(last, floor(session.path, policy, session.usable))
+                last = min(last, floor(session.timeline, policy, session.usable))
             assert not again or sent.view.cut == last
 
 
@@ -292,5 +292,7 @@ def test_a_wish_is_granted_only_for_a_gain(
         if sent.folds and sent.view is not None and sent.need is Need.SOFT:
             gain = sent.before - size_of(session, sent.view)
             assert gain >= tokens
-            assert gain >= ratio * sum(session.size(message) for message in session.path.shown[before : sent.view.cut])
-        before = session.path.cut
+            assert gain >= ratio * sum(
+                session.size(message) for message in session.timeline.shown[before : sent.view.cut]
+            )
+        before = session.timeline.cut

@@ -28,7 +28,7 @@ def test_a_message_costs_the_same_however_long_the_conversation_is(name: str) ->
 
 def turn(session: Session) -> None:
     """A prompt, a step, a reply."""
-    place = len(session.path)
+    place = len(session.timeline)
     call = ToolCall(id=f"call_{place}", name="run")
     session.add(user(f"Do {place}."))
     session.view()

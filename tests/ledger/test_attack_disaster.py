@@ -57,7 +57,7 @@ def test_a_disk_that_is_full_under_a_session(tmp_path: Path) -> None:
         with store.core.pool.reading() as connection:
             connection.run("PRAGMA max_page_count = 100000")
         session.add(*turns(1, 1_000))
-        assert len(session.path) == kept + 4
+        assert len(session.timeline) == kept + 4
         same(session, ledger)
 
 
@@ -83,7 +83,7 @@ def test_a_file_that_is_held_under_a_session(tmp_path: Path) -> None:
         assert "question 0" in str(session.recall(handle="#1")), "reading goes on"
         holder.execute("ROLLBACK")
         holder.close()
-        assert len(session.path) == 52
+        assert len(session.timeline) == 52
         assert session.view().tokens <= session.usable
         assert "question 3" in str(session.recall("question 3"))
         same(session, ledger)

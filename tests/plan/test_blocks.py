@@ -15,7 +15,7 @@ from foldline.compat.text_caps import dedupe, fit_text, line_key
 from foldline.errors import ViewTooLarge
 from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
 from foldline.message import Media, Message, Text, ToolCall, assistant, tool, user
-from foldline.plan.timeline import Path, path_of
+from foldline.plan.timeline import Timeline, timeline_of
 from foldline.policy import Policy
 from support.chats import chats, texts
 
@@ -38,8 +38,8 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def path(messages: list[Message], counter: Counter = WORDS) -> Path:
-    return path_of(messages, (size_of(message, counter) for message in messages))
+def timeline(messages: list[Message], counter: Counter = WORDS) -> Timeline:
+    return timeline_of(messages, (size_of(message, counter) for message in messages))
 
 
 def frame(base: str, memory: str, digest: str) -> str:
@@ -49,7 +49,7 @@ def frame(base: str, memory: str, digest: str) -> str:
 def fit(
     policy: Policy, *, memory: str = "", digest: str = "", history: list[Message] | None = None, base: str = "base"
 ) -> Fitted:
-    blocks = Blocks(memory=memory, digest=digest, history=path(history or []))
+    blocks = Blocks(memory=memory, digest=digest, history=timeline(history or []))
     return fit_blocks(blocks, policy, WORDS, partial(frame, base))
 
 
@@ -162,7 +162,7 @@ class TestHistory:
     @pytest.mark.promise("S4.15", "S4.16")
     @given(chats(lead=False), st.integers(1, 200), st.integers(1, 5))
     def test_newest_first_within_the_budget_with_a_floor(self, messages: list[Message], room: int, floor: int) -> None:
-        made = path(messages)
+        made = timeline(messages)
         cut = recent(made, room, floor)
         kept = messages[cut:]
         assert len(kept) >= min(floor, len(messages))
@@ -178,7 +178,7 @@ class TestHistory:
     def test_unanswered_messages_of_a_group_are_history_too(self) -> None:
         """A run of prompts nobody answered must not escape the budget."""
         messages = [user(f"one two three {n}") for n in range(50)]
-        assert recent(path(messages), 12, 2) == 47
+        assert recent(timeline(messages), 12, 2) == 47
 
 
 POLICY = Policy.preset("squidbot").but(

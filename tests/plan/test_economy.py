@@ -26,7 +26,7 @@ from foldline.plan.cut import floor
 from foldline.plan.fold_cost import STAKE, Offer, Rent, Tariff, break_even, fold_price, saving_per_request, tariff_of
 from foldline.plan.gate import Load, Need, gate
 from foldline.plan.hindsight import Decide, Request, Trace, never, optimum, replay_cost
-from foldline.plan.timeline import path_of
+from foldline.plan.timeline import timeline_of
 from foldline.policy import Policy
 
 TARIFF = Tariff()
@@ -367,15 +367,15 @@ def test_an_impossible_tariff_is_refused(wrong: dict[str, float]) -> None:
         Tariff(**wrong)  # type: ignore[arg-type]  # least_prefix is not among them
 
 
-# On a path, and at the gate
+# On a timeline, and at the gate
 
 
 def test_an_offer_is_read_off_a_path() -> None:
-    path = path_of([user("a"), assistant("b")] * 10, [1_000] * 20)
-    at = floor(path, Policy(keep_tokens=4_000), 100_000)
-    offer = economy.offer(path, at, digest=500, fixed=3_000, at=7.0)
+    timeline = timeline_of([user("a"), assistant("b")] * 10, [1_000] * 20)
+    at = floor(timeline, Policy(keep_tokens=4_000), 100_000)
+    offer = economy.offer(timeline, at, digest=500, fixed=3_000, at=7.0)
     assert (offer.size, offer.folded, offer.head, offer.gain) == (23_000, 7_500, 3_000, 15_500)
-    path.apply(
+    timeline.apply(
         Fold(
             cut=at,
             digest=Digest(message=user("so far", kind="digest")),
@@ -385,8 +385,8 @@ def test_an_offer_is_read_off_a_path() -> None:
         )
     )
     for message in (user("c"), assistant("d")):
-        path.append(message, 2_000)
-    later = economy.offer(path, 18, digest=500, fixed=3_000)
+        timeline.append(message, 2_000)
+    later = economy.offer(timeline, 18, digest=500, fixed=3_000)
     assert (later.size, later.folded) == (3_000 + 400 + 1_000 + 8_000, 3_000 + 500 + 1_000 + 6_000)
 
 

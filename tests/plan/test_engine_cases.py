@@ -40,5 +40,5 @@ def test_views_that_grow_are_the_views_made_from_scratch() -> None:
     for number, message in enumerate([system("a"), system("b"), user("go"), *steps(60, chars=700), system("note")]):
         long.add(message)
         if number >= 3 and message.role != "assistant":
-            assert long.view().messages == messages_of(long.path)
+            assert long.view().messages == messages_of(long.timeline)
     assert long.folds > 3

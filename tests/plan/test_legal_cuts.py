@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from foldline.message import Message, Thinking, ToolCall, assistant, tool, user
-from foldline.plan.timeline import path_of
+from foldline.plan.timeline import timeline_of
 from foldline.policy import Atom
 from strategies import sound
 
@@ -17,13 +17,13 @@ from strategies import sound
 def test_no_cut_between_replies_while_a_call_is_open() -> None:
     calls = [assistant("", ToolCall(id=name, name="run")) for name in "ab"]
     messages = [user("go"), assistant("Let me see."), *calls, tool("a", "1"), tool("b", "2"), assistant("Done.")]
-    path = path_of(messages, [1] * len(messages))
-    assert path.cuts == {"message": [0, 1, 2, 6], "step": [0, 1, 6], "turn": [0]}
+    timeline = timeline_of(messages, [1] * len(messages))
+    assert timeline.cuts == {"message": [0, 1, 2, 6], "step": [0, 1, 6], "turn": [0]}
 
 
 def test_a_call_that_was_never_answered_does_not_stop_cutting() -> None:
     messages = [user("go"), assistant("", ToolCall(id="a", name="run")), user("stop"), assistant("Stopped.")]
-    assert path_of(messages, [1] * 4).cuts["message"] == [0, 1, 2, 3]
+    assert timeline_of(messages, [1] * 4).cuts["message"] == [0, 1, 2, 3]
 
 
 @pytest.mark.promise("I1")
@@ -38,8 +38,8 @@ def test_replies_told_apart_are_never_torn(messages: list[Message]) -> None:
             else [message.with_parts(part) for part in message.parts if not isinstance(part, Thinking)] or [message]
         )
     ]
-    path = path_of(apart, [1] * len(apart))
+    timeline = timeline_of(apart, [1] * len(apart))
     for atom in get_args(Atom):
-        for cut in path.cuts[atom]:
+        for cut in timeline.cuts[atom]:
             asked = {call.id for message in apart[:cut] for call in message.calls}
             assert not asked & {result.call_id for message in apart[cut:] for result in message.results}

@@ -212,7 +212,7 @@ def test_what_has_left_the_view_can_be_pinned(kind: str, handle: str, says: str)
         session = Session(policy=TIGHT) if kind == "memory" else ledger.session("s", policy=TIGHT)
         session.add(*turns(12))
         before = session.view().messages
-        assert session.path.cut > 8
+        assert session.timeline.cut > 8
         assert session.pin(handle=handle, name="kept") == ("kept",)
         after = session.view().messages
         assert after[: len(before)] == before, "the view only grows at its end"
@@ -282,7 +282,7 @@ def test_whoever_listens_may_do_anything(kind: str, deed: str) -> None:
     session: Session
 
     def listen(event: Event) -> None:
-        if event.kind == kind and not done and len(session.path) > 40:
+        if event.kind == kind and not done and len(session.timeline) > 40:
             done.append(kind)
             if deed == "clear":
                 session.clear()

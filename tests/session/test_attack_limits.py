@@ -116,7 +116,7 @@ def test_a_listener_in_the_background_does_not_wait_for_itself() -> None:
     with foldline.open(":memory:", digester=digester, listener=listen) as ledger:
         session = ledger.session("s", policy=TIGHT)
         while session.plan().fold is None:
-            session.add(*turns(1, len(session.path)))
+            session.add(*turns(1, len(session.timeline)))
         session.view()
         assert ledger.wait(WAIT_S)
         assert waited == [True]

@@ -83,7 +83,7 @@ def test_threads_share_a_session(kind: str) -> None:
             list(threads.map(talk, range(4)))
         said = [message.text.split()[0] for message in session.record.read(0, 1_000) if message.role == "user"]
         assert sorted(said) == sorted(f"{number}.{turn}" for number in range(4) for turn in range(8))
-        assert len(session.path) == 64
+        assert len(session.timeline) == 64
         if kind == "ledger":
             assert texts(session) == texts(ledger.session("s"))
             assert list(ledger.verify()) == []
@@ -185,7 +185,7 @@ while session.plan().fold is None:
 session.view()
 while not any(thread.name == "foldline-digest" for thread in threading.enumerate()) and not session.view().cut:
     pass
-print(len(session.path))
+print(len(session.timeline))
 """
 
 
@@ -195,7 +195,7 @@ def test_a_process_ends_while_a_fold_is_made(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     with foldline.open(path) as ledger:
-        assert len(ledger.session("s").path) == int(ended.stdout)
+        assert len(ledger.session("s").timeline) == int(ended.stdout)
         assert list(ledger.verify()) == []
 
 

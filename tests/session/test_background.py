@@ -49,7 +49,7 @@ class Slow:
 
 def due(session: Session) -> int:
     """Turns until a fold is due; the number of the next."""
-    number = len(session.path) // 2
+    number = len(session.timeline) // 2
     while session.plan().fold is None:
         session.add(*turn(number))
         number += 1
@@ -79,9 +79,9 @@ def test_a_view_does_not_wait_for_a_digest(opens: Open) -> None:
     assert ledger.wait(WAIT_S)
     after = session.view()
     assert session.folds == 1
-    assert session.path.fold is not None
-    assert session.path.fold.digest is not None
-    assert session.path.fold.digest.by == "slow"
+    assert session.timeline.fold is not None
+    assert session.timeline.fold.digest is not None
+    assert session.timeline.fold.digest.by == "slow"
     assert after.messages[-2:] == meanwhile.messages[-2:], "what was said meanwhile is there"
     assert after.tokens < before.tokens
     assert after.need is Need.NONE
@@ -146,7 +146,7 @@ def test_what_must_fit_does_not_wait_and_the_late_digest_is_dropped(opens: Open)
     view = session.view()
     assert time.monotonic() - began < WAIT_S / 4
     assert view.tokens <= view.usable
-    fold = session.path.fold
+    fold = session.timeline.fold
     assert fold is not None
     assert fold.digest is not None
     assert (fold.digest.by, fold.digest.cause) == ("local", "it could not wait")
@@ -220,9 +220,9 @@ def test_a_holder_that_dies_again_and_again_is_followed_by_a_local_digest(opens:
     assert ledger.wait(WAIT_S)
     session.view()
     assert session.folds == 1
-    assert session.path.fold is not None
-    assert session.path.fold.digest is not None
-    assert "in a row" in session.path.fold.digest.cause
+    assert session.timeline.fold is not None
+    assert session.timeline.fold.digest is not None
+    assert "in a row" in session.timeline.fold.digest.cause
 
 
 @pytest.mark.promise("I5", "I23")

@@ -107,7 +107,7 @@ class TestApproval:
         assert fold.digest.loss.missing, "what the person left out is told"
         assert "We talked about the build." in fold.digest.message.text
         assert fold.reason == "approved by hand, with a digest by hand"
-        stored = ledger.session("s").path.fold
+        stored = ledger.session("s").timeline.fold
         assert stored is not None
         assert (stored.digest, stored.reason) == (fold.digest, fold.reason)
 
@@ -196,7 +196,7 @@ class TestAsync:
             await asyncio.gather(*(mine.add(user(f"number {number}")) for number in range(50)))
 
         asyncio.run(talk())
-        assert [message.text for message in session.path.messages] == [f"number {number}" for number in range(50)]
+        assert [message.text for message in session.timeline.messages] == [f"number {number}" for number in range(50)]
 
     def test_the_loop_runs_on_while_a_digest_is_written(self) -> None:
         session, go = waiting()
@@ -280,9 +280,9 @@ def test_configuration_alone_brings_digester_and_worker(opens: Open, endpoint: l
     assert ledger.wait(WAIT_S)
     session.view()
     assert session.folds == 1
-    assert session.path.fold is not None
-    assert session.path.fold.digest is not None
-    assert (session.path.fold.digest.by, session.path.fold.digest.cause) == ("gpt-5-mini", "")
+    assert session.timeline.fold is not None
+    assert session.timeline.fold.digest is not None
+    assert (session.timeline.fold.digest.by, session.timeline.fold.digest.cause) == ("gpt-5-mini", "")
     assert endpoint == ["gpt-5-mini"]
 
 

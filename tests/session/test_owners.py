@@ -75,7 +75,7 @@ def test_nothing_crosses_from_one_owner_to_another(house: House) -> None:
         sessions = [ledger.session(name) for name in NAMES]
         views = [session.view() for session in sessions]
         shown = [message.text for view in views for message in view.messages]
-        folds = [session.path.fold for session in sessions]
+        folds = [session.timeline.fold for session in sessions]
         assert all(fold is not None and fold.digest is not None for fold in folds)
         found = [str(sessions[0].recall(query, everywhere=True)) for query in ("which port?", *others(owner)[:2])]
         everything = [*shown, *map(str, folds), *found, *ledger.export(), *map(str, house.told[owner])]

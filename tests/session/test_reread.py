@@ -37,7 +37,7 @@ def test_a_long_session_opened_anew_folds_without_reading_all_of_it(tmp_path: Pa
         first.view()
         record = first.record
         assert isinstance(record, Tip)
-        assert first.path.cut > AGAIN + 2 * OPENING
+        assert first.timeline.cut > AGAIN + 2 * OPENING
         counted = Counted(record.store, record.branch)
         again = Session(record=counted)
         counted.read_so_far = 0

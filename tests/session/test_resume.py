@@ -86,8 +86,8 @@ def test_only_what_stands_in_the_view_is_read_again(tmp_path: Path) -> None:
     with foldline.open(tmp_path / "a.db") as ledger:
         filled(ledger.session("s", policy=TIGHT), 40)
         again = ledger.session("s")
-        known = [index for index, message in enumerate(again.path.messages) if message.role != "gone"]
-        fold = again.path.fold
+        known = [index for index, message in enumerate(again.timeline.messages) if message.role != "gone"]
+        fold = again.timeline.fold
         assert fold is not None
         assert set(known) == {*fold.pinned, *fold.carried, *range(fold.cut, 80)}
         assert isinstance(again.record, Tip)
@@ -103,7 +103,7 @@ def test_model_and_policy_change_at_run_time(tmp_path: Path) -> None:
     with foldline.open(tmp_path / "a.db") as ledger:
         session = ledger.session("s", model="claude-sonnet-5", policy="balanced")
         filled(session, 20)
-        assert session.path.fold is None
+        assert session.timeline.fold is None
         session.use(model="gpt-5", policy=TIGHT)
         assert session.view().tokens < 3_000
         assert session.folds == 1
@@ -193,9 +193,9 @@ def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_
             session.add(tool(f"c{number}", f"step {number} " + "so " * 120))
         session.add(user("and then?"))
         session.view()
-        fold = session.path.fold
+        fold = session.timeline.fold
         assert fold is not None
-        assert 3 < fold.cut < len(session.path) - 3
+        assert 3 < fold.cut < len(session.timeline) - 3
         other = session.branch("try", at=fold.cut + 1)
         assert "the task" in [message.text for message in other.view().messages]
         assert ledger.session("s", branch="try").view().messages == other.view().messages

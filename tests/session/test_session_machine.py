@@ -231,7 +231,7 @@ class Machine(RuleBasedStateMachine):
             assert view.messages[: len(seen.messages)] == seen.messages, "between folds it only grows at its end"
         seen.mark, seen.messages = mark, view.messages
         assert [message.text for message in session.record.read(0, 10_000)] == [each.text for each in model.said]
-        pinned = {self.text(session, index) for index in session.path.pins}
+        pinned = {self.text(session, index) for index in session.timeline.pins}
         assert all([message.text for message in view.messages].count(text) == 1 for text in pinned)
 
     def text(self, session: Session, index: int) -> str:

@@ -45,7 +45,7 @@ def turn(number: int) -> tuple[Message, Message]:
 
 def due(session: Session) -> Session:
     """Until a fold is due, and asked for."""
-    number = len(session.path) // 2
+    number = len(session.timeline) // 2
     while session.view().need is Need.NONE:
         session.add(*turn(number))
         number += 1
@@ -92,9 +92,9 @@ def test_a_fold_is_left_to_a_worker(opens: Callable[..., Ledger], url: str) -> N
     assert [(each.wanted.session, each.came) for each in done] == [("s", "committed")]
     assert session.view().need is Need.NONE
     assert session.folds == 1
-    assert session.path.fold is not None
-    assert session.path.fold.digest is not None
-    assert session.path.fold.digest.by == "worker's own"
+    assert session.timeline.fold is not None
+    assert session.timeline.fold.digest is not None
+    assert session.timeline.fold.digest.by == "worker's own"
     assert found.store.jobs.waiting() == []
     assert list(found.verify()) == []
 

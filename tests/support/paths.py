@@ -203,7 +203,7 @@ def request_points(messages: Sequence[Message]) -> list[int]:
 def drive(session: Session, messages: Sequence[Message], *, pins: Iterable[int] = ()) -> Iterator[Sent]:
     """Add message by message, and ask for a view whenever a client would."""
     points = set(request_points(messages))
-    session.path.pins.update(pins)
+    session.timeline.pins.update(pins)
     for count, message in enumerate(messages, start=1):
         session.add(message)
         if count in points:
@@ -226,7 +226,7 @@ def ask(session: Session) -> Sent:
     except ViewTooLarge as error:
         refused = error
     return Sent(
-        given=len(session.path),
+        given=len(session.timeline),
         before=load.request,
         need=gate(load, session.policy).need,
         folds=session.folds - folds,

@@ -76,19 +76,19 @@ class Stage:
             yield Step(message, self.session.size(message), view, self.folded[-1] if view and self._is_new() else None)
 
     def _ask(self, place: int) -> View:
-        before = self.session.path.fold
+        before = self.session.timeline.fold
         view = self.session.view()
         self.requests += 1
         self.sent.send(view.messages, None)
         self.everything.send(self.messages[:place], None)
-        now = self.session.path.fold
+        now = self.session.timeline.fold
         if now is not None and now is not before:
             self.folded.append(now)
         return view
 
     def _is_new(self) -> bool:
         """Whether the newest fold was made for the request that was just answered."""
-        return bool(self.folded) and self.folded[-1].made_at == len(self.session.path) - 1
+        return bool(self.folded) and self.folded[-1].made_at == len(self.session.timeline) - 1
 
     def recall(self, query: str) -> str:
         """What was said about it, whether the model still sees it or not."""
@@ -193,7 +193,7 @@ def _show(out: Console, number: int, step: Step, stage: Stage, *, detailed: bool
 
 def _folded(out: Console, fold: Fold, stage: Stage) -> None:
     digest = fold.digest
-    cut = handle(stage.session.path.lead, fold.cut - 1)
+    cut = handle(stage.session.timeline.lead, fold.cut - 1)
     sizes = f"{human(fold.before, False)} → {human(fold.after, False)}"
     out.print(f"─── fold {len(stage.folded)}: {cut} leave the view, {sizes} ───", style="cyan")
     out.print(f"    {fold.reason}", style="cyan", soft_wrap=True)
@@ -233,12 +233,12 @@ def _bar(view: View, stage: Stage, bar: int) -> Text:
 
 def _recall(out: Console, stage: Stage) -> None:
     """What stands for the folded part, and that the part itself is still there."""
-    fold = stage.session.path.fold
+    fold = stage.session.timeline.fold
     if fold is None:
         return
     if fold.digest is not None:
         out.print(
-            f"\nwhat the model now reads instead of {handle(stage.session.path.lead, fold.cut - 1)}", style="bold"
+            f"\nwhat the model now reads instead of {handle(stage.session.timeline.lead, fold.cut - 1)}", style="bold"
         )
         _quoted(out, digest_lines(fold.digest.message.text))
     out.print(f"\nfolded away, and still there: recall({QUESTION!r})", style="bold")

@@ -81,8 +81,8 @@ def written(
 
     A request is healed, because it will be sent. A session file is not: its agent heals what it sends by itself.
     """
-    transcript, path = found.transcript, session.path
-    shown = head(path) + tuple(path.shown[path.cut :])
+    transcript, timeline = found.transcript, session.timeline
+    shown = head(timeline) + tuple(timeline.shown[timeline.cut :])
     if to is not None:
         made = render(repair(shown, to).messages, to)
         same = (
@@ -106,14 +106,14 @@ def _is(one: Message, other: Message) -> bool:
 
 def _fold(session: Session, offset: int) -> dict[str, Any] | None:
     """What the fold did, as data; None when there was nothing to do."""
-    made = session.path.fold
+    made = session.timeline.fold
     if made is None:
         return None
-    lead = session.path.lead
+    lead = session.timeline.lead
     return {
         "folded": handle(offset + lead, offset + made.cut - 1) if made.cut > lead else "",
         "messages": made.cut - lead - len(made.pinned) - len(made.carried),
-        "kept": len(session.path) - made.cut + lead + len(made.pinned) + len(made.carried),
+        "kept": len(session.timeline) - made.cut + lead + len(made.pinned) + len(made.carried),
         "stubs": len(made.stubs),
         "reason": made.reason,
         "digest": digest_row(made, made.digest) if made.digest else None,

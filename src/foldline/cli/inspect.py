@@ -141,8 +141,8 @@ def _fold(session: Session, earlier: int) -> dict[str, Any]:
         "need": view.need.name,
         "before": before,
         "after": view.tokens,
-        "folded": handle(earlier, earlier + view.cut - 1) if session.path.fold else "",
-        "reason": session.path.fold.reason if session.path.fold else view.verdict.reason,
+        "folded": handle(earlier, earlier + view.cut - 1) if session.timeline.fold else "",
+        "reason": session.timeline.fold.reason if session.timeline.fold else view.verdict.reason,
     }
 
 

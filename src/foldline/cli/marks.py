@@ -83,7 +83,7 @@ def unfold(place: Place, as_json: bool, **given: Any) -> None:
             raise InputError(f"session {picked}: nothing is folded", hint="there is nothing to take back")
         session = _session(found, picked)
         session.unfold()
-        load, cut, plan = session.load(), session.path.cut, session.plan()
+        load, cut, plan = session.load(), session.timeline.cut, session.plan()
     back = numbered(cut, before.fold.cut - 1) if before.fold.cut > cut else ""
     if as_json:
         print_json(

@@ -127,7 +127,7 @@ def report(seen: Seen) -> dict[str, Any]:
                 "role": message.role,
                 "kind": message.kind,
                 "tokens": tokens,
-                "shortened": message is not seen.desk.path.messages[index],
+                "shortened": message is not seen.desk.timeline.messages[index],
                 "starts": first_words(message, WORDS),
             }
             for index, message, tokens in _shown(seen.desk)
@@ -151,11 +151,11 @@ def _fold_row(number: int, folded: Folded, fold: Fold) -> dict[str, Any]:
 
 def _shown(desk: Desk) -> Iterator[tuple[int, Message, int]]:
     """The messages of the record that the view shows, in its order, each with its place and size."""
-    path = desk.path
-    fold = path.fold or Fold(cut=path.cut)
-    before = [*range(path.lead), *fold.pinned, *fold.carried]
-    for index in [*before, *range(max(path.cut, path.lead), len(path))]:
-        yield index, path.shown[index], path.tokens(index)
+    timeline = desk.timeline
+    fold = timeline.fold or Fold(cut=timeline.cut)
+    before = [*range(timeline.lead), *fold.pinned, *fold.carried]
+    for index in [*before, *range(max(timeline.cut, timeline.lead), len(timeline))]:
+        yield index, timeline.shown[index], timeline.tokens(index)
 
 
 def _print(seen: Seen) -> None:
@@ -178,7 +178,7 @@ def _print(seen: Seen) -> None:
     for index, message, tokens in _shown(desk):
         if not drawn and index >= view.cut:
             drawn = _print_line(out, seen)
-        marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not desk.path.messages[index] else ''}"
+        marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not desk.timeline.messages[index] else ''}"
         head = f"  {numbered(index):<7}{message.kind or message.role:<10}{human(tokens, False):>7}  {marks}"
         out.print(head + first_words(message, WORDS), overflow="ellipsis", no_wrap=True)
     if not drawn:
@@ -187,7 +187,7 @@ def _print(seen: Seen) -> None:
 
 def _print_line(out: Console, seen: Seen) -> bool:
     """What stands for the folded part, and the line below which everything is as it was said."""
-    fold = seen.desk.path.fold
+    fold = seen.desk.timeline.fold
     if fold is not None and fold.digest is not None:
         out.print(f"  {_by(fold, fold.digest)}", style="magenta", soft_wrap=True)
         lines = digest_lines(fold.digest.message.text)
@@ -195,7 +195,7 @@ def _print_line(out: Console, seen: Seen) -> bool:
             out.print(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True)
         if len(lines) > SHOWN:
             out.print(f"    │ … {len(lines) - SHOWN} more lines: foldline show --digests", style="dim", soft_wrap=True)
-    gone = numbered(0, seen.desk.path.cut - 1)
+    gone = numbered(0, seen.desk.timeline.cut - 1)
     out.print(f'─── fold line: {gone} are in the record: foldline show --handle "{gone}" ───', style="cyan")
     return True
 

@@ -22,7 +22,7 @@ from foldline.compat.given import Given, written
 from foldline.errors import ConfigError
 from foldline.measure.estimator import WORDS, Counter
 from foldline.message import Message, Text, system, user
-from foldline.plan.timeline import path_of
+from foldline.plan.timeline import timeline_of
 from foldline.policy import Policy
 from foldline.view.compose import marker
 from foldline.wire.fields import pick, text_of
@@ -129,13 +129,13 @@ class MemoryManager:
         given = Given([*history, *([] if isinstance(user_message, str) else [user_message])], self.format)
         said = given.messages[len(history) :] or (user(str(user_message)),)
         shown = [_labelled(message, item) for message, item in zip(given.messages, history, strict=False)]
-        path = path_of(shown, (size_of(message, self._counter) for message in shown))
+        timeline = timeline_of(shown, (size_of(message, self._counter) for message in shown))
 
         def frame(memory: str, digest: str) -> str:
             return system_text(base_prompt, memory, digest)
 
-        policy = _spared(self._policy, size_of(_start(len(path)), self._counter) if given.form in _STRICT else 0)
-        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=path), policy, self._counter, frame)
+        policy = _spared(self._policy, size_of(_start(len(timeline)), self._counter) if given.form in _STRICT else 0)
+        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=timeline), policy, self._counter, frame)
         report = replace(fitted.report, fallback=self.fallback)
         _LOG.debug("context budget: %s", report)
         return Assembled(

@@ -16,7 +16,7 @@ from foldline.errors import ViewTooLarge
 from foldline.measure.estimator import Counter
 from foldline.measure.message_size import framing_for, message_tokens
 from foldline.message import Message, Part, Text, ToolResult
-from foldline.plan.timeline import Path, handle
+from foldline.plan.timeline import Timeline, handle
 from foldline.policy import End, Policy
 
 
@@ -26,7 +26,7 @@ class Blocks:
 
     memory: str = ""
     digest: str = ""
-    history: Path = field(default_factory=Path)
+    history: Timeline = field(default_factory=Timeline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,23 +82,23 @@ def fit_blocks(blocks: Blocks, policy: Policy, counter: Counter, frame: Callable
         left_out=draft.cut,
         shortened=len(draft.stubs),
     )
-    history = (draft.stubs.get(index) or draft.path.shown[index] for index in range(draft.cut, len(draft.path)))
+    history = (draft.stubs.get(index) or draft.timeline.shown[index] for index in range(draft.cut, len(draft.timeline)))
     return Fitted(memory=draft.memory, digest=draft.digest, history=tuple(history), report=report)
 
 
-def recent(path: Path, room: int, floor: int) -> int:
+def recent(timeline: Timeline, room: int, floor: int) -> int:
     """The cut that keeps the newest messages within `room`, and at least `floor` of them; no step is split."""
-    wanted = bisect_left(path.prefix, path.prefix[-1] - room)
+    wanted = bisect_left(timeline.prefix, timeline.prefix[-1] - room)
     if wanted == 0:
         return 0
-    return min(path.legal_after("step", wanted), path.legal("step", len(path) - floor))
+    return min(timeline.legal_after("step", wanted), timeline.legal("step", len(timeline) - floor))
 
 
 class _Draft:
     """Blocks on their way under their caps."""
 
     def __init__(self, blocks: Blocks, policy: Policy, counter: Counter, frame: Callable[[str, str], str]) -> None:
-        self.memory, self.digest, self.path = blocks.memory, blocks.digest, blocks.history
+        self.memory, self.digest, self.timeline = blocks.memory, blocks.digest, blocks.history
         self.policy, self.counter, self.frame = policy, counter, frame
         self.cut = 0
         self.stubs: dict[int, Message] = {}
@@ -113,14 +113,14 @@ class _Draft:
         if policy.digest_cap is not None:
             self.digest = fit_text(self.digest, policy.digest_cap, policy.digest_end, self.counter)
         if policy.history_cap is not None:
-            self.cut = recent(self.path, policy.history_cap, policy.keep_messages)
+            self.cut = recent(self.timeline, policy.history_cap, policy.keep_messages)
         return removed
 
     def fit_total(self, cap: int) -> None:
         """History gives way first, to stubs if need be, then the digest, then memory."""
         if self.over(cap) > 0:
             room = max(0, cap - self.system())
-            self.cut = max(self.cut, recent(self.path, room, self.policy.keep_messages))
+            self.cut = max(self.cut, recent(self.timeline, room, self.policy.keep_messages))
         self._shorten(cap)
         while self.digest and (over := self.over(cap)) > 0:
             self.digest = self._less(self.digest, over, self.policy.digest_end)
@@ -138,10 +138,10 @@ class _Draft:
 
     def _shorten(self, cap: int) -> None:
         """Make stubs of the largest messages: all down to one level, then any as far as it goes, until all fits."""
-        kept = range(self.cut, len(self.path))
-        level = _level([self.path.tokens(index) for index in kept], max(0, cap - self.system()))
-        for index in sorted(kept, key=lambda index: -self.path.tokens(index)):
-            if self.over(cap) <= 0 or self.path.tokens(index) <= level:
+        kept = range(self.cut, len(self.timeline))
+        level = _level([self.timeline.tokens(index) for index in kept], max(0, cap - self.system()))
+        for index in sorted(kept, key=lambda index: -self.timeline.tokens(index)):
+            if self.over(cap) <= 0 or self.timeline.tokens(index) <= level:
                 break
             self._stub(index, level)
         for index in kept:
@@ -149,10 +149,10 @@ class _Draft:
             if over <= 0:
                 break
             stub = self.stubs.get(index)
-            self._stub(index, (size_of(stub, self.counter) if stub else self.path.tokens(index)) - over)
+            self._stub(index, (size_of(stub, self.counter) if stub else self.timeline.tokens(index)) - over)
 
     def _stub(self, index: int, room: int) -> None:
-        stub = shorten(self.path.shown[index], handle(index), room, self.counter)
+        stub = shorten(self.timeline.shown[index], handle(index), room, self.counter)
         if stub is not None:
             self.stubs[index] = stub
 
@@ -169,8 +169,8 @@ class _Draft:
 
     def history(self) -> int:
         """The size of the messages that stay."""
-        saved = sum(self.path.tokens(index) - size_of(stub, self.counter) for index, stub in self.stubs.items())
-        return self.path.prefix[-1] - self.path.prefix[self.cut] - saved
+        saved = sum(self.timeline.tokens(index) - size_of(stub, self.counter) for index, stub in self.stubs.items())
+        return self.timeline.prefix[-1] - self.timeline.prefix[self.cut] - saved
 
     def sizes(self) -> dict[str, int]:
         """The size of each block."""

@@ -88,7 +88,7 @@ def transform(
     session = Session(model=model, policy=truncation_policy(policy, artifacts, model), tools=tools)
     session.add(*given.messages)
     session.view()
-    return given.back(messages_of(session.path, given.provider))
+    return given.back(messages_of(session.timeline, given.provider))
 
 
 def plan_compaction(

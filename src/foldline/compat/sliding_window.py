@@ -28,7 +28,7 @@ from foldline.measure.tokenizers import counter_for
 from foldline.message import Message, Text, ToolCall, ToolResult, user
 from foldline.plan.gate import Load
 from foldline.plan.plan import plan
-from foldline.plan.timeline import Path
+from foldline.plan.timeline import Timeline
 from foldline.policy import Policy
 from foldline.view.compose import messages_of
 from foldline.wire.codec import FORMATS
@@ -81,7 +81,7 @@ class SlidingWindow:
         self._facts: Facts | None = None
         """What the clipped turns hold, so that none is read twice; it follows from them."""
         self._form = PLAIN
-        self._path = Path()
+        self._timeline = Timeline()
         self._unsure = [0]
         self._complete = 0
         self._own: dict[int, Any] = {}
@@ -94,7 +94,7 @@ class SlidingWindow:
         for item in messages:
             given = Given([item], self._form if isinstance(item, Mapping) and self._form in _TELLING else None)
             message, self._form = given.messages[0], given.form
-            if message.is_prompt and len(self._path) and not self._path.messages[-1].is_prompt:
+            if message.is_prompt and len(self._timeline) and not self._timeline.messages[-1].is_prompt:
                 self.complete_turn()
             self._own[id(message)] = item
             self.messages.append(item)
@@ -109,40 +109,40 @@ class SlidingWindow:
 
     def request(self) -> list[Any]:
         """The messages to send: the summary if there is one, and everything from the boundary on, as it was given."""
-        return written(messages_of(self._path, provider_of(self._form, ())), self._form, self._own)
+        return written(messages_of(self._timeline, provider_of(self._form, ())), self._form, self._own)
 
     @property
     def boundary(self) -> int:
         """Where live context begins: the index of the first message that is sent (system messages apart)."""
-        return self._path.cut
+        return self._timeline.cut
 
     @property
     def divider(self) -> int | None:
         """The message above which a chat draws the line; None while the model sees everything."""
-        return self.boundary if self.boundary > self._path.lead else None
+        return self.boundary if self.boundary > self._timeline.lead else None
 
     def scrollback(self, line: str = DIVIDER) -> list[Any]:
         """All messages of the chat with the line drawn: above it is what the model no longer sees."""
-        talk = self.messages[self._path.lead :]
+        talk = self.messages[self._timeline.lead :]
         if self.divider is None:
             return talk
-        place = self.divider - self._path.lead
+        place = self.divider - self._timeline.lead
         return [*talk[:place], line, *talk[place:]]
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """Every turn with its size."""
-        path = self._path
-        starts = sorted({path.lead, *path.cuts["turn"]}) if len(path) > path.lead else []
+        timeline = self._timeline
+        starts = sorted({timeline.lead, *timeline.cuts["turn"]}) if len(timeline) > timeline.lead else []
         return tuple(
             Turn(
                 first=first,
                 last=after - 1,
                 size=self._count(first, after),
-                live=first >= path.cut,
+                live=first >= timeline.cut,
                 complete=after <= self._complete,
             )
-            for first, after in pairwise((*starts, len(path)))
+            for first, after in pairwise((*starts, len(timeline)))
         )
 
     @property
@@ -152,7 +152,7 @@ class SlidingWindow:
 
     def budgets(self, system: str = "") -> dict[str, Count]:
         """What the three budgets hold: system prompt, history, summary. Only the last two are capped."""
-        before = self._count(0, self._path.lead)
+        before = self._count(0, self._timeline.lead)
         return {
             "system": self._counter.count(system) + before if system else before,
             "history": self.history,
@@ -184,11 +184,11 @@ class SlidingWindow:
         """Count as this model does from now on: its own tokenizer where one is installed, else characters by four."""
         found = counter or counter_for(model)
         self._counter = _Doubt(found if counter or found.exact else CHARS_4)
-        old, self._path, self._unsure = self._path, Path(), [0]
+        old, self._timeline, self._unsure = self._timeline, Timeline(), [0]
         for message in old.messages:
             self._append(message)
         if old.fold is not None:
-            self._path.apply(old.fold)
+            self._timeline.apply(old.fold)
             self._set_summary(self.summary)
         self._clip()
 
@@ -199,7 +199,7 @@ class SlidingWindow:
 
     def _append(self, message: Message) -> None:
         self._counter.sure = True
-        self._path.append(message, self._size(message))
+        self._timeline.append(message, self._size(message))
         self._unsure.append(self._unsure[-1] + (not self._counter.sure or not _is_text(message)))
 
     def _size(self, message: Message) -> int:
@@ -207,31 +207,31 @@ class SlidingWindow:
 
     def _count(self, first: int, after: int) -> Count:
         sure = self._counter.exact and self._unsure[after] == self._unsure[first]
-        return Count(self._path.prefix[after] - self._path.prefix[first], sure, self._counter.name)
+        return Count(self._timeline.prefix[after] - self._timeline.prefix[first], sure, self._counter.name)
 
     def _clip(self) -> None:
         """Advance the boundary past the oldest turns until the rest is within its budget."""
-        path, before = self._path, self._path.cut
+        timeline, before = self._timeline, self._timeline.cut
         load = Load(
-            request=path.prefix[path.lead] + path.history,
-            history=path.history,
-            count=len(path) - path.cut,
+            request=timeline.prefix[timeline.lead] + timeline.history,
+            history=timeline.history,
+            count=len(timeline) - timeline.cut,
             usable=_NO_TOTAL,
         )
-        made = plan(path, load, self._policy, self._size)
+        made = plan(timeline, load, self._policy, self._size)
         if made.fold is not None:
-            path.apply(made.fold)
+            timeline.apply(made.fold)
             self._set_summary(self._summary_of(before))
 
     def _summary_of(self, before: int) -> str:
         """The summary after the turns from `before` to the boundary were clipped."""
-        path = self._path
+        timeline = self._timeline
         if not self._summary_tokens:
             return ""
         if self._summarize is not None:
-            return self._summarize(self.messages[before : path.cut], self.summary)
-        start = self._facts.end if self._facts is not None else path.lead
-        self._facts = gather(path.messages[start : path.cut], start, self._facts)
+            return self._summarize(self.messages[before : timeline.cut], self.summary)
+        start = self._facts.end if self._facts is not None else timeline.lead
+        self._facts = gather(timeline.messages[start : timeline.cut], start, self._facts)
         made = local_digest(
             self._facts,
             cap=self._summary_tokens,
@@ -243,10 +243,10 @@ class SlidingWindow:
     def _set_summary(self, text: str) -> None:
         """Put a summary in force, under its cap; the newest end stays."""
         self.summary = fit_text(text, self._summary_tokens, "tail", self._counter)
-        if self._path.fold is not None:
+        if self._timeline.fold is not None:
             digest = Digest(message=user(self.summary, kind="digest")) if self.summary else None
             size = self._size(digest.message) if digest else 0
-            self._path.fold = replace(self._path.fold, digest=digest, digest_tokens=size)
+            self._timeline.fold = replace(self._timeline.fold, digest=digest, digest_tokens=size)
 
 
 class _Doubt:

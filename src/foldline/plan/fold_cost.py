@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from foldline.errors import ConfigError
 from foldline.models.table import Model
-from foldline.plan.timeline import Path
+from foldline.plan.timeline import Timeline
 
 STAKE = 0.01
 """How far above never folding a session may ever come, as a share. The largest of those tried (0 to 0.05) that put no
@@ -239,16 +239,16 @@ class Rent:
         )
 
 
-def offer(path: Path, floor_at: int, *, digest: int, fixed: int = 0, at: float | None = None) -> Offer:
-    """What a fold at `floor_at` would do to a path; `fixed` is what lies beside it (tools, memory).
+def offer(timeline: Timeline, floor_at: int, *, digest: int, fixed: int = 0, at: float | None = None) -> Offer:
+    """What a fold at `floor_at` would do to a timeline; `fixed` is what lies beside it (tools, memory).
 
     Pins and carried messages of the last fold are taken to stay as they are.
     """
-    fold, prefix = path.fold, path.prefix
+    fold, prefix = timeline.fold, timeline.prefix
     stands = fold.pinned_tokens + fold.carried_tokens if fold else 0
-    head = fixed + prefix[path.lead]
+    head = fixed + prefix[timeline.lead]
     return Offer(
-        size=head + (fold.digest_tokens if fold else 0) + stands + path.history,
+        size=head + (fold.digest_tokens if fold else 0) + stands + timeline.history,
         folded=head + digest + stands + prefix[-1] - prefix[floor_at],
         head=head,
         digest=digest,

@@ -24,9 +24,9 @@ class Need(IntEnum):
 class Load(NamedTuple):
     """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding.
 
-    `usable` is what there is to fill; `fixed` is the share of the request that lies beside the path and never leaves:
-    tool schemas, memory, and what only the provider's own figure knows of. `upper` is what the request may turn out to
-    be where it is estimated (0: it is certain), and `margin` the same for a view that no usage covers, as a share.
+    `usable` is the largest request allowed. `fixed` is the part of the request outside the timeline, which no fold can
+    remove: tool schemas, memory, and tokens that only usage shows. `upper` is the request with the margin
+    of its estimate (0: the size is exact), `margin` that margin as a share, for a view that no usage covers.
     """
 
     request: int

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Part, Text, ToolResult
-from foldline.plan.timeline import Path, handle
+from foldline.plan.timeline import Timeline, handle
 
 TEXT_BYTES = 8
 """Bytes that are kept free for each token of text, up to half of what a request may weigh."""
@@ -64,10 +64,10 @@ def bearable(message: Message, index: int, allowance: Allowance) -> Message:
 
 
 class Crowd:
-    """The media that a path's view carries, counted while it grows."""
+    """The media that a timeline's view carries, counted while it grows."""
 
-    def __init__(self, path: Path, allowance: Allowance) -> None:
-        self.path, self.allowance = path, allowance
+    def __init__(self, timeline: Timeline, allowance: Allowance) -> None:
+        self.timeline, self.allowance = timeline, allowance
         self.weight = Weight()
 
     def add(self, message: Message) -> None:
@@ -79,12 +79,12 @@ class Crowd:
         """Count anew after a fold."""
         self.weight = Weight()
         for index in self._shown():
-            self.add(self.path.shown[index])
+            self.add(self.timeline.shown[index])
 
     def _shown(self) -> list[int]:
-        fold = self.path.fold
+        fold = self.timeline.fold
         kept = (*fold.pinned, *fold.carried) if fold else ()
-        return [*kept, *range(self.path.cut, len(self.path))]
+        return [*kept, *range(self.timeline.cut, len(self.timeline))]
 
     @property
     def over(self) -> bool:
@@ -96,12 +96,12 @@ class Crowd:
 
         Raises `ViewTooLarge` where that is not enough, or nothing `may` leave.
         """
-        path, left, out = self.path, self.weight, dict[int, set[int]]()
-        for index in range(path.cut, len(path)) if may else ():
-            if index in path.pins or (index >= path.tail and path.messages[index].is_prompt):
+        timeline, left, out = self.timeline, self.weight, dict[int, set[int]]()
+        for index in range(timeline.cut, len(timeline)) if may else ():
+            if index in timeline.pins or (index >= timeline.tail and timeline.messages[index].is_prompt):
                 continue
-            goal = 0.5 if index < path.tail else 1.0
-            for media in media_in(path.shown[index]):
+            goal = 0.5 if index < timeline.tail else 1.0
+            for media in media_in(timeline.shown[index]):
                 if _within(left, self.allowance, goal):
                     break
                 out.setdefault(index, set()).add(id(media))
@@ -109,7 +109,7 @@ class Crowd:
         if not _within(left, self.allowance, 1.0):
             raise self._refusal(left)
         why = "too many for one request"
-        stubs = {index: _without(path.shown[index], ids, handle(index), why) for index, ids in out.items()}
+        stubs = {index: _without(timeline.shown[index], ids, handle(index), why) for index, ids in out.items()}
         return {index: (message, size(message)) for index, message in stubs.items()}
 
     def _refusal(self, left: Weight) -> ViewTooLarge:

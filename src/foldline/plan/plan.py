@@ -1,6 +1,6 @@
 """The decision as a whole: gate, then cut, then prune, until the view fits or the reason why it cannot is known.
 
-Pure: the same path, sizes and policy give the same plan. What the digest will say is not known here; its cap is
+Pure: the same timeline, sizes and policy give the same plan. What the digest will say is not known here; its cap is
 reserved, and the fold's true size is measured when it is made.
 """
 
@@ -16,7 +16,7 @@ from foldline.message import Message
 from foldline.plan import cut as cutting
 from foldline.plan.gate import NOTHING_DUE, Load, Need, Verdict, gate, limit
 from foldline.plan.prune import Size, at_fold, largest_first, squeeze
-from foldline.plan.timeline import Path
+from foldline.plan.timeline import Timeline
 from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60
@@ -44,7 +44,7 @@ NOTHING_TO_DO = Plan(NOTHING_DUE)
 """The plan of nearly every turn."""
 
 
-def plan(path: Path, load: Load, policy: Policy, size: Size, *, latched: tuple[Rule, ...] = ()) -> Plan:
+def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, latched: tuple[Rule, ...] = ()) -> Plan:
     """Judge the load and, where a fold is due, say what leaves."""
     verdict = gate(load, policy, latched)
     if verdict is NOTHING_DUE:
@@ -52,17 +52,17 @@ def plan(path: Path, load: Load, policy: Policy, size: Size, *, latched: tuple[R
     if verdict.need is Need.NONE or (verdict.need is Need.SOFT and verdict.action == "pause"):
         return Plan(verdict=verdict)
     if not any(rule.action in {"fold", "clip"} for rule in policy.rules):
-        raise _too_large(bill(path, load), load, max(load.request, load.upper), hint="this policy never folds")
-    return fold_now(path, verdict, load, policy, size)
+        raise _too_large(bill(timeline, load), load, max(load.request, load.upper), hint="this policy never folds")
+    return fold_now(timeline, verdict, load, policy, size)
 
 
-def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
+def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
     """The fold for a verdict: floors and target first, then what must give way so that the view fits."""
-    draft = _Draft(path, load, policy, size)
+    draft = _Draft(timeline, load, policy, size)
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
-    floor_at = cutting.floor(path, policy, load.usable)
-    start = max((0, *(_start(rule, path, load) for rule in verdict.fired)))
+    floor_at = cutting.floor(timeline, policy, load.usable)
+    start = max((0, *(_start(rule, timeline, load) for rule in verdict.fired)))
     draft.land(floor_at=floor_at, goal=goal, basis=rule.basis if rule else "request", start=start)
     ceiling = min((load.ceiling, *(_trigger(rule, load) for rule in verdict.fired)))
     if draft.after > ceiling and not policy.keep_hard:
@@ -74,7 +74,7 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
             raise _too_large(draft.bill(), load, ceil(draft.after * (1 + load.margin)))
         return Plan(verdict=verdict, skipped="what must stay does not fit below the trigger")
     fold = draft.fold(before=load.request, reason=verdict.reason)
-    gain, covered = load.request - fold.after, path.prefix[fold.cut] - path.prefix[path.cut]
+    gain, covered = load.request - fold.after, timeline.prefix[fold.cut] - timeline.prefix[timeline.cut]
     if verdict.need is Need.SOFT and (
         fold.after >= load.request or gain < policy.min_gain_tokens or gain < policy.min_gain_ratio * covered
     ):
@@ -82,19 +82,19 @@ def fold_now(path: Path, verdict: Verdict, load: Load, policy: Policy, size: Siz
     return Plan(verdict=verdict, fold=fold)
 
 
-def by_hand(path: Path, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Fold | None:
+def by_hand(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Fold | None:
     """The fold that somebody asked for: down to the floors, or with `force` all before the last thing the user said.
 
     None when nothing would leave.
     """
-    draft = _Draft(path, load, policy, size)
+    draft = _Draft(timeline, load, policy, size)
     if force:
-        turns = path.cuts["turn"]
-        draft.cut = max(path.cut, turns[-1] if turns else 0)
+        turns = timeline.cuts["turn"]
+        draft.cut = max(timeline.cut, turns[-1] if turns else 0)
     else:
-        floor_at = cutting.floor(path, policy, load.usable)
+        floor_at = cutting.floor(timeline, policy, load.usable)
         draft.land(floor_at=floor_at, goal=int(policy.target_ratio * load.usable), basis="request", start=0)
-    if draft.cut <= max(path.cut, path.lead):
+    if draft.cut <= max(timeline.cut, timeline.lead):
         return None
     return draft.fold(before=load.request, reason="asked for")
 
@@ -104,15 +104,15 @@ def _too_large(items: dict[str, int], load: Load, tokens: int, *, hint: str = ""
     return ViewTooLarge(tokens, load.usable, {**items, "margin": tokens - sum(items.values())}, hint=hint)
 
 
-def bill(path: Path, load: Load) -> dict[str, int]:
+def bill(timeline: Timeline, load: Load) -> dict[str, int]:
     """What the request holds now, by block."""
-    fold = path.fold or Fold(cut=path.cut)
+    fold = timeline.fold or Fold(cut=timeline.cut)
     return {
-        "system": path.prefix[path.lead],
+        "system": timeline.prefix[timeline.lead],
         "fixed": load.fixed,
         "pins": fold.pinned_tokens,
         "digest": fold.digest_tokens,
-        "history": path.history + fold.carried_tokens,
+        "history": timeline.history + fold.carried_tokens,
     }
 
 
@@ -135,11 +135,11 @@ def _trigger(rule: Rule, load: Load) -> int:
     return _bound(rule, load) if folds else load.usable
 
 
-def _start(rule: Rule, path: Path, load: Load) -> int:
+def _start(rule: Rule, timeline: Timeline, load: Load) -> int:
     """The first message behind which a rule on history or count asks for nothing more."""
     if rule.action in {"fold", "clip"} and rule.basis == "history":
-        return bisect_left(path.prefix, path.prefix[-1] - _bound(rule, load))
-    return len(path) - _bound(rule, load) if rule.action in {"fold", "clip"} and rule.basis == "count" else 0
+        return bisect_left(timeline.prefix, timeline.prefix[-1] - _bound(rule, load))
+    return len(timeline) - _bound(rule, load) if rule.action in {"fold", "clip"} and rule.basis == "count" else 0
 
 
 def digest_room(policy: Policy, usable: int) -> int:
@@ -151,38 +151,38 @@ def digest_room(policy: Policy, usable: int) -> int:
 class _Draft:
     """A fold in the making: its cut, its stubs, and what the view would then hold."""
 
-    def __init__(self, path: Path, load: Load, policy: Policy, size: Size) -> None:
-        self.path, self.load, self.policy, self.size = path, load, policy, size
-        self.cut = path.cut
+    def __init__(self, timeline: Timeline, load: Load, policy: Policy, size: Size) -> None:
+        self.timeline, self.load, self.policy, self.size = timeline, load, policy, size
+        self.cut = timeline.cut
         self.stubs: dict[int, tuple[Message, int]] = {}
         self.digest = digest_room(policy, load.usable)
 
     def land(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
         """Cut as little as reaches the goal, but not before `start`, then prune what need not stay whole."""
-        path = self.path
+        timeline = self.timeline
         room = max(0, goal - (0 if basis == "history" else self._beside(floor_at)))
-        self.cut = max(path.cut, cutting.choose(path, self.policy, floor_at=floor_at, room=room, start=start))
-        self.stubs = at_fold(path, self.cut, max(self.cut, floor_at), self.policy, self.size)
+        self.cut = max(timeline.cut, cutting.choose(timeline, self.policy, floor_at=floor_at, room=room, start=start))
+        self.stubs = at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
 
     def yield_floors(self, ceiling: int) -> None:
         """Floors are wishes when the view does not fit: keep cutting, down to the newest unit."""
-        last = cutting.newest(self.path, self.policy)
+        last = cutting.newest(self.timeline, self.policy)
         room = max(0, ceiling - self._beside(last))
-        self.cut = max(self.cut, cutting.choose(self.path, self.policy, floor_at=last, room=room))
+        self.cut = max(self.cut, cutting.choose(self.timeline, self.policy, floor_at=last, room=room))
         while self.cut < last and self.after > ceiling:  # what stays beside the tail is not the same for every cut
-            self.cut = min(self.path.legal_after(self.policy.atom, self.cut + 1), last)
+            self.cut = min(self.timeline.legal_after(self.policy.atom, self.cut + 1), last)
         self.stubs = {index: stub for index, stub in self.stubs.items() if index >= self.cut}
 
     def squeeze_to(self, ceiling: int) -> None:
         """Prune the largest kept results, then anything that can be made smaller, until the view fits."""
-        order = dict.fromkeys(largest_first(self.path, self.cut, self.policy))
-        order |= dict.fromkeys(range(self.cut, len(self.path)))
+        order = dict.fromkeys(largest_first(self.timeline, self.cut, self.policy))
+        order |= dict.fromkeys(range(self.cut, len(self.timeline)))
         excess = self.after - ceiling
         for index in order:
             if excess <= 0:
                 return
-            smaller = squeeze(self.path, index, self.policy, self.size)
-            now = self.stubs[index][1] if index in self.stubs else self.path.tokens(index)
+            smaller = squeeze(self.timeline, index, self.policy, self.size)
+            now = self.stubs[index][1] if index in self.stubs else self.timeline.tokens(index)
             if smaller is not None and smaller[1] < now:
                 self.stubs[index] = smaller
                 excess -= now - smaller[1]
@@ -190,9 +190,9 @@ class _Draft:
     @property
     def tail(self) -> int:
         """Tokens of what stays word for word, stubs counted as stubs."""
-        path = self.path
-        saved = sum(path.tokens(index) - tokens for index, (_, tokens) in self.stubs.items() if index >= self.cut)
-        return path.prefix[-1] - path.prefix[self.cut] - saved
+        timeline = self.timeline
+        saved = sum(timeline.tokens(index) - tokens for index, (_, tokens) in self.stubs.items() if index >= self.cut)
+        return timeline.prefix[-1] - timeline.prefix[self.cut] - saved
 
     @property
     def after(self) -> int:
@@ -203,48 +203,53 @@ class _Draft:
         """Tokens of everything but the tail, for a cut."""
         pinned, carried = self.kept_before(cut)
         kept = self._tokens((*pinned, *carried), (*pinned, *carried))
-        return self.load.fixed + self.path.prefix[self.path.lead] + self._instead(cut, (*pinned, *carried, cut)) + kept
+        return (
+            self.load.fixed
+            + self.timeline.prefix[self.timeline.lead]
+            + self._instead(cut, (*pinned, *carried, cut))
+            + kept
+        )
 
     def _instead(self, cut: int, kept: tuple[int, ...]) -> int:
         """Tokens of what stands for the folded part, and of a line in front where nothing else is the user's."""
-        path, policy = self.path, self.policy
-        if cut <= path.lead:
+        timeline, policy = self.timeline, self.policy
+        if cut <= timeline.lead:
             return 0
         silent = policy.leave == "nothing" or (policy.leave == "digest" and policy.digest_role == "system")
-        starts = kept[0] >= len(path) or path.messages[kept[0]].role == "user"
+        starts = kept[0] >= len(timeline) or timeline.messages[kept[0]].role == "user"
         return self.digest + (MARKER_TOKENS if silent and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
         """The size of messages before the cut as the view shows them among all that are `kept`."""
-        path, total = self.path, 0
+        timeline, total = self.timeline, 0
         for index in indices:
-            message = path.kept(index, kept)
-            total += path.tokens(index) if message is path.shown[index] else self.size(message)
+            message = timeline.kept(index, kept)
+            total += timeline.tokens(index) if message is timeline.shown[index] else self.size(message)
         return total
 
     def kept_before(self, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Messages before a cut that stay: pins in front of the digest, the rest behind it."""
-        path = self.path
-        pins = {index for index in path.pins if index < cut}
-        if self.policy.keep_first_prompt and path.prompts and path.prompts[0] < cut:
-            pins.add(path.prompts[0])
+        timeline = self.timeline
+        pins = {index for index in timeline.pins if index < cut}
+        if self.policy.keep_first_prompt and timeline.prompts and timeline.prompts[0] < cut:
+            pins.add(timeline.prompts[0])
         carried: set[int] = set()
         for index in tuple(pins):
-            if not path.messages[index].is_prompt or path.messages[index].results:
+            if not timeline.messages[index].is_prompt or timeline.messages[index].results:
                 pins.discard(index)
-                carried.update(path.step(index))
-        for index in path.waiting.values():
-            carried.update(path.step(index) if index < cut else ())
+                carried.update(timeline.step(index))
+        for index in timeline.waiting.values():
+            carried.update(timeline.step(index) if index < cut else ())
         carried = {index for index in carried if index < cut}
-        if path.prompts and path.prompts[-1] < cut and path.prompts[-1] not in pins:
-            carried.add(path.prompts[-1])
+        if timeline.prompts and timeline.prompts[-1] < cut and timeline.prompts[-1] not in pins:
+            carried.add(timeline.prompts[-1])
         return tuple(sorted(pins)), tuple(sorted(carried))
 
     def bill(self) -> dict[str, int]:
         """What does not fit, by block."""
         pinned, carried = self.kept_before(self.cut)
         return {
-            "system": self.path.prefix[self.path.lead],
+            "system": self.timeline.prefix[self.timeline.lead],
             "fixed": self.load.fixed,
             "pins": self._tokens(pinned, pinned + carried),
             "digest": self._instead(self.cut, (*pinned, *carried, self.cut)),
@@ -263,7 +268,7 @@ class _Draft:
             carried_tokens=self._tokens(carried, pinned + carried),
             stubs=self.stubs,
             reason=reason,
-            made_at=len(self.path),
+            made_at=len(self.timeline),
             before=before,
             after=self.after,
         )

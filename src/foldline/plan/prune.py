@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
-from foldline.plan.timeline import Path, handle
+from foldline.plan.timeline import Timeline, handle
 from foldline.policy import Policy
 
 Size = Callable[[Message], int]
@@ -21,7 +21,7 @@ REPEAT_CHARS = 400
 """Shorter texts are not worth a reference to their twin."""
 ARGUMENT_CHARS = 400
 """A longer string inside a call's arguments may be shortened when nothing else helps."""
-_PATHS = ("file_path", "path", "absolute_path", "notebook_path", "filename", "file", "target_file")
+_PATHS = ("file_path", "timeline", "absolute_path", "notebook_path", "filename", "file", "target_file")
 _READS = ("read", "view", "cat", "open", "show")
 
 
@@ -81,71 +81,71 @@ def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size
     return pruned if size(pruned) < size(message) else None
 
 
-def at_fold(path: Path, start: int, end: int, policy: Policy, size: Size) -> dict[int, tuple[Message, int]]:
+def at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size: Size) -> dict[int, tuple[Message, int]]:
     """Stubs for the messages from `start` to `end` that need not stay whole at a fold; pins must."""
     stubs: dict[int, tuple[Message, int]] = {}
     if not (policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens):
         return stubs
-    for index, reason in _dispensable(path, start, end, policy):
-        pruned = _smaller(path, index, policy, size, why=reason)
+    for index, reason in _dispensable(timeline, start, end, policy):
+        pruned = _smaller(timeline, index, policy, size, why=reason)
         if pruned is not None:
             stubs.setdefault(index, pruned)
     return stubs
 
 
-def _dispensable(path: Path, start: int, end: int, policy: Policy) -> Iterator[tuple[int, str]]:
+def _dispensable(timeline: Timeline, start: int, end: int, policy: Policy) -> Iterator[tuple[int, str]]:
     """Which results may leave, and why: read again later, said again later, or simply large."""
     seen: dict[str, int] = {}
     read: dict[str, int] = {}
-    calls = _calls(path, start)
-    for index in range(len(path) - 1, start - 1, -1):
-        message = path.shown[index]
+    calls = _calls(timeline, start)
+    for index in range(len(timeline) - 1, start - 1, -1):
+        message = timeline.shown[index]
         for result in message.results:
             text = result.text
             place = _read_place(calls.get(result.call_id)) if policy.prune_superseded else ""
-            inside = index < end and index not in path.pins and result.name not in policy.prune_protect
+            inside = index < end and index not in timeline.pins and result.name not in policy.prune_protect
             if inside and policy.prune_repeats and len(text) >= REPEAT_CHARS and text in seen:
                 yield index, f"it stands again in {handle(seen[text])}"
             elif inside and place and place in read:
                 yield index, f"read again in {handle(read[place])}"
-            elif inside and policy.prune_fold_tokens and path.tokens(index) >= policy.prune_fold_tokens:
+            elif inside and policy.prune_fold_tokens and timeline.tokens(index) >= policy.prune_fold_tokens:
                 yield index, "large and old"
             seen.setdefault(text, index)
             if place:
                 read.setdefault(place, index)
 
 
-def largest_first(path: Path, start: int, policy: Policy) -> list[int]:
+def largest_first(timeline: Timeline, start: int, policy: Policy) -> list[int]:
     """Kept messages that carry prunable results, the largest first, for when the view must fit at any price."""
-    found = [index for index in range(start, len(path)) if any(_prunable(path.shown[index], policy))]
-    return sorted(found, key=lambda index: (-path.tokens(index), index))
+    found = [index for index in range(start, len(timeline)) if any(_prunable(timeline.shown[index], policy))]
+    return sorted(found, key=lambda index: (-timeline.tokens(index), index))
 
 
-def _smaller(path: Path, index: int, policy: Policy, size: Size, *, why: str) -> tuple[Message, int] | None:
+def _smaller(timeline: Timeline, index: int, policy: Policy, size: Size, *, why: str) -> tuple[Message, int] | None:
     """A stub for a message, made from the whole of it, and its size; None when that would gain nothing."""
-    message = path.messages[index]
+    message = timeline.messages[index]
     chosen = tuple(_prunable(message, policy))
     if not chosen:
         return None
     pruned = prune_message(message, handle(index), policy, chosen, why=why)
     tokens = size(pruned)
-    return (pruned, tokens) if tokens < path.tokens(index) else None
+    return (pruned, tokens) if tokens < timeline.tokens(index) else None
 
 
-def squeeze(path: Path, index: int, policy: Policy, size: Size) -> tuple[Message, int] | None:
+def squeeze(timeline: Timeline, index: int, policy: Policy, size: Size) -> tuple[Message, int] | None:
     """The smallest honest form of a message: results as bare stubs, long call arguments shortened as JSON.
 
     None when that is no smaller, or the message is pinned.
     """
-    if index in path.pins:
+    if index in timeline.pins:
         return None
     bare = policy.but(preview_chars=min(policy.preview_chars, 200), preview_lines=min(policy.preview_lines, 4))
-    pruned = _smaller(path, index, bare, size, why="the window is full")
-    message = pruned[0] if pruned else path.messages[index]
+    pruned = _smaller(timeline, index, bare, size, why="the window is full")
+    message = pruned[0] if pruned else timeline.messages[index]
     if any(len(call.arguments) > ARGUMENT_CHARS for call in message.calls):
         message = message.with_parts(*(_short_call(part, handle(index)) for part in message.parts))
     tokens = size(message)
-    return (message, tokens) if tokens < path.tokens(index) else None
+    return (message, tokens) if tokens < timeline.tokens(index) else None
 
 
 def _short_call(part: Part, name: str) -> Part:
@@ -183,8 +183,8 @@ def _prunable(message: Message, policy: Policy) -> Iterator[ToolResult]:
     return (part for part in message.results if part.name not in policy.prune_protect)
 
 
-def _calls(path: Path, start: int) -> dict[str, ToolCall]:
-    return {call.id: call for index in range(start, len(path)) for call in path.messages[index].calls}
+def _calls(timeline: Timeline, start: int) -> dict[str, ToolCall]:
+    return {call.id: call for index in range(start, len(timeline)) for call in timeline.messages[index].calls}
 
 
 def _read_place(call: ToolCall | None) -> str:

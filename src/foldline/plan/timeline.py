@@ -1,8 +1,7 @@
-"""The path of a conversation with an index over it: sizes, steps, turns, and what stands for its folded part.
+"""The messages of one branch in order, indexed for planning: sizes, steps, turns, legal cuts and the fold in force.
 
-A path only grows at its end, and everything the gate and the cut ask for is kept up to date while it grows, so that a
-turn costs the same at message 100 and at message 1,000,000. Nothing here is state of its own: the same messages and
-the same folds give the same path.
+A timeline only grows at its end. The index is updated with every message, so that a turn costs the same at message 100
+and at message 1,000,000. The same messages and folds always give the same timeline.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from foldline.message import Media, Message, Text, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
-"""Stands in a path where a folded message was left in the record."""
+"""Stands in a timeline where a folded message was left in the record."""
 
 
-class Path:
-    """Messages in order, each with its size as it stands in the view, and where the path may be cut.
+class Timeline:
+    """Messages in order, each with its size as it stands in the view, and where the timeline may be cut.
 
     A cut is legal where nothing is torn apart: no call is open, the next message is not a result, and the message
     before is not reasoning that belongs to the next.
@@ -167,9 +166,9 @@ class Path:
     def legal(self, atom: Atom, index: int) -> int:
         """The last legal cut at or before `index`; `lead` when there is none.
 
-        >>> path = Path()
-        >>> path.cuts["step"] = [0, 3, 7]
-        >>> path.legal("step", 6)
+        >>> timeline = Timeline()
+        >>> timeline.cuts["step"] = [0, 3, 7]
+        >>> timeline.legal("step", 6)
         3
         """
         cuts = self.cuts[atom]
@@ -177,7 +176,7 @@ class Path:
         return cuts[found - 1] if found else self.lead
 
     def legal_after(self, atom: Atom, index: int) -> int:
-        """The first legal cut at or after `index`; the length of the path when there is none."""
+        """The first legal cut at or after `index`; the length of the timeline when there is none."""
         cuts = self.cuts[atom]
         found = bisect_left(cuts, index)
         return cuts[found] if found < len(cuts) else len(self.messages)
@@ -193,12 +192,12 @@ class Path:
         return message if self.legal("step", index) in others else words_only(message)
 
 
-def path_of(messages: Iterable[Message], tokens: Iterable[int]) -> Path:
-    """A path of messages whose sizes are known."""
-    path = Path()
+def timeline_of(messages: Iterable[Message], tokens: Iterable[int]) -> Timeline:
+    """A timeline of messages whose sizes are known."""
+    timeline = Timeline()
     for message, size in zip(messages, tokens, strict=True):
-        path.append(message, size)
-    return path
+        timeline.append(message, size)
+    return timeline
 
 
 class Look(NamedTuple):

@@ -102,15 +102,15 @@ class Scribe:
         self._moves = 0
 
     def sit(self, desk: Desk, digester: Digester | None, moves: int) -> None:
-        """Work at a desk, with a digester; what was read before holds unless the path has moved since."""
+        """Work at a desk, with a digester; what was read before holds unless the timeline has moved since."""
         self.desk, self.digester = desk, digester
         if moves != self._moves:
             self._facts, self._moves = None, moves
 
     def write(self, fold: Fold, wish: Wish) -> Digest | Kept | None:
         """The digest of a planned fold; nothing where the policy wants nothing, or why the fold is not made."""
-        path, policy = self.desk.path, self.desk.policy
-        lead, before = path.lead, path.fold
+        timeline, policy = self.desk.timeline, self.desk.policy
+        lead, before = timeline.lead, timeline.fold
         if fold.cut <= lead or policy.leave == "nothing":
             return None
         if wish.text is not None:
@@ -137,15 +137,17 @@ class Scribe:
 
     def _job(self, fold: Fold, wish: Wish) -> Job:
         """The digest to be made: of what leaves now, from the facts of every message; a fold that must be is made."""
-        desk, path, policy = self.desk, self.desk.path, self.desk.policy
+        desk, timeline, policy = self.desk, self.desk.timeline, self.desk.policy
         kept = self._kept(fold)
-        leaves = [index for index in range(path.cut, fold.cut) if index not in kept]
-        before = path.fold.digest if path.fold else None
+        leaves = [index for index in range(timeline.cut, fold.cut) if index not in kept]
+        before = timeline.fold.digest if timeline.fold else None
         return Job(
-            messages=[path.messages[index] for index in leaves],
+            messages=[timeline.messages[index] for index in leaves],
             size=lambda text: desk.size(user(text)),
             cap=digest_room(policy, desk.usable),
-            covered=0 if wish.must else sum(map(path.tokens, leaves)) + (path.fold.digest_tokens if path.fold else 0),
+            covered=0
+            if wish.must
+            else sum(map(timeline.tokens, leaves)) + (timeline.fold.digest_tokens if timeline.fold else 0),
             facts=self._gathered(),
             cut=fold.cut,
             kept=kept,
@@ -162,8 +164,8 @@ class Scribe:
 
     def _kept(self, fold: Fold) -> frozenset[int]:
         """The messages that stay in the view word for word."""
-        path = self.desk.path
-        whole = (index for index in range(fold.cut, len(path)) if path.shown[index] is path.messages[index])
+        timeline = self.desk.timeline
+        whole = (index for index in range(fold.cut, len(timeline)) if timeline.shown[index] is timeline.messages[index])
         return frozenset((*fold.pinned, *fold.carried, *whole)).difference(fold.stubs)
 
     def _shared(self, leaves: Sequence[int]) -> tuple[Message, ...]:
@@ -173,19 +175,19 @@ class Scribe:
             return ()
         view, reply = desk.load().request, desk.policy.digest_tokens
         shared = charge(tariff_of(own), tokens=view + reply, common=view, warm=True)
-        anew = digest_cost(tariff_of(digester.known), covered=sum(map(desk.path.tokens, leaves)), digest=0)
+        anew = digest_cost(tariff_of(digester.known), covered=sum(map(desk.timeline.tokens, leaves)), digest=0)
         fits = view + 2 * reply <= digester.window
         return desk.sent() if fits and shared < anew else ()
 
     def _gathered(self) -> Facts:
         """The facts of everything that was said so far; each message is read once."""
-        path, facts = self.desk.path, self._facts or self._opening()
-        start = facts.end if facts is not None else path.lead
-        while start < path.cut:  # of what is folded only the record has all
-            stop = min(start + PAGE, path.cut)
+        timeline, facts = self.desk.timeline, self._facts or self._opening()
+        start = facts.end if facts is not None else timeline.lead
+        while start < timeline.cut:  # of what is folded only the record has all
+            stop = min(start + PAGE, timeline.cut)
             facts = gather(list(self.record.read(start, stop)), start, facts)
             start = stop
-        self._facts = gather(path.messages[start:], start, facts)
+        self._facts = gather(timeline.messages[start:], start, facts)
         return self._facts
 
     def _opening(self) -> Facts | None:
@@ -193,9 +195,9 @@ class Scribe:
 
         The newest of what is folded are read again after this, like all that is not.
         """
-        path, fold = self.desk.path, self.desk.path.fold
-        start = path.cut - AGAIN
-        if fold is None or fold.digest is None or start - 1 < path.lead + OPENING:
+        timeline, fold = self.desk.timeline, self.desk.timeline.fold
+        start = timeline.cut - AGAIN
+        if fold is None or fold.digest is None or start - 1 < timeline.lead + OPENING:
             return None
-        facts = gather(list(self.record.read(path.lead, path.lead + OPENING)), path.lead)
+        facts = gather(list(self.record.read(timeline.lead, timeline.lead + OPENING)), timeline.lead)
         return gather([fold.digest.message], start - 1, facts)

@@ -28,13 +28,13 @@ class Teller:
 
     def begin(self, desk: Desk) -> None:
         """What lies on a desk already was told when it came."""
-        self._told = desk.pruned, len(desk.path.broken)
+        self._told = desk.pruned, len(desk.timeline.broken)
 
     def verdict(self, made: Plan, load: Load, desk: Desk) -> None:
         """How full it is, what was mended, a wish that was not granted; a warning once until it no longer holds."""
         if heard(self.listener):
             self.tell("measured", tokens=load.request, usable=load.usable)
-        if (desk.pruned, len(desk.path.broken)) != self._told:
+        if (desk.pruned, len(desk.timeline.broken)) != self._told:
             self._arrived(desk)
         fired = made.verdict.fired
         if fired != self._fired:

@@ -47,12 +47,12 @@ class Preview:
 
 def preview_of(desk: Desk, fold: Fold, mark: int, place: object) -> Preview:
     """The preview of a fold with its digest, at the prices of the session's model."""
-    path = desk.path
-    leaves = handle(path.cut, fold.cut - 1)
+    timeline = desk.timeline
+    leaves = handle(timeline.cut, fold.cut - 1)
     before, after = fold.before, fold.after
     if desk.model.prices is None:
         return Preview(fold=fold, leaves=leaves, before=before, after=after, mark=mark, place=place)
-    tariff, head = tariff_of(desk.model), desk.tools + path.prefix[path.lead]
+    tariff, head = tariff_of(desk.model), desk.tools + timeline.prefix[timeline.lead]
     rewritten = max(0, after - head)
     return Preview(
         fold=fold,

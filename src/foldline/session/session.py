@@ -25,7 +25,7 @@ from foldline.message import Message, user
 from foldline.models.table import Model
 from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan
-from foldline.plan.timeline import Path
+from foldline.plan.timeline import Timeline
 from foldline.plan.timeline import handle as numbered
 from foldline.policy import Policy, read_knobs
 from foldline.recall.excerpt import said
@@ -110,7 +110,7 @@ class Session:
         if at.mark != self._at.mark or at.length < self._at.length:
             self._load()
             return
-        for message in self.record.read(len(self.desk.path), at.length):
+        for message in self.record.read(len(self.desk.timeline), at.length):
             self.desk.add(message)
         self._at = at
 
@@ -170,7 +170,7 @@ class Session:
     def _cooling(self) -> bool:
         """Whether a fold was refused so short a time ago that the next would be refused too."""
         refused = self.refused
-        return refused is not None and len(self.desk.path) < refused.at + self.desk.policy.cooldown_messages
+        return refused is not None and len(self.desk.timeline) < refused.at + self.desk.policy.cooldown_messages
 
     @in_turn
     def plan(self) -> Plan:
@@ -193,7 +193,7 @@ class Session:
             if planned is None:
                 return None
             if self._make(planned, Wish(must=force, instructions=instructions, text=digest)):
-                return self.desk.path.fold if self.folds > folds else None
+                return self.desk.timeline.fold if self.folds > folds else None
         raise Conflict("others changed this session each time a fold was ready", hint="try again")
 
     @in_turn
@@ -238,7 +238,7 @@ class Session:
 
         `cools`: a digest was refused a short time ago, so the digester is not asked, and not paid, again.
         """
-        behind = self._behind and planned.cut > self.desk.path.cut
+        behind = self._behind and planned.cut > self.desk.timeline.cut
         if behind and not must and self.worker is not None:
             self.worker.due(self.record.searched()[1])
             return True
@@ -261,7 +261,7 @@ class Session:
             return False
         try:
             if isinstance(made, Kept):
-                self.refused = Refused(len(self.desk.path), made.cause)
+                self.refused = Refused(len(self.desk.timeline), made.cause)
                 self._at = Mark(self._at.length, self.record.refuse(self.refused, at.mark).mark)
                 self.teller.tell("skipped", reason=made.cause)
                 return True
@@ -308,7 +308,7 @@ class Session:
             position = self._say(text)
             return (self._hold(position, name),)
         self._refresh()
-        length, wanted = len(self.desk.path), parsed(handle)
+        length, wanted = len(self.desk.timeline), parsed(handle)
         if wanted.strand is not None:
             raise InputError(f"{handle} was said elsewhere", hint="pin what it says, as a text")
         if wanted.last >= length:
@@ -324,11 +324,11 @@ class Session:
 
     def _again(self, position: int) -> int:
         """Where that is said again which has left the view: where it is pinned already, or at the end."""
-        path = self.desk.path
+        timeline = self.desk.timeline
         text = "".join(said(message) for message in self.record.read(position, position + 1))
         if not text:
             raise InputError(f"{numbered(position)} says nothing that could be pinned", hint="pin a text")
-        known = [pin for pin in path.pins if path.messages[pin].text == text]
+        known = [pin for pin in timeline.pins if timeline.messages[pin].text == text]
         return known[0] if known else self._say(text)
 
     def _hold(self, position: int, name: str) -> str:
@@ -358,7 +358,7 @@ class Session:
     def branch(self, name: str, *, at: int | None = None) -> Session:
         """Another session that shares the first `at` messages (all of them unless said) and then goes its own way."""
         self._refresh()
-        length = len(self.desk.path) if at is None else at
+        length = len(self.desk.timeline) if at is None else at
         record = self.record.fork(name, length)
         return Session(
             digester=self._digester, record=record, name=self.name, listener=self.listener, worker=self.worker
@@ -399,9 +399,9 @@ class Session:
     # What it shows of its desk
 
     @property
-    def path(self) -> Path:
+    def timeline(self) -> Timeline:
         """The messages with their index."""
-        return self.desk.path
+        return self.desk.timeline
 
     @property
     def policy(self) -> Policy:

@@ -24,7 +24,7 @@ from foldline.plan.gate import Load, Verdict, gate
 from foldline.plan.media_budget import Allowance, Crowd, allowed, bearable
 from foldline.plan.plan import Plan, by_hand, plan
 from foldline.plan.prune import on_arrival
-from foldline.plan.timeline import Path, look
+from foldline.plan.timeline import Timeline, look
 from foldline.policy import Policy, Rule
 from foldline.session.record import Known
 from foldline.view.compose import Composed, View, head
@@ -48,9 +48,9 @@ class Desk:
         self.tools = tools if isinstance(tools, int) else tools_tokens(tools, self.counter, self.framing)
         self.window = self.policy.window_tokens or self.model.window
         self.usable = self._usable()
-        self.path = Path()
-        self._composed = Composed(self.path)
-        self._crowd = Crowd(self.path, self._allowance())
+        self.timeline = Timeline()
+        self._composed = Composed(self.timeline)
+        self._crowd = Crowd(self.timeline, self._allowance())
         self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
         self.latched: tuple[Rule, ...] = ()
         self.pruned = 0
@@ -89,7 +89,7 @@ class Desk:
             self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message))
 
     def _place(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
-        path, seen, shown = self.path, look(message), None
+        timeline, seen, shown = self.timeline, look(message), None
         if stub is not None:
             shown, tokens = stub
         else:
@@ -101,17 +101,17 @@ class Desk:
                     self.pruned += 1
         if self._purse is not None and message.role == "assistant":
             self._purse.sent(message.meta.at)
-        path.append(message, tokens, shown, seen)
+        timeline.append(message, tokens, shown, seen)
         if seen.media:
             self._crowd.add(shown or message)
         return tokens
 
     def _on_arrival(self, message: Message, tokens: int) -> Message | None:
         """What is shown of a message that no request could carry, or that is far too large."""
-        index = len(self.path)
+        index = len(self.timeline)
         borne = bearable(message, index, self._crowd.allowance)
         shown = borne if borne is not message else None
-        if tokens >= self._too_large and index not in self.path.pins:
+        if tokens >= self._too_large and index not in self.timeline.pins:
             return on_arrival(borne, index, self.policy, limit=self._too_large, size=self.size) or shown
         return shown
 
@@ -123,8 +123,8 @@ class Desk:
 
     def resume(self, known: Known, read: Callable[[int, int], Iterable[Message]]) -> None:
         """Put down what is known already. Of what is folded only that is read which still stands in the view."""
-        path, fold, length = self.path, known.fold, known.at.length
-        path.pins = set(known.pins.values())
+        timeline, fold, length = self.timeline, known.fold, known.at.length
+        timeline.pins = set(known.pins.values())
         if fold is not None:
             fold = self._shared(fold, length, read)
             self._resume_head(fold, read)
@@ -134,11 +134,11 @@ class Desk:
             self._relearn(fold)
             self._enforce(replace(fold, stubs={}))
             self._purse = self._purse and _Purse(self)
-        for message in read(len(path), length):
+        for message in read(len(timeline), length):
             self.add(message)
 
     def _shared(self, fold: Fold, length: int, read: Callable[[int, int], Iterable[Message]]) -> Fold:
-        """A fold as it holds on a path that ends before the one it was made for: there too the newest prompt stays."""
+        """A fold applied to a timeline that ends before the one it was made for: the newest prompt stays there too."""
         stop = length if length < fold.made_at else 0
         while stop > 0:
             start = max(0, stop - PAGE)
@@ -156,16 +156,16 @@ class Desk:
             self.gauge = Gauge(learned=Learned(**given))
 
     def _resume_head(self, fold: Fold, read: Callable[[int, int], Iterable[Message]]) -> None:
-        path = self.path
+        timeline = self.timeline
         for message in read(0, fold.cut):
             if message.role != "system":
                 break
             self._place(message)
         for index in sorted({*fold.pinned, *fold.carried}):
-            path.skip(index - len(path))
+            timeline.skip(index - len(timeline))
             for message in read(index, index + 1):
                 self._place(message, fold.stubs.get(index))
-        path.skip(fold.cut - len(path))
+        timeline.skip(fold.cut - len(timeline))
 
     def put(self, fold: Fold) -> None:
         """Put a new fold in force: the view changes once."""
@@ -174,19 +174,19 @@ class Desk:
         self._enforce(fold)
 
     def _enforce(self, fold: Fold) -> None:
-        path = self.path
-        path.apply(fold)
+        timeline = self.timeline
+        timeline.apply(fold)
         if self.measured:
-            kept = ((path.shown[index], path.tokens(index)) for index in range(path.cut, len(path)))
-            front = ((message, self.size(message)) for message in head(path))
+            kept = ((timeline.shown[index], timeline.tokens(index)) for index in range(timeline.cut, len(timeline)))
+            front = ((message, self.size(message)) for message in head(timeline))
             self.gauge = self.gauge.folded(chain(front, kept))
         self.latched = ()
         self._crowd.recount()
 
     def shows(self, index: int) -> bool:
         """Whether a message stands in the view word for word, or would if no fold had yet been made."""
-        fold = self.path.fold
-        if fold is None or index < self.path.lead:
+        fold = self.timeline.fold
+        if fold is None or index < self.timeline.lead:
             return True
         return index not in fold.stubs and (index >= fold.cut or index in fold.pinned or index in fold.carried)
 
@@ -194,47 +194,47 @@ class Desk:
         """A planned fold with what stands for the folded part, and its true sizes."""
         kept = {index: stub for index, stub in self._stubs() if index >= fold.cut or index in fold.carried}
         whole = replace(fold, digest=digest, stubs={**kept, **fold.stubs})
-        beside = self.path.prefix[self.path.lead] + fold.pinned_tokens + fold.carried_tokens
-        tokens = sum(self.size(message) for message in head(self.path, whole)) - beside
+        beside = self.timeline.prefix[self.timeline.lead] + fold.pinned_tokens + fold.carried_tokens
+        tokens = sum(self.size(message) for message in head(self.timeline, whole)) - beside
         learned = {"model": self.model.name, **asdict(self.gauge.learned)} if self.measured else {}
         return replace(whole, digest_tokens=tokens, after=fold.after - fold.digest_tokens + tokens, learned=learned)
 
     def _stubs(self) -> Iterable[tuple[int, tuple[Message, int]]]:
-        return self.path.fold.stubs.items() if self.path.fold else ()
+        return self.timeline.fold.stubs.items() if self.timeline.fold else ()
 
     def plan(self, load: Load | None = None) -> Plan:
         """What would be done now."""
-        return plan(self.path, load or self.load(), self.policy, self.size, latched=self.latched)
+        return plan(self.timeline, load or self.load(), self.policy, self.size, latched=self.latched)
 
     def thinned(self) -> Fold | None:
         """The fold in force with the oldest media left out, where there are too many for one request."""
         if not self._crowd.over:
             return None
-        path, before = self.path, self.load().request
+        timeline, before = self.timeline, self.load().request
         folds = any(rule.action in {"fold", "clip"} for rule in self.policy.rules)
         stubs = self._crowd.thinned(self.size, may=folds)
         return replace(
-            path.fold or Fold(cut=path.cut),
+            timeline.fold or Fold(cut=timeline.cut),
             stubs=stubs,
             reason="too many media for one request",
-            made_at=len(path),
+            made_at=len(timeline),
             before=before,
-            after=before - sum(path.tokens(index) - tokens for index, (_, tokens) in stubs.items()),
+            after=before - sum(timeline.tokens(index) - tokens for index, (_, tokens) in stubs.items()),
         )
 
     def by_hand(self, *, force: bool) -> Fold | None:
         """What would leave if a person asked for it."""
-        return by_hand(self.path, self.load(), self.policy, self.size, force=force)
+        return by_hand(self.timeline, self.load(), self.policy, self.size, force=force)
 
     def load(self) -> Load:
         """What the gate looks at."""
-        path, fold, measured = self.path, self.path.fold, self.measured
-        history = path.history
-        local = path.prefix[path.lead] + self.tools + history
+        timeline, fold, measured = self.timeline, self.timeline.fold, self.measured
+        history = timeline.history
+        local = timeline.prefix[timeline.lead] + self.tools + history
         if fold is not None:
             local += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
         request = self.gauge.tokens if measured else local
-        count, fixed = len(path.messages) - path.cut, self.tools + max(0, request - local)
+        count, fixed = len(timeline.messages) - timeline.cut, self.tools + max(0, request - local)
         rent = self._purse.share() if self._purse is not None else 0.0
         if not measured or self.counter.exact:
             return Load(request, history, count, self.usable, fixed, 0, 0.0, rent)
@@ -242,14 +242,14 @@ class Desk:
 
     def _blocks(self) -> dict[str, int]:
         """Tokens by block, in the order of the view."""
-        path = self.path
-        fold = path.fold or Fold(cut=path.cut)
+        timeline = self.timeline
+        fold = timeline.fold or Fold(cut=timeline.cut)
         return {
-            "system": path.prefix[path.lead],
+            "system": timeline.prefix[timeline.lead],
             "tools": self.tools,
             "pins": fold.pinned_tokens,
             "digest": fold.digest_tokens,
-            "history": path.history + fold.carried_tokens,
+            "history": timeline.history + fold.carried_tokens,
         }
 
     def sent(self) -> tuple[Message, ...]:
@@ -270,7 +270,7 @@ class Desk:
             window=self.window,
             usable=self.usable,
             verdict=verdict,
-            cut=self.path.cut,
+            cut=self.timeline.cut,
             breakpoints=self.policy.breakpoints,
         )
 
@@ -286,13 +286,13 @@ class _Purse:
     def offer(self, at: float | None = None) -> Offer:
         """What a fold down to the floors would do to the request as it stands."""
         desk = self.desk
-        floor_at = cut.floor(desk.path, desk.policy, desk.usable)
-        return offer(desk.path, floor_at, digest=desk.policy.digest_tokens, fixed=desk.tools, at=at)
+        floor_at = cut.floor(desk.timeline, desk.policy, desk.usable)
+        return offer(desk.timeline, floor_at, digest=desk.policy.digest_tokens, fixed=desk.tools, at=at)
 
     def share(self) -> float:
         """How much of the price of folding has been earned; nothing yet when a fold was made for this very request."""
-        path = self.desk.path
-        if path.fold is not None and path.fold.made_at == len(path):
+        timeline = self.desk.timeline
+        if timeline.fold is not None and timeline.fold.made_at == len(timeline):
             return 0.0
         return self.rent.share(self.offer(), self.tariff)
 
@@ -302,6 +302,6 @@ class _Purse:
 
     def sent(self, at: float | None) -> None:
         """Book the request that the model is answering, once for all messages of its reply."""
-        path = self.desk.path
-        if path.messages and path.messages[-1].role != "assistant":
+        timeline = self.desk.timeline
+        if timeline.messages and timeline.messages[-1].role != "assistant":
             self.rent = self.rent.sent(self.offer(at), self.tariff)

@@ -1,4 +1,4 @@
-"""The view: what is sent, put together from a path and its fold.
+"""The view: what is sent, put together from a timeline and its fold.
 
 Order: system, memory, pins, digest, history, input. Between folds a view only grows at its end, so composing one copies
 references and nothing else.
@@ -12,7 +12,7 @@ from foldline.fold import Fold
 from foldline.measure.estimator import human
 from foldline.message import Message, user
 from foldline.plan.gate import Need, Verdict
-from foldline.plan.timeline import Path, handle
+from foldline.plan.timeline import Timeline, handle
 from foldline.view.breakpoints import place
 from foldline.wire.codec import Rendered, render
 from foldline.wire.repair import repair
@@ -79,55 +79,55 @@ def marker(first: int, last: int, *, kept: int = 0) -> Message:
     )
 
 
-def head(path: Path, fold: Fold | None = None) -> tuple[Message, ...]:
+def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
     """Everything in front of the verbatim part: system, pins, digest, and what the fold carried over."""
-    fold = fold or path.fold
-    lead = tuple(path.messages[: path.lead])
+    fold = fold or timeline.fold
+    lead = tuple(timeline.messages[: timeline.lead])
     if fold is None:
         return lead
     kept = {*fold.pinned, *fold.carried}
-    pinned = tuple([path.kept(index, kept) for index in fold.pinned])
-    carried = tuple([path.kept(index, kept) for index in fold.carried])
+    pinned = tuple([timeline.kept(index, kept) for index in fold.pinned])
+    carried = tuple([timeline.kept(index, kept) for index in fold.carried])
     digest = (fold.digest.message,) if fold.digest else ()
     if digest and digest[0].role == "system":
-        return lead + digest + _started(path, fold, pinned + carried)
-    return lead + _started(path, fold, pinned + digest + carried)
+        return lead + digest + _started(timeline, fold, pinned + carried)
+    return lead + _started(timeline, fold, pinned + digest + carried)
 
 
-def _started(path: Path, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
+def _started(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
     """A conversation begins with a user: where it would not, one line says what is missing in front."""
-    first = middle[0] if middle else path.shown[fold.cut] if fold.cut < len(path) else None
-    if first is None or first.role == "user" or fold.cut <= path.lead:
+    first = middle[0] if middle else timeline.shown[fold.cut] if fold.cut < len(timeline) else None
+    if first is None or first.role == "user" or fold.cut <= timeline.lead:
         return middle
-    return (marker(path.lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), *middle)
+    return (marker(timeline.lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), *middle)
 
 
-def messages_of(path: Path, provider: str = "anthropic") -> tuple[Message, ...]:
+def messages_of(timeline: Timeline, provider: str = "anthropic") -> tuple[Message, ...]:
     """The messages of the view. Where the kept part is broken it is healed; otherwise nothing is even looked at."""
-    return _healed(path, head(path) + tuple(path.shown[path.cut :]), provider)
+    return _healed(timeline, head(timeline) + tuple(timeline.shown[timeline.cut :]), provider)
 
 
 class Composed:
-    """The messages of a path's view, carried from view to view: until the next fold only the new ones are added."""
+    """The messages of a timeline's view, carried from view to view: until the next fold only the new ones are added."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
         self._fold: Fold | None = None
         self._list: list[Message] = []
         self._seen = 0
 
     def messages(self, provider: str = "anthropic") -> tuple[Message, ...]:
         """What `messages_of` gives."""
-        path = self.path
-        if path.fold is not self._fold:
-            self._fold, self._list, self._seen = path.fold, list(head(path)), path.cut
-        self._list += path.shown[self._seen :]
-        self._seen = len(path.shown)
-        return _healed(path, tuple(self._list), provider)
+        timeline = self.timeline
+        if timeline.fold is not self._fold:
+            self._fold, self._list, self._seen = timeline.fold, list(head(timeline)), timeline.cut
+        self._list += timeline.shown[self._seen :]
+        self._seen = len(timeline.shown)
+        return _healed(timeline, tuple(self._list), provider)
 
 
-def _healed(path: Path, messages: tuple[Message, ...], provider: str) -> tuple[Message, ...]:
-    carried = path.fold.carried if path.fold else ()
-    if path.broken and (path.broken[-1] >= path.cut or any(index in path.broken for index in carried)):
+def _healed(timeline: Timeline, messages: tuple[Message, ...], provider: str) -> tuple[Message, ...]:
+    carried = timeline.fold.carried if timeline.fold else ()
+    if timeline.broken and (timeline.broken[-1] >= timeline.cut or any(index in timeline.broken for index in carried)):
         return repair(messages, provider).messages
     return messages

@@ -35,7 +35,7 @@ def estimate_tokens(messages: Sequence[Any]) -> int:
 
 def prefix_tokens(messages: Sequence[Any]) -> list[int]:
     """The size of the first i messages at each i, from 0 to all of them."""
-    return list(Talk(messages).path.prefix)
+    return list(Talk(messages).timeline.prefix)
 
 
 def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
@@ -55,7 +55,7 @@ def budget_limit(model: Any, policy: BudgetPolicy) -> float:
 
 def is_over_budget(messages: Sequence[Any], model: Any, policy: BudgetPolicy) -> bool:
     """Whether the estimate is above the limit."""
-    return over(Talk(messages).path.prefix[-1], model, policy)
+    return over(Talk(messages).timeline.prefix[-1], model, policy)
 
 
 def plan_slice(messages: Sequence[Any], policy: BudgetPolicy) -> CondensePlan:
@@ -74,19 +74,19 @@ def over(size: int, model: Any, policy: BudgetPolicy) -> bool:
 
 def slice_at(talk: Talk, policy: BudgetPolicy) -> int:
     """The first message that is kept; 0 when nothing can be dropped."""
-    cut = floor(talk.path, engine(policy), 0)
-    return cut if cut > talk.path.lead else 0
+    cut = floor(talk.timeline, engine(policy), 0)
+    return cut if cut > talk.timeline.lead else 0
 
 
 def gauge_of(talk: Talk) -> Gauge:
     """The measure of a transcript, with the usage that still holds."""
-    lead = talk.path.lead
+    lead = talk.timeline.lead
     front = talk.messages[lead] if lead < len(talk.messages) else None
     folded = front is not None and front.kind == "digest"
     since = front.meta.at if front is not None else None
     gauge = Gauge()
     for index, message in enumerate(talk.messages):
-        gauge = gauge.add(message if not folded else _unless_void(message, since), talk.path.tokens(index))
+        gauge = gauge.add(message if not folded else _unless_void(message, since), talk.timeline.tokens(index))
     return gauge
 
 

@@ -29,7 +29,7 @@ def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Corou
             return messages
         talk = Talk(messages)
         gauge = gauge_of(talk)
-        size = max(talk.path.prefix[-1], gauge.tokens if gauge.anchored else 0)
+        size = max(talk.timeline.prefix[-1], gauge.tokens if gauge.anchored else 0)
         if not over(size, deps.model, policy):
             return messages
         return await _fold(talk, slice_at(talk, policy), deps)
@@ -46,7 +46,7 @@ async def condense_transcript(messages: Any, force: bool = False, deps: Condense
     deps = deps or CondenserDeps()
     talk = Talk(messages)
     if force:
-        turns = talk.path.cuts["turn"]
+        turns = talk.timeline.cuts["turn"]
         return await _fold(talk, turns[-1] if turns else 0, deps, force=True)
     return await _fold(talk, slice_at(talk, deps.policy or DEFAULT_POLICY), deps)
 
@@ -57,13 +57,13 @@ async def _fold(talk: Talk, cut: int, deps: CondenserDeps, *, force: bool = Fals
     System messages stay in front. What would be gained is looked at before the model is asked, and again after. A
     forced fold may be content with fewer messages.
     """
-    lead = talk.path.lead
+    lead = talk.timeline.lead
     head = talk.messages[lead:cut]
     if not any(map(is_said, head)):
         return talk.items
     carried, needs = Carried.of(head), SummarizeDeps(complete=deps.complete, model=deps.model)
     request = _request(carried, talk, cut)
-    gain = talk.path.prefix[cut] - talk.path.prefix[lead]
+    gain = talk.timeline.prefix[cut] - talk.timeline.prefix[lead]
     local = write_locally(carried, needs)
     if _size(local, request) >= gain and not (force and len(head) > 1):
         return talk.items

@@ -16,7 +16,7 @@ from foldline.compat.window_budget.messages import UserMessage
 from foldline.measure.estimator import CHARS_36, Count
 from foldline.measure.message_size import framing_for, message_tokens
 from foldline.message import Message, Meta, Opaque, ToolResult, user
-from foldline.plan.timeline import Path, path_of
+from foldline.plan.timeline import Timeline, timeline_of
 from foldline.policy import Policy
 from foldline.wire.fields import pick, plain, text_of
 
@@ -41,18 +41,18 @@ class Talk:
         self.form, self.messages = _read(items)
 
     @cached_property
-    def path(self) -> Path:
+    def timeline(self) -> Timeline:
         """The messages with their sizes, to be cut only where no call is parted from its result.
 
         Its newest unit, which always stays, is the last message that a cut can stand before: in a documented slice the
         tail in tokens decides, also over a row of prompts that nobody has answered yet.
         """
-        path = path_of(self.messages, map(tokens, self.messages))
+        timeline = timeline_of(self.messages, map(tokens, self.messages))
         whole = _whole(self.messages)
-        for cuts in path.cuts.values():
+        for cuts in timeline.cuts.values():
             cuts[:] = [cut for cut in cuts if whole[cut]]
-        path.tail = max(path.cuts["message"], default=path.lead)
-        return path
+        timeline.tail = max(timeline.cuts["message"], default=timeline.lead)
+        return timeline
 
     def digest(self, text: str, scope: str = "session") -> Any:
         """A digest as a user's message in the form of the list. It bears the time of the newest message there was."""
