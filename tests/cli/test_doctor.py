@@ -1,4 +1,4 @@
-"""`foldline doctor` says what is there and what to mend; `foldline bench` runs where the measurements are."""
+"""`foldline doctor` reports what is installed and what to fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foldline import ledger
 from foldline.cli.doctor import extras
 from foldline.ledger.schema import MIGRATIONS
 from support import postgres
-from support.command import ROOT, foldline, one_sentence
+from support.command import foldline
 from support.shapes import documented, wrong
 
 
@@ -106,12 +106,3 @@ def test_a_password_is_not_printed(tmp_path: Path) -> None:
     done = foldline("doctor", cwd=tmp_path, FOLDLINE_LEDGER="postgresql://me:hunter2@127.0.0.1:9/none")
     assert done.returncode == 1
     assert "hunter2" not in done.stdout + done.stderr
-
-
-def test_bench_lists_and_runs_where_the_checkout_is(tmp_path: Path) -> None:
-    listed = foldline("bench", cwd=ROOT)
-    assert {"replay", "speed", "economy"} <= set(listed.stdout.split())
-    assert "--data" in foldline("bench", "replay", "--help", cwd=ROOT).stdout
-    assert foldline("bench", "nothing-like-this", cwd=ROOT).returncode == 2
-    assert foldline("bench", "replay", "--nothing", cwd=ROOT).returncode == 2
-    assert "no checkout of foldline here" in one_sentence(foldline("bench", cwd=tmp_path))

@@ -28,40 +28,37 @@ EXIT_CODES = {
 
 
 class Row(NamedTuple):
-    """A sub-command: where it lives, and its line in the list."""
+    """A sub-command's place and line in the list."""
 
     section: str
-    module: str
     line: str
 
 
 COMMANDS = {
-    "demo": Row("First", "demo", "Watch a recorded session being kept inside a small window"),
-    "inspect": Row("Transcripts", "inspect", "What fills it, what is broken, where it would be folded"),
-    "fold": Row("Transcripts", "fold", "Fold it to a budget, in the format it came in"),
-    "replay": Row("Transcripts", "replay", "What policies would have sent, cost and lost on old sessions"),
-    "import": Row("The ledger", "moving", "Bring transcripts, or another ledger, into a ledger"),
-    "sessions": Row("The ledger", "sessions", "What is in it"),
-    "show": Row("The ledger", "show", "What the model sees of a session, and what stands for the rest"),
-    "recall": Row("The ledger", "recall", "What was said about something, or word for word by its handle"),
-    "pin": Row("The ledger", "marks", "Keep something in every view, whatever is folded"),
-    "unfold": Row("The ledger", "marks", "Take back the newest fold"),
-    "verify": Row("The ledger", "keeping", "Whether everything is as it was once written"),
-    "export": Row("The ledger", "moving", "Sessions as lines of JSON"),
-    "prune": Row("The ledger", "keeping", "Delete what nobody has used for long"),
-    "watch": Row("Agents", "watch", "How full a running agent's window is, what it costs, what it must not forget"),
-    "install": Row("Agents", "install", "Hooks and status line for Claude Code or Codex"),
-    "hook": Row("Agents", "hook", "What an installed hook runs"),
-    "statusline": Row("Agents", "statusline", "What an installed status line runs"),
-    "mcp": Row("Services", "mcp", "Recall, pin and fold as tools for any MCP client"),
-    "worker": Row("Services", "worker", "Make the folds that sessions elsewhere do not wait for"),
-    "config": Row("Set up", "config", "The settings in force, and where each comes from"),
-    "doctor": Row("Set up", "doctor", "What is installed and in force, what cannot work, and how to mend it"),
-    "completion": Row("Set up", "completion", "Completion for your shell"),
-    "bench": Row("In a checkout of foldline", "bench", "The measurements of this project"),
-    "promises": Row("In a checkout of foldline", "promises", "Which tests prove which promise"),
+    "demo": Row("First", "Watch a recorded session being kept inside a small window"),
+    "inspect": Row("Transcripts", "What fills it, what is broken, where it would be folded"),
+    "fold": Row("Transcripts", "Fold it to a budget, in the format it came in"),
+    "replay": Row("Transcripts", "What policies would have sent, cost and lost on old sessions"),
+    "import": Row("The ledger", "Bring transcripts, or another ledger, into a ledger"),
+    "sessions": Row("The ledger", "What is in it"),
+    "show": Row("The ledger", "What the model sees of a session, and what stands for the rest"),
+    "recall": Row("The ledger", "What was said about something, or word for word by its handle"),
+    "pin": Row("The ledger", "Keep something in every view, whatever is folded"),
+    "unfold": Row("The ledger", "Take back the newest fold"),
+    "verify": Row("The ledger", "Whether everything is as it was once written"),
+    "export": Row("The ledger", "Sessions as lines of JSON"),
+    "prune": Row("The ledger", "Delete what nobody has used for long"),
+    "watch": Row("Agents", "How full a running agent's window is, what it costs, what it must not forget"),
+    "install": Row("Agents", "Hooks and status line for Claude Code or Codex"),
+    "hook": Row("Agents", "What an installed hook runs"),
+    "statusline": Row("Agents", "What an installed status line runs"),
+    "mcp": Row("Services", "Recall, pin and fold as tools for any MCP client"),
+    "worker": Row("Services", "Make the folds that sessions elsewhere do not wait for"),
+    "config": Row("Set up", "The settings in force, and where each comes from"),
+    "doctor": Row("Set up", "What is installed and in force, what cannot work, and how to mend it"),
+    "completion": Row("Set up", "Completion for your shell"),
 }
-"""Every sub-command in the order of the list; its module holds a command of the same name."""
+"""Every sub-command in the order of the list; the module and the function have its name."""
 
 
 class Commands(click.Group):
@@ -73,11 +70,10 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command of a name."""
-        row = COMMANDS.get(cmd_name)
-        if row is None:
+        if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        found: click.Command = getattr(import_module(f"foldline.cli.{row.module}"), name)
+        found: click.Command = getattr(import_module(f"foldline.cli.{name}"), name)
         return _marked(found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

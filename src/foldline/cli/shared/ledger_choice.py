@@ -24,7 +24,7 @@ from foldline import ledger
 from foldline.cli.shared.output import safe
 from foldline.cli.shared.settings import Settings, settings
 from foldline.errors import ConfigError, FoldlineError, InputError
-from foldline.ledger import MAIN, Branch
+from foldline.ledger import MAIN, Branch, Store
 from foldline.ledger.records import SessionInfo
 from foldline.recall.text_index import Words
 from foldline.session import Ledger
@@ -187,6 +187,19 @@ _session = click.option(
     "--session", "-s", type=SessionName(), metavar="NAME", help="A session, or how its name begins; else the last used."
 )
 _branch = click.option("--branch", default=MAIN, show_default=True, metavar="NAME", help="One of its branches.")
+
+
+all_owners_option = click.option("--all-owners", is_flag=True, help="Of everybody who shares the ledger.")
+
+
+def stores_of(found: Ledger, *, all_owners: bool) -> list[Store]:
+    """The stores that a command covers: one for each owner, or the one that was opened."""
+    return [ledger.share(found.store, name) for name in ledger.owners(found.store)] if all_owners else [found.store]
+
+
+def owner_prefix(owner: str) -> str:
+    """What stands in front of a session's name where sessions of several owners are listed."""
+    return f"{safe(owner)}: " if owner else ""
 
 
 def at_ledger(command: Callable[..., None]) -> Callable[..., None]:

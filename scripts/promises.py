@@ -1,7 +1,10 @@
-"""`foldline promises`: which tests prove which promise of docs/promises.md.
+"""List which tests prove which promise of docs/promises.md.
 
-A promise without a test is a wish, so whether one is built is read from the tests' source and written down nowhere. The
-source is parsed and not run: the answer takes no fixtures, no optional packages and less than a second.
+    python scripts/promises.py --section S2
+    python scripts/promises.py --missing
+
+A promise counts as built when a test carries its number. The tests' source is parsed and not run, so this needs no
+fixtures and no optional packages.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import click
 
 from foldline.errors import InputError
 
+ROOT = Path(__file__).resolve().parent.parent
 LIST = Path("docs", "promises.md")
 _ROW = re.compile(r"\|\s*([SFI]\d+(?:\.\d+)?)\s*\|(?:.*\|)?\s*(.+?)\s*\|\s*")
 _NAMED = re.compile(r"_(S\d+_\d+|[FI]\d+|[A-Za-z]{2}\d\d)(?=_|$)")
@@ -27,15 +31,15 @@ _NO_PROOF = {"skip", "xfail"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """A row of the list."""
+    """A row of docs/promises.md."""
 
     number: str
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """A number on a test; `marked` when it stands in a mark and not in the test's name."""
+class Proof:
+    """A promise's number on a test; `marked` when a mark carries it and not the test's name."""
 
     number: str
     test: str
@@ -43,22 +47,17 @@ class Carried:
 
 
 @click.command()
-@click.option("--section", "-s", "sections", multiple=True, help="Only this section: S0 to S4, F or I; repeatable.")
-@click.option("--missing", is_flag=True, help="Only promises without a test; exit code 1 when there are any.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each promise, one a line.")
-def promises(sections: tuple[str, ...], missing: bool, as_json: bool) -> None:
-    r"""Show which tests prove which promise; works in a checkout of foldline.
-
-    \b
-    Example:  foldline promises --section S2
-              foldline promises --missing
-    """
-    root = checkout(Path.cwd())
+@click.option("--section", "-s", "sections", multiple=True, help="Show only this section (S0 to S4, F, I). Repeatable.")
+@click.option("--missing", is_flag=True, help="Show only promises without a test; exit code 1 when there are any.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each promise, one a line.")
+@click.option("--root", type=click.Path(path_type=Path), default=ROOT, help="Read another checkout of foldline.")
+def promises(sections: tuple[str, ...], missing: bool, as_json: bool, root: Path) -> None:
+    """List which tests prove which promise."""
     tests = proofs(root)
     listed = [*read_list(root), *_cases(tests)]
     known = list(dict.fromkeys(section(promise.number) for promise in listed))
     if unknown := [name for name in sections if name not in known]:
-        raise click.UsageError(f"no section {', '.join(unknown)}: there are {', '.join(known)}")
+        raise click.UsageError(f"unknown section {', '.join(unknown)}: use {', '.join(known)}")
     asked = [promise for promise in listed if not sections or section(promise.number) in sections]
     shown = [promise for promise in asked if not (missing and promise.number in tests)]
     for promise in shown:
@@ -67,15 +66,6 @@ def promises(sections: tuple[str, ...], missing: bool, as_json: bool) -> None:
         click.echo(_summary(asked, tests))
     if missing and shown:
         raise click.exceptions.Exit(1)
-
-
-def checkout(start: Path) -> Path:
-    """The checkout of foldline that a folder lies in."""
-    for folder in (start, *start.parents):
-        if (folder / LIST).is_file() and (folder / "tests").is_dir() and (folder / "src" / "foldline").is_dir():
-            return folder
-    hint = "run it where foldline's source was cloned to"
-    raise InputError(f"no checkout of foldline here ({LIST.as_posix()} and tests)", hint=hint)
 
 
 def section(number: str) -> str:
@@ -92,42 +82,42 @@ def read_list(root: Path) -> list[Promise]:
 def proofs(root: Path) -> dict[str, list[str]]:
     """For each number, the tests that carry it."""
     found: dict[str, list[str]] = {}
-    for carried in collect(root):
-        tests = found.setdefault(carried.number, [])
-        if carried.test not in tests:
-            tests.append(carried.test)
+    for proof in collect(root):
+        tests = found.setdefault(proof.number, [])
+        if proof.test not in tests:
+            tests.append(proof.test)
     return found
 
 
-def collect(root: Path) -> Iterator[Carried]:
+def collect(root: Path) -> Iterator[Proof]:
     """Every number that a test under `tests` carries; a test that is skipped or expected to fail carries none."""
     for path in sorted((root / "tests").rglob("test_*.py")):
         name = path.relative_to(root).as_posix()
         try:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError) as error:
-            raise InputError(f"{name}: not Python that can be parsed ({error})") from error
-        yield from _carried(tree.body, name, _own_marks(tree.body))
+            raise InputError(f"{name}: cannot be parsed as Python ({error})") from error
+        yield from _proofs_in(tree.body, name, _own_marks(tree.body))
 
 
-def _carried(body: list[ast.stmt], place: str, above: list[ast.expr]) -> Iterator[Carried]:
-    """The numbers of the tests in a module or class, those of its surroundings included."""
+def _proofs_in(body: list[ast.stmt], place: str, above: list[ast.expr]) -> Iterator[Proof]:
+    """The proofs in a module or class, with the marks of what encloses it."""
     for node in body:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
             marks = [*above, *node.decorator_list, *_own_marks(node.body)]
-            yield from _carried(node.body, f"{place}::{node.name}", marks)
+            yield from _proofs_in(node.body, f"{place}::{node.name}", marks)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
             marks, test = [*above, *node.decorator_list], f"{place}::{node.name}"
             if any(_name(mark) in _NO_PROOF for mark in marks):
                 continue
             for number in (number for mark in marks for number in _numbers(mark, place)):
-                yield Carried(number=number, test=test, marked=True)
+                yield Proof(number=number, test=test, marked=True)
             for number in _in_name(node.name):
-                yield Carried(number=number, test=test, marked=False)
+                yield Proof(number=number, test=test, marked=False)
 
 
 def _own_marks(body: list[ast.stmt]) -> list[ast.expr]:
-    """What a module or class gives all its tests by `pytestmark = ...`."""
+    """The marks that `pytestmark = ...` gives to all tests of a module or class."""
     given: list[ast.expr] = []
     for node in body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
@@ -142,13 +132,15 @@ def _name(mark: ast.expr) -> str:
 
 
 def _numbers(mark: ast.expr, place: str) -> Iterator[str]:
-    """The numbers of each `promise(...)` in a mark, the ones of single parameters included."""
+    """The numbers of each `promise(...)` in a mark, also in the marks of single parameters."""
     for node in ast.walk(mark):
         if isinstance(node, ast.Call) and _name(node) == "promise":
             for argument in node.args:
                 if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
                     where = f"{place.partition('::')[0]}:{argument.lineno}"
-                    raise InputError(f"{where}: a promise is marked by a number in quotes, found without running tests")
+                    raise InputError(
+                        f"{where}: promise() takes its numbers as literal texts", hint='write promise("S2.7")'
+                    )
                 yield argument.value
 
 
@@ -161,7 +153,7 @@ def _in_name(name: str) -> Iterator[str]:
 
 
 def _cases(tests: dict[str, list[str]]) -> list[Promise]:
-    """Tests named after a bug report (`test_PA23_...`): no promise of their own, but worth finding by name."""
+    """The bug reports that tests are named after (`test_PA23_...`): they stand in no list of promises."""
     return [
         Promise(number=number, text="a known bug, as a test") for number in sorted(tests) if _CASE.fullmatch(number)
     ]
@@ -179,10 +171,14 @@ def _print(promise: Promise, tests: list[str], as_json: bool) -> None:
 
 
 def _summary(asked: list[Promise], tests: dict[str, list[str]]) -> str:
-    """How many are built, by section; of known bugs only how many, as they have no list to be complete against."""
+    """How many promises have a test, by section, and how many known bugs do."""
     total = Counter(section(promise.number) for promise in asked if not _CASE.fullmatch(promise.number))
     built = Counter(section(promise.number) for promise in asked if promise.number in tests)
     parts = [f"{name} {built[name]} of {count}" for name, count in total.items()]
     if cases := len(asked) - total.total():
         parts.append(f"known bugs {cases}")
     return "with a test: " + ", ".join(parts)
+
+
+if __name__ == "__main__":
+    promises()

@@ -1,4 +1,4 @@
-"""`foldline import` and `foldline export`: into a ledger and out of it.
+"""`foldline import`: bring transcripts, or an exported ledger, into a ledger.
 
 A transcript in any supported format becomes a session. It is made in memory first and then added in one transaction,
 as an exported session is: all of it is in the ledger, or nothing. A file that has grown since adds what is new.
@@ -6,11 +6,10 @@ as an exported session is: all of it is in the ledger, or nothing. A file that h
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ import click
 
 from foldline import ledger
 from foldline.cli.shared import options
-from foldline.cli.shared.files import STDOUT, gathered, refuse_to_overwrite, write_all
-from foldline.cli.shared.ledger_choice import Place, SessionName, at_ledger, opened
+from foldline.cli.shared.files import gathered
+from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
 from foldline.cli.shared.output import console, counted, print_json, progress, safe
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
@@ -205,37 +204,3 @@ def _print(place: Place, done: list[dict[str, Any]], skipped: list[dict[str, str
     out.print(f"{what} brought into {place}", soft_wrap=True)
     there = f" --ledger {place}" if place.source == "flag" else ""
     out.print(f"next: foldline show{there}, or foldline recall{there} QUESTION", style="dim", soft_wrap=True)
-
-
-@click.command()
-@click.option("--out", "-o", required=True, type=click.Path(), help="Where to write; - for standard output.")
-@click.option("--force", is_flag=True, help="Replace a file that exists.")
-@click.option(
-    "--session", "-s", "names", type=SessionName(), multiple=True, metavar="NAME", help="Only this one. Repeatable."
-)
-@at_ledger
-@options.output("The report as one JSON object (on standard error when the lines go to standard output).")
-def export(out: str, force: bool, names: tuple[str, ...], place: Place, as_json: bool) -> None:
-    r"""Write sessions as lines of JSON, as they are at one moment: a copy, or the way to another database.
-
-    \b
-    Example:  foldline export -o backup.jsonl
-              foldline export -o ticket.jsonl --session ticket-42
-    """
-    refuse_to_overwrite(out, [] if place.remote else [place.url], force=force)
-    with opened(place) as found:
-        every = [info.name for info in found.sessions()]
-        for name in names:
-            if name not in every:
-                raise InputError(f"there is no session {name!r}", hint="foldline sessions lists them")
-        chosen = list(names) or every
-        size = write_all(out, _encoded(found.export(chosen)))
-    made = {"ledger": str(place), "out": out, "sessions": chosen, "bytes": size}
-    if as_json:
-        click.echo(json.dumps(made), err=out == STDOUT)
-    elif out != STDOUT:
-        console().print(f"wrote {out}: {counted(len(chosen), 'session')}, {size:,} bytes", soft_wrap=True)
-
-
-def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
-    return (line.encode() for line in lines)
