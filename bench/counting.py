@@ -174,10 +174,9 @@ def _signed(part: Part) -> Part:
 
 @cache
 def _counter(name: str) -> tuple[Estimator, Framing]:
-    """The default estimator and the framing of a model's provider."""
+    """The default estimator and the framing of a model's wire format."""
     known = model(name)
-    provider = "openai-responses" if known.provider == "openai" else known.provider
-    return Estimator(known.family), framing_for(provider, media=known.media)
+    return Estimator(known.family), framing_for(known.format, media=known.media)
 
 
 def _cause(guess: Prediction, added: int, figure: int, *, switched: bool) -> str:

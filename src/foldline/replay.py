@@ -124,7 +124,7 @@ class Sizes:
         self.model = model_of(model)
         self.inner = counter_for(model)
         self.name, self.exact = self.inner.name, self.inner.exact
-        self.framing = framing_for(self.model.provider, media=self.model.media)
+        self.framing = framing_for(self.model.format, media=self.model.media)
         self._known: dict[str, Count] = {}
 
     def count(self, text: str) -> Count:

@@ -76,7 +76,7 @@ def test_length_and_model_of_the_summary() -> None:
     other = CompactionConfig(summary_model="anthropic/claude-haiku-4-5")
     assert summarizer_model(other, "claude-sonnet-5") == "claude-haiku-4-5"
     assert summarizer_model(CompactionConfig(summary_model="our-own-tune"), "claude-sonnet-5") == "our-own-tune"
-    with pytest.raises(ConfigError, match="belongs to"):
+    with pytest.raises(ConfigError, match="is made by"):
         summarizer_model(CompactionConfig(summary_model="gpt-5-mini"), "claude-sonnet-5")
 
 

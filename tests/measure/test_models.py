@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import foldline.models.table as module
 from foldline.errors import ConfigError
 from foldline.models.table import ENVIRONMENT, Prices, model, plain_name
+from foldline.wire.codec import PROVIDERS
 
 TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text("utf-8"))
 
@@ -32,14 +33,14 @@ def test_co26_every_row_is_found_and_makes_sense(name: str) -> None:
     found = model(name)
     row = TABLE["model"][name]
     assert found.source == f"models.toml {plain_name(name)} ({TABLE['read_on']})"
-    assert found.window == row.get("window", TABLE["provider"][found.provider]["window"])
+    assert found.window == row.get("window", TABLE["vendor"][found.vendor]["window"])
     assert 0 < found.reply <= found.window
     assert 8_000 <= found.window <= 1_100_000
     if found.prices:
         assert 0 < found.prices.read <= found.prices.input <= found.prices.write <= found.prices.write_1h
         assert found.prices.input <= found.prices.output
     assert found.cache.breakpoints in (0, 4)
-    assert found.cache.lookback_blocks == (20 if found.provider == "anthropic" else 0)
+    assert found.cache.lookback_blocks == (20 if found.vendor == "anthropic" else 0)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,39 @@ def test_an_unknown_model_gets_stated_defaults(name: str) -> None:
     assert (found.window, found.family, found.vocabulary, found.prices) == (200_000, "cl100k_base", "", None)
 
 
+@pytest.mark.parametrize(
+    ("name", "vendor", "form"),
+    [
+        ("claude-opus-5", "anthropic", "anthropic"),
+        ("gpt-4o", "openai", "openai"),
+        ("gemini-2.5-pro", "google", "gemini"),
+        ("deepseek-chat", "deepseek", "openai"),
+        ("grok-4", "xai", "openai"),
+        ("mistral-large", "mistral", "openai"),
+        ("qwen3-max", "qwen", "openai"),
+        ("kimi-k2", "moonshot", "openai"),
+        ("glm-4.6", "zai", "openai"),
+        ("llama-3.1", "meta", "openai"),
+        ("my-local-model", "", ""),
+    ],
+)
+def test_the_vendor_of_a_model_is_not_its_wire_format(name: str, vendor: str, form: str) -> None:
+    assert (model(name).vendor, model(name).format) == (vendor, form)
+
+
+def test_every_wire_format_in_the_table_is_a_known_one() -> None:
+    assert {model(name).format for name in TABLE["model"]} <= set(PROVIDERS)
+
+
+def test_a_table_of_ones_own_names_the_wire_format(tmp_path: Path) -> None:
+    table = written(
+        tmp_path, '[default]\nformat = "gemini"\n[model.shed]\nformat = "anthropic"\n[model.hut]\nwindow = 9\n'
+    )
+    assert model("shed-7b", table=table).format == "anthropic"
+    assert model("hut", table=table).format == "gemini"
+    assert model("unheard-of", table=table).format == "gemini"
+
+
 @settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_name_gives_a_model(name: str) -> None:
@@ -131,15 +165,15 @@ def test_co25_a_declared_limit_wins_and_says_so(tmp_path: Path) -> None:
     assert model("gpt-4o[1m]", table=table).window == 32_000
 
 
-def test_a_table_of_ones_own_can_add_models_and_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_ones_own_can_add_models_and_vendors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = written(
         tmp_path,
-        '[default]\nwindow = 8_192\n[provider.shed]\nfamily = "llama3"\nreply = 2_048\n'
-        '[model.Shed-7B]\nprovider = "shed"\nwindow = 16_384\ninput = 0\n',
+        '[default]\nwindow = 8_192\n[vendor.shed]\nfamily = "llama3"\nreply = 2_048\n'
+        '[model.Shed-7B]\nvendor = "shed"\nwindow = 16_384\ninput = 0\n',
     )
     monkeypatch.setenv(ENVIRONMENT, str(table))
     mine = model("local/shed-7b:q4")
-    assert (mine.provider, mine.family, mine.window, mine.reply) == ("shed", "llama3", 16_384, 2_048)
+    assert (mine.vendor, mine.family, mine.window, mine.reply) == ("shed", "llama3", 16_384, 2_048)
     assert mine.prices == Prices(input=0, output=0, read=0, write=0, write_1h=0)
     assert f"from {table} shed-7b" in mine.source
     assert model("unheard-of").window == 8_192
@@ -165,10 +199,10 @@ def test_a_changed_table_is_read_again(tmp_path: Path) -> None:
         ("[model.x]\ncache_ttl = -5\n", "[model.x] cache_ttl: -5 is not a whole number"),
         ("[model.x]\nfamily = 'bpe'\n", "[model.x] family: no family 'bpe'"),
         ("[model.x]\nmedia = 'free'\n", "[model.x] media: no media rule 'free'"),
-        ("[model.x]\nprovider = 3\n", "[model.x] provider: 3 is not a name"),
+        ("[model.x]\nvendor = 3\n", "[model.x] vendor: 3 is not a name"),
         ("[model.x]\nwindows = 3\n", "[model.x] windows: there is no such field"),
-        ("[model.x]\nprovider = 'nobody'\n", "[model.x] provider: no provider 'nobody'"),
-        ("[provider.p]\nwindow = 0\n", "[provider.p] window: 0 is not a number of tokens"),
+        ("[model.x]\nvendor = 'nobody'\n", "[model.x] vendor: unknown vendor 'nobody'"),
+        ("[vendor.p]\nwindow = 0\n", "[vendor.p] window: 0 is not a number of tokens"),
         ("[models.x]\nwindow = 1\n", "there is no section [models]"),
         ("model = 3\n", "model must be a section"),
         ("[model]\nx = 3\n", "model.x must be a section"),

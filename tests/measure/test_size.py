@@ -290,6 +290,6 @@ def test_tools_count_as_they_are_on_the_wire() -> None:
 )
 def test_a_model_names_its_own_media_rule(name: str) -> None:
     known = model(name)
-    framing: Framing = framing_for(known.provider, media=known.media)
+    framing: Framing = framing_for(known.format, media=known.media)
     assert framing.media is RULES[known.media]
     assert message_tokens(Message(role="user", parts=(image(png(500, 500)),)), COUNTER, framing) > 100

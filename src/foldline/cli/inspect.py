@@ -58,8 +58,8 @@ def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
     session.add(*unmeasured(seen))
     sizes = [session.size(message) for message in transcript.messages]
     spoken = dialect(transcript.format)
-    provider = spoken if spoken in PROVIDERS else session.model.provider
-    mended = repair(transcript.messages, provider if provider in PROVIDERS else "openai")
+    provider = spoken if spoken in PROVIDERS else session.model.format or "openai"
+    mended = repair(transcript.messages, provider)
     return {
         "format": transcript.format,
         "model": name,

@@ -86,5 +86,5 @@ def _digester(model: str, base_url: str | None) -> Any:
     from foldline.digest import endpoints as models  # noqa: PLC0415  # only where a model is asked
     from foldline.models.table import model as model_of  # noqa: PLC0415
 
-    make = models.anthropic if model_of(model).provider == "anthropic" else models.openai
+    make = models.anthropic if model_of(model).format == "anthropic" else models.openai
     return make(model, base_url=base_url)

@@ -76,9 +76,9 @@ class CompactionState:
 
 
 def summarizer_model(config: CompactionConfig, model: str) -> str:
-    """The model that summarizes for an agent's model: the agent's own, or another one of the same provider.
+    """The model that summarizes for an agent's model: the agent's own, or another one of the same vendor.
 
-    A name that the model table knows must belong to the agent's provider, and is given as that provider calls it.
+    A name in the model table must be of the agent's vendor, and is returned as that vendor calls it.
     """
     wanted = config.summary_model
     if not wanted:
@@ -86,11 +86,11 @@ def summarizer_model(config: CompactionConfig, model: str) -> str:
     known = model_of(wanted)
     if known.source.startswith("default"):
         return wanted
-    provider = model_of(model).provider
-    if known.provider != provider:
+    vendor = model_of(model).vendor
+    if known.vendor != vendor:
         raise ConfigError(
-            f"summary_model {wanted} belongs to {known.provider} and not to {provider}",
-            hint="name a model of the agent's own provider",
+            f"summary_model {wanted} is made by {known.vendor} and not by {vendor}",
+            hint="name a model of the agent's own vendor",
         )
     return plain_name(wanted)
 

@@ -57,7 +57,10 @@ class Model:
     """One model as it is used, with the source of every figure."""
 
     name: str
-    provider: str
+    vendor: str
+    """The company that makes it: prices, counter, limits and cache rules are the vendor's. "" for an unknown model."""
+    format: str
+    """The wire format of the vendor's API: `anthropic`, `openai` or `gemini`. "" for an unknown model."""
     family: str
     """Whose weights estimate its tokens."""
     vocabulary: str
@@ -76,7 +79,7 @@ class Model:
 
 
 def model(name: str, *, table: Path | None = None) -> Model:
-    """What is known of a model by any of its names: bare, dated, with a provider before it or `[1m]` behind it."""
+    """The model with a given name: bare, dated, with a vendor in front or `[1m]` behind. Unknown names get defaults."""
     ours = _ours()
     path = table or (Path(os.environ[ENVIRONMENT]) if os.environ.get(ENVIRONMENT) else None)
     theirs = _theirs(path) if path else _EMPTY
@@ -85,22 +88,25 @@ def model(name: str, *, table: Path | None = None) -> Model:
     if len(own) < len(entry):
         own = ""  # theirs is about another model, of which ours knows this variant apart
     said, told = ours.models.get(entry, {}), theirs.models.get(own, {})
-    provider = str(told.get("provider") or said.get("provider") or ours.default["provider"])
-    if provider not in ours.providers and provider not in theirs.providers:
-        known = ", ".join(sorted({*ours.providers, *theirs.providers}))
-        raise _wrong(theirs.name, f"model.{own}", "provider", f"no provider {provider!r}", f"use one of {known}")
     fields = {**ours.default, **theirs.default}
-    sources = [f"default: unknown model {name!r}"]
+    vendor = ""
     if entry or own:
-        fields |= {**ours.providers.get(provider, {}), **said}
+        vendor = str(told.get("vendor") or said.get("vendor") or ours.default["vendor"])
+        if vendor not in ours.vendors and vendor not in theirs.vendors:
+            known = ", ".join(sorted({*ours.vendors, *theirs.vendors}))
+            raise _wrong(theirs.name, f"model.{own}", "vendor", f"unknown vendor {vendor!r}", f"use one of {known}")
+        fields |= {**ours.vendors.get(vendor, {}), **said}
         sources = [f"{ours.name} {entry} ({ours.read_on})"] if entry else []
+    else:
+        fields["format"] = theirs.default.get("format", "")
+        sources = [f"default: unknown model {name!r}"]
     if name.strip().lower().endswith(MILLION_MARK):
         fields["window"] = 1_000_000
         sources.append(f"window from the mark {MILLION_MARK}")
-    wishes = {**theirs.providers.get(provider, {}), **told}
+    wishes = {**theirs.vendors.get(vendor, {}), **told}
     if wishes:
-        sources.append(f"{', '.join(wishes)} from {theirs.name} {own or provider}")
-    return _build(name, {**fields, **wishes, "provider": provider}, "; ".join(sources))
+        sources.append(f"{', '.join(wishes)} from {theirs.name} {own or vendor}")
+    return _build(name, {**fields, **wishes, "vendor": vendor}, "; ".join(sources))
 
 
 def _build(name: str, fields: Mapping[str, Any], source: str) -> Model:
@@ -117,7 +123,8 @@ def _build(name: str, fields: Mapping[str, Any], source: str) -> Model:
         )
     return Model(
         name=name,
-        provider=fields["provider"],
+        vendor=fields["vendor"],
+        format=fields["format"],
         family=fields["family"],
         vocabulary=fields.get("vocabulary", ""),
         window=fields["window"],
@@ -181,7 +188,7 @@ class _Table:
     name: str
     read_on: str
     default: Mapping[str, Any]
-    providers: Mapping[str, Mapping[str, Any]]
+    vendors: Mapping[str, Mapping[str, Any]]
     models: Mapping[str, Mapping[str, Any]]
 
 
@@ -214,14 +221,12 @@ def _parse(name: str, text: str) -> _Table:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name}: not TOML: {error}") from None
     for key in data:
-        if key not in ("read_on", "default", "provider", "model"):
-            raise ConfigError(
-                f"{name}: there is no section [{key}]", hint="use [model.NAME], [provider.NAME], [default]"
-            )
+        if key not in ("read_on", "default", "vendor", "model"):
+            raise ConfigError(f"{name}: there is no section [{key}]", hint="use [model.NAME], [vendor.NAME], [default]")
     default = _checked(name, "default", data.get("default", {}))
-    providers = {key: _checked(name, f"provider.{key}", value) for key, value in _section(name, data, "provider")}
+    vendors = {key: _checked(name, f"vendor.{key}", value) for key, value in _section(name, data, "vendor")}
     models = {plain_name(key): _checked(name, f"model.{key}", value) for key, value in _section(name, data, "model")}
-    return _Table(name, str(data.get("read_on", "")), default, providers, models)
+    return _Table(name, str(data.get("read_on", "")), default, vendors, models)
 
 
 def _section(name: str, data: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
@@ -234,7 +239,7 @@ def _section(name: str, data: Mapping[str, Any], key: str) -> list[tuple[str, An
 _TOKENS = ("window", "reply")
 _NUMBERS = ("cache_min", "cache_ttl", "cache_lookback", "cache_breakpoints")
 _PRICES = ("input", "output", "read", "write", "write_1h")
-_WORDS = ("provider", "family", "vocabulary", "media")
+_WORDS = ("vendor", "format", "family", "vocabulary", "media")
 _FLAGS = ("drops_thinking",)
 
 

@@ -76,7 +76,7 @@ def appoint(digester: Digester | None, policy: Policy) -> Digester | None:
     """
     if digester is not None or not policy.digest_model:
         return appointed(digester, policy)
-    provider = model_of(policy.digest_model).provider
+    provider = model_of(policy.digest_model).vendor or "openai"
     key, maker = _MAKERS.get(provider, ("", models.openai))
     if not os.environ.get(key) or find_spec(provider) is None:
         return None

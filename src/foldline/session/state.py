@@ -28,8 +28,7 @@ from foldline.plan.timeline import Timeline, look
 from foldline.policy import Policy, Rule
 from foldline.session.record import Known
 from foldline.view.compose import Composed, View, head
-from foldline.wire.codec import PROVIDERS
-from foldline.wire.rules import Limits, limits_of
+from foldline.wire.rules import limits_of
 
 PAGE = 64
 """Messages that are read at once where one is looked for."""
@@ -44,7 +43,7 @@ class Desk:
         self.measured = self.policy.counter == "model"
         """Whether sizes are the model's own, so that its usage figures may anchor them."""
         self.counter = counter_for(model, kind=self.policy.counter)
-        self.framing = framing_for(self.model.provider if self.measured else "none", media=self.model.media)
+        self.framing = framing_for(self.model.format if self.measured else "none", media=self.model.media)
         self.tools = tools if isinstance(tools, int) else tools_tokens(tools, self.counter, self.framing)
         self.window = self.policy.window_tokens or self.model.window
         self.usable = self._usable()
@@ -73,9 +72,8 @@ class Desk:
         return min(limit for limit in limits if limit is not None)
 
     def _allowance(self) -> Allowance:
-        """What the model's provider takes of media."""
-        provider = self.model.provider
-        limits = limits_of(provider) if provider in PROVIDERS else Limits()
+        """What the model's wire format takes of media."""
+        limits = limits_of(self.model.format or "openai")
         return allowed(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=self.usable)
 
     def size(self, message: Message) -> int:
@@ -254,7 +252,7 @@ class Desk:
 
     def sent(self) -> tuple[Message, ...]:
         """The messages of the view as it stands."""
-        return self._composed.messages(self.model.provider)
+        return self._composed.messages(self.model.format or "openai")
 
     def view(self, load: Load | None = None, verdict: Verdict | None = None) -> View:
         """What to send as things stand; the load and the verdict on it need not be found again."""
