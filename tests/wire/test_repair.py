@@ -20,8 +20,8 @@ from foldline.message import Media, Message, Opaque, Text, Thinking, ToolCall, T
 from foldline.testing import assert_sendable, violations
 from foldline.wire.codec import PROVIDERS, codec, render
 from foldline.wire.repair import Repaired, repair
-from foldline.wire.repair import heal as repair_module
-from foldline.wire.repair import parts as repair_parts
+from foldline.wire.repair import history as repair_module
+from foldline.wire.repair import single_messages as repair_parts
 from strategies import arrived, broken, sound
 
 quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

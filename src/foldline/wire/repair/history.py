@@ -4,8 +4,8 @@ Histories break in practice: an abort leaves a call without a result, a fold tak
 stream ends inside thinking, a tool says nothing, two parts get one id. Every provider refuses such a request, and the
 next one, for ever. `repair` looks only at the messages it is given, changes as little as the provider's rules
 (`grammar`) demand, marks all it did, and gives sound messages back as the very same objects. Its result needs no
-further repair. What is told apart is done apart: single messages (`parts`), which result answers which call
-(`pairs`), where results stand (`order`), how a conversation starts and ends (`ends`).
+further repair. What is told apart is done apart: single messages (`single_messages`), which result answers which call
+(`results_for_calls`), where results stand (`order_of_results`), how a conversation starts and ends (`first_and_last`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
 from foldline.wire.codec import codec, is_exact, leading_system
-from foldline.wire.repair.ends import finish
-from foldline.wire.repair.mend import Mend, Work, is_silent, side_of
-from foldline.wire.repair.order import Out, arrange
-from foldline.wire.repair.pairs import Entry, pair
-from foldline.wire.repair.parts import clean
+from foldline.wire.repair.context import Mend, Work, is_silent, side_of
+from foldline.wire.repair.first_and_last import finish
+from foldline.wire.repair.order_of_results import Out, arrange
+from foldline.wire.repair.results_for_calls import Entry, pair
+from foldline.wire.repair.single_messages import clean
 from foldline.wire.rules.grammar import rules_of
 
 __all__ = ["Mend", "Repaired", "repair"]

@@ -2,7 +2,7 @@
 
 Ids come twice (an abort that wrote its call again, servers that count from `call_0` in every turn), results come before
 their calls, twice, as an interim word and a final one, or for calls that a fold took away. Here every call finds at
-most one result and every result at most one call; where they stand is the business of `order`.
+most one result and every result at most one call; where they stand is the business of `order_of_results`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
-from foldline.wire.repair.mend import Work, edited
+from foldline.wire.repair.context import Work, edited
 
 NO_RESULT = "[no result was recorded for this call]"
 """Closes a call that was never answered."""

@@ -11,8 +11,8 @@ from collections import defaultdict
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, user
 from foldline.wire.codec import leading_system
-from foldline.wire.repair.mend import SERVER_CALLS, Work, is_silent
-from foldline.wire.repair.order import Out
+from foldline.wire.repair.context import SERVER_CALLS, Work, is_silent
+from foldline.wire.repair.order_of_results import Out
 
 START = "[no earlier message of the user was recorded]"
 END = "[no new message of the user was recorded]"

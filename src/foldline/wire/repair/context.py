@@ -1,6 +1,6 @@
 """What one repair knows and marks: the provider's rules, whose words are whose, and the notes of what was done.
 
-The steps of repair (`parts`, `pairs`, `order`, `ends`) share these few things and nothing else.
+All steps of repair share these few things and nothing else.
 """
 
 from __future__ import annotations
