@@ -61,7 +61,7 @@ def step(store: Store, branch: Branch, run: int, number: int) -> None:
         case "job":
             claim = store.jobs.claim(branch, lease_s=LEASE_S, deadline_s=LEASE_S * 2, holder=str(os.getpid()))
             if claim is not None:
-                store.jobs.beat(claim, lease_s=LEASE_S)
+                store.jobs.renew(claim, lease_s=LEASE_S)
                 store.append_fold(branch, fold, claim=claim)
         case "pin" if head.length:
             store.pin(branch, f"p{number}", random.randrange(head.length))
@@ -139,10 +139,10 @@ def check(url: str, last: list[Any]) -> str:
 
 def settled(store: Store) -> None:
     """Wait until a server has noticed that its client is gone: it may yet commit what it was sent."""
-    if store.core.pool.database.name != "postgres":
+    if store.tx.pool.database.name != "postgres":
         return
     sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    while store.core.read(lambda connection: connection.run(sql + " AND backend_type = 'client backend'"))[0][0]:
+    while store.tx.read(lambda connection: connection.run(sql + " AND backend_type = 'client backend'"))[0][0]:
         time.sleep(0.002)
 
 

@@ -26,7 +26,7 @@ from foldline import ledger
 from foldline.errors import Conflict, InputError
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Head, Store
-from foldline.ledger.records import State
+from foldline.ledger.records import BranchState
 from foldline.message import assistant, user
 
 SESSION = "contested"
@@ -34,7 +34,7 @@ LEASE_S = 0.05
 WRITER, WORKER = "writer", "worker"
 
 
-def look(store: Store, branch: Branch) -> State:
+def look(store: Store, branch: Branch) -> BranchState:
     """Read a branch and hold it against the rules."""
     state = store.state(branch)
     length = state.head.length
@@ -140,8 +140,8 @@ def missing(store: Store, acknowledged: list[list[Any]]) -> list[str]:
     logs: dict[str, dict[int, tuple[Any, ...]]] = {}
     wrong: list[str] = []
     for branch in store.branches(SESSION):
-        with store.core.reading() as connection:
-            rows = connection.run(sql, (store.core.owner.id, branch.id))
+        with store.tx.snapshot() as connection:
+            rows = connection.run(sql, (store.tx.owner.id, branch.id))
         logs[branch.name] = {row[0]: row for row in rows}
         folds = Counter(row[4] for row in rows if row[1] == "fold")
         wrong += [f"{branch.name}: fold {op} was committed {count} times" for op, count in folds.items() if count > 1]

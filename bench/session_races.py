@@ -210,16 +210,16 @@ def twice(store: Store) -> tuple[int, list[str]]:
     done = "SELECT fence FROM jobs WHERE owner = ? AND branch = ? AND kind = 'done' AND body IS NOT NULL"
     total, wrong = 0, []
     for branch in store.branches(NAME):
-        with store.core.reading() as connection:
-            ops = [row[0] for row in connection.run(sql, (store.core.owner.id, branch.id))]
-            fences = [row[0] for row in connection.run(done, (store.core.owner.id, branch.id))]
+        with store.tx.snapshot() as connection:
+            ops = [row[0] for row in connection.run(sql, (store.tx.owner.id, branch.id))]
+            fences = [row[0] for row in connection.run(done, (store.tx.owner.id, branch.id))]
         total += len(ops)
         wrong += [f"{branch.name}: {op} was committed {count} times" for op, count in Counter(ops).items() if count > 1]
         wrong += [f"{branch.name}: job {fence} ended twice" for fence, count in Counter(fences).items() if count > 1]
         claimed = {int(op.split(":")[1]) for op in ops if op.startswith("fold:")}
         wrong += [f"{branch.name}: fold {fence} has no job that made it" for fence in claimed - set(fences)]
         job = store.jobs.get(branch)
-        if job.held and job.until_at > time.time() + background.LEASE_S:
+        if job.is_held and job.until_at > time.time() + background.LEASE_S:
             wrong.append(f"{branch.name}: a job is stuck")
     return total, wrong
 

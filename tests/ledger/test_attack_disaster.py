@@ -40,7 +40,7 @@ def test_a_disk_that_is_full_under_a_session(tmp_path: Path) -> None:
     with Ledger(store) as ledger:
         session = ledger.session("s", policy=TIGHT)
         session.add(*turns(2))
-        with store.core.pool.reading() as connection:
+        with store.tx.pool.connection() as connection:
             pages = connection.run("PRAGMA page_count")[0][0]
             connection.run(f"PRAGMA max_page_count = {pages + 8}")
         kept = 8
@@ -54,7 +54,7 @@ def test_a_disk_that_is_full_under_a_session(tmp_path: Path) -> None:
                 break
         assert "free some space" in said
         assert len(list(session.record.read(0, 1_000))) == kept
-        with store.core.pool.reading() as connection:
+        with store.tx.pool.connection() as connection:
             connection.run("PRAGMA max_page_count = 100000")
         session.add(*turns(1, 1_000))
         assert len(session.timeline) == kept + 4
@@ -118,7 +118,7 @@ def test_closing_closes_what_is_in_use_too(tmp_path: Path) -> None:
     held, go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with ledger.store.core.pool.reading():
+        with ledger.store.tx.pool.connection():
             held.set()
             go.wait(10)
 

@@ -77,7 +77,7 @@ def test_a_number_from_elsewhere_opens_nothing(opened: Callable[..., Store]) -> 
         lambda: bob.note(hers, "model", "m"),
         lambda: bob.fork(hers, "side"),
         lambda: bob.jobs.claim(hers, lease_s=1, deadline_s=1),
-        lambda: bob.jobs.beat(claim, lease_s=1),
+        lambda: bob.jobs.renew(claim, lease_s=1),
         lambda: bob.jobs.finish(claim),
         lambda: bob.jobs.cancel(hers),
     ):
@@ -102,7 +102,7 @@ def test_every_query_names_the_owner() -> None:
 
 def test_another_owner_shares_the_ledger(opened: Callable[..., Store]) -> None:
     store = opened(owner="a")
-    other = ledger.share(store, "b")
+    other = ledger.for_owner(store, "b")
     other.append(other.session("s"), talk("x"))
     assert store.sessions() == ()
     assert opened(owner="b").sessions()[0].name == "s"

@@ -10,7 +10,7 @@ import pytest
 
 from foldline.errors import Conflict
 from foldline.ledger import Branch, Store
-from foldline.ledger.jobs import WANTED_S, Wanted
+from foldline.ledger.jobs import REQUEST_EXPIRY_S, JobRequest
 from support.ledgers import FOLD, talk
 
 
@@ -62,7 +62,7 @@ def test_a_dead_holder_is_followed_when_its_lease_has_run_out(store: Store, main
     assert store.jobs.get(main).failures == 1
     for late in (
         lambda: store.append_fold(main, FOLD, claim=dead),
-        lambda: store.jobs.beat(dead, lease_s=10),
+        lambda: store.jobs.renew(dead, lease_s=10),
         lambda: store.jobs.finish(dead),
         lambda: store.jobs.fail(dead, "too late"),
     ):
@@ -79,7 +79,7 @@ def test_heartbeats_keep_a_job_until_its_deadline_and_no_longer(store: Store, ma
     assert claim is not None
     for _ in range(4):
         clock.now += 6
-        store.jobs.beat(claim, lease_s=10)
+        store.jobs.renew(claim, lease_s=10)
         assert store.jobs.claim(main, lease_s=10, deadline_s=25) is None
     clock.now += 1.1
     assert store.jobs.claim(main, lease_s=10, deadline_s=25) is not None
@@ -153,20 +153,20 @@ def test_the_time_is_the_databases_own(opened: Callable[..., Store]) -> None:
 
 @pytest.mark.promise("S3.35", "I11")
 def test_what_is_asked_for_waits_until_somebody_has_it(store: Store, main: Branch, clock: Clock) -> None:
-    assert store.jobs.waiting() == []
-    assert store.jobs.want(main)
-    assert not store.jobs.want(main)
-    assert store.jobs.waiting() == [Wanted("", "s", "main", "fold")]
+    assert store.jobs.pending() == []
+    assert store.jobs.request(main)
+    assert not store.jobs.request(main)
+    assert store.jobs.pending() == [JobRequest("", "s", "main", "fold")]
     dead = store.jobs.claim(main, lease_s=10, deadline_s=60)
     assert dead is not None
-    assert store.jobs.waiting() == []
-    assert not store.jobs.want(main)
+    assert store.jobs.pending() == []
+    assert not store.jobs.request(main)
     clock.now += 11
-    assert len(store.jobs.waiting()) == 1, "its holder died, so it waits again"
+    assert len(store.jobs.pending()) == 1, "its holder died, so it waits again"
     alive = store.jobs.claim(main, lease_s=10, deadline_s=60)
     assert alive is not None
     store.jobs.finish(alive)
-    assert store.jobs.waiting() == []
+    assert store.jobs.pending() == []
     assert list(store.verify()) == []
 
 
@@ -174,11 +174,11 @@ def test_asking_again_does_not_shorten_the_rest_after_a_failure(store: Store, ma
     claim = store.jobs.claim(main, lease_s=10, deadline_s=60)
     assert claim is not None
     store.jobs.fail(claim, "no", rest_s=30)
-    assert store.jobs.want(main)
-    assert store.jobs.waiting() == []
+    assert store.jobs.request(main)
+    assert store.jobs.pending() == []
     assert store.jobs.claim(main, lease_s=10, deadline_s=60) is None
     clock.now += 31
-    assert len(store.jobs.waiting()) == 1
+    assert len(store.jobs.pending()) == 1
     assert store.jobs.get(main).failures == 1
 
 
@@ -188,7 +188,7 @@ def test_a_holder_that_died_still_counts_when_the_job_is_asked_for_again(
     claim = store.jobs.claim(main, lease_s=10, deadline_s=60)
     assert claim is not None
     clock.now += 11
-    assert store.jobs.want(main)
+    assert store.jobs.request(main)
     assert store.jobs.get(main).failures == 1
     with pytest.raises(Conflict, match="no longer held"):
         store.append_fold(main, FOLD, claim=claim)
@@ -197,17 +197,17 @@ def test_a_holder_that_died_still_counts_when_the_job_is_asked_for_again(
 def test_what_was_asked_for_long_ago_is_forgotten_unless_it_is_asked_for_again(
     store: Store, main: Branch, clock: Clock
 ) -> None:
-    store.jobs.want(main)
-    clock.now += WANTED_S + 1
-    assert store.jobs.waiting() == []
-    assert store.jobs.want(main)
-    assert len(store.jobs.waiting()) == 1
+    store.jobs.request(main)
+    clock.now += REQUEST_EXPIRY_S + 1
+    assert store.jobs.pending() == []
+    assert store.jobs.request(main)
+    assert len(store.jobs.pending()) == 1
 
 
 @pytest.mark.promise("I17")
 def test_only_a_worker_for_all_sees_the_jobs_of_others(opened: Callable[..., Store], clock: Clock) -> None:
     stores = [opened(owner=name, clock=clock) for name in ("ann", "bob")]
     for each in stores:
-        each.jobs.want(each.session("s"))
-    assert [wanted.owner for wanted in stores[0].jobs.waiting()] == ["ann"]
-    assert {wanted.owner for wanted in stores[0].jobs.waiting(everybody=True)} == {"ann", "bob"}
+        each.jobs.request(each.session("s"))
+    assert [wanted.owner for wanted in stores[0].jobs.pending()] == ["ann"]
+    assert {wanted.owner for wanted in stores[0].jobs.pending(everybody=True)} == {"ann", "bob"}

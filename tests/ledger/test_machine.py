@@ -161,7 +161,7 @@ class Machine(RuleBasedStateMachine):
         else:
             assert self.store.jobs.cancel(branch)
         with pytest.raises(Conflict):
-            self.store.jobs.beat(claim, lease_s=1)
+            self.store.jobs.renew(claim, lease_s=1)
 
     @rule(seconds=st.sampled_from((1.0, 6.0, 11.0)))
     def wait(self, seconds: float) -> None:

@@ -148,7 +148,7 @@ def fill(store: Store) -> int:
 
 def test_a_quota_that_is_used_up(path: Path) -> None:
     store = ledger.open(path)
-    with store.core.pool.reading() as connection:
+    with store.tx.pool.connection() as connection:
         connection.run("PRAGMA max_page_count = 60")
     kept = fill(store)
     assert len(texts(store, store.session("s"))) == kept
@@ -191,11 +191,11 @@ def test_a_file_that_was_cut_off(path: Path) -> None:
 def test_a_schema_from_the_future(opened: Callable[..., Store]) -> None:
     store = opened()
     store.append(store.session("s"), talk("a"))
-    with store.core.pool.writing() as connection:
+    with store.tx.pool.transaction() as connection:
         connection.run("INSERT INTO migrations (number, name, at) VALUES (999, 'tomorrow', 0)")
     with pytest.raises(LedgerTooNew, match="update foldline"):
         opened()
-    with store.core.pool.writing() as connection:
+    with store.tx.pool.transaction() as connection:
         connection.run("DELETE FROM migrations WHERE number = 999")
     assert texts(opened(), store.session("s")) == ["a"]
 
@@ -213,7 +213,7 @@ def test_a_migration_is_whole_or_not_there(opened: Callable[..., Store], monkeyp
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: opened(), range(4)))
     assert texts(found[3], store.session("s")) == ["a"]
-    with found[0].core.pool.reading() as connection:
+    with found[0].tx.pool.connection() as connection:
         assert connection.run("SELECT COUNT(*) FROM migrations")[0][0] == len(before) + 2
         assert connection.run("SELECT COUNT(*) FROM more")[0][0] == 0
 
@@ -293,7 +293,7 @@ def test_an_event_loop_uses_a_thread(store: Store) -> None:
 
 
 def test_a_forked_process_has_connections_of_its_own(store: Store) -> None:
-    if store.core.pool.database.name == "sqlite" and sys.platform != "linux":
+    if store.tx.pool.database.name == "sqlite" and sys.platform != "linux":
         pytest.skip("forking is a matter of Linux here")
     main = store.session("s")
     store.append(main, talk("parent"))
@@ -346,7 +346,7 @@ class TestServer:
 
     def cut(self, store: Store, url: str, when: str) -> None:
         """Let the wire break at the next commit: before it arrived, or after."""
-        with store.core.pool.reading() as connection:
+        with store.tx.pool.connection() as connection:
             commit = connection.commit
 
         def broken() -> None:
@@ -402,7 +402,7 @@ class TestServer:
     def test_a_role_that_may_not_write(self, url: str) -> None:
         store = ledger.open(url)
         main = store.session("s")
-        with store.core.pool.reading() as connection:
+        with store.tx.pool.connection() as connection:
             connection.run("SELECT set_config('default_transaction_read_only', 'on', false)")
         with pytest.raises(LedgerUnavailable, match="read-only"):
             store.append(main, talk("a"))

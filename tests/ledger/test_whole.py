@@ -145,8 +145,8 @@ CHANGES = (
 @pytest.mark.parametrize(("change", "said"), CHANGES)
 def test_what_was_changed_behind_its_back_is_found_where_it_is(store: Store, change: str, said: str) -> None:
     furnish(store)
-    postgres = store.core.pool.database.name == "postgres"
-    with store.core.pool.writing() as connection:
+    postgres = store.tx.pool.database.name == "postgres"
+    with store.tx.pool.transaction() as connection:
         connection.run(change.replace("'{}'", "'{}'::bytea") if postgres else change)
     found = [str(fault) for fault in store.verify()]
     assert bool(found) == bool(said)

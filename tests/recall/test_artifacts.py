@@ -104,7 +104,7 @@ def test_a_handle_reaches_other_sessions_but_no_other_owner(ground: str) -> None
         store.append(second, [user("unrelated")])
         found = search(store, second, Ask(query="code 4711", everywhere=True)).results[0]
         assert fetch(store, second, parsed(found.handle)).result.lines[0].text == "the code is 4711"
-        stranger = ledger.share(store, "a stranger with a long name")
+        stranger = ledger.for_owner(store, "a stranger with a long name")
         stranger.append(stranger.session("second"), [user("mine")])
         with pytest.raises(InputError, match="not there"):
             fetch(stranger, stranger.session("second"), parsed(found.handle))

@@ -97,7 +97,7 @@ def test_whatever_was_said_is_found_and_shown(
 def test_owners_and_sessions_never_cross(talks: list[list[str]], owners: list[int]) -> None:
     """Whoever asks for any word gets what was said in the session, or by the owner when asked for, and nothing else."""
     first = ledger.open(":memory:", owner="owner 0", index=Words())
-    stores = [first, *(ledger.share(first, f"owner {number}") for number in (1, 2))]
+    stores = [first, *(ledger.for_owner(first, f"owner {number}") for number in (1, 2))]
     where: list[tuple[Store, Branch]] = []
     for number, words in enumerate(talks):
         store = stores[owners[number]]

@@ -12,7 +12,7 @@ import strategies
 from foldline import ledger
 from foldline.errors import InputError
 from foldline.ledger import Branch, Store
-from foldline.ledger.index_feed import MOST_UNREAD
+from foldline.ledger.index_feed import MAX_UNINDEXED_BYTES
 from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.recall.excerpt import LEFT_OUT, excerpt, said
@@ -110,7 +110,7 @@ def test_nothing_of_another_owner_is_found(ground: str) -> None:
     """Ten owners with the same session names and nearly the same words."""
     secrets = ["apple", "birch", "cedar", "daisy", "elder", "fern", "grape", "hazel", "iris", "juniper"]
     first = ledger.open(ground, owner="isolated apple", index=Words())
-    stores = [first, *(ledger.share(first, f"isolated {secret}") for secret in secrets[1:])]
+    stores = [first, *(ledger.for_owner(first, f"isolated {secret}") for secret in secrets[1:])]
     for secret, store in zip(secrets, stores, strict=True):
         store.append(store.session("talk"), [user(f"the secret word is {secret}"), assistant("noted, the secret")])
     for number, store in enumerate(stores):
@@ -199,7 +199,7 @@ def test_an_older_ledger_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     with told(str(path), [user("old alpha"), assistant("older beta")]) as (store, _):
         catch_up(store)
-        with store.core.pool.writing() as connection:
+        with store.tx.pool.transaction() as connection:
             connection.run("DROP TABLE unread")
             connection.run("DELETE FROM migrations WHERE name = 'unread'")
         owner = store.owner
@@ -216,8 +216,8 @@ def test_a_long_tail_is_read_on_the_way_and_a_search_finds_the_rest(ground: str)
         for number in range(60):
             store.append(branch, [user(f"mark{number}x and {'plain words ' * 400}")])
         sql = "SELECT COALESCE(SUM(stop - start), 0) FROM unread WHERE owner = ?"
-        left = store.core.read(lambda connection: connection.run(sql, (store.core.owner.id,)))[0][0]
-        assert left * 4800 <= MOST_UNREAD
+        left = store.tx.read(lambda connection: connection.run(sql, (store.tx.owner.id,)))[0][0]
+        assert left * 4800 <= MAX_UNINDEXED_BYTES
         for number in range(60):
             assert number in positions(ask(store, branch, f"mark{number}x"))
 

@@ -70,7 +70,7 @@ def test_a_view_does_not_wait_for_a_digest(opens: Open) -> None:
     assert before.need is Need.SOFT
     assert slow.asked.wait(WAIT_S)
     job = ledger.store.jobs.get(ledger.store.session("s"))
-    assert job.held, "the record says that it is under way"
+    assert job.is_held, "the record says that it is under way"
     session.add(*turn(number))
     meanwhile = session.view()
     assert meanwhile.messages[: len(before.messages)] == before.messages, "it runs on with the whole history"
@@ -127,7 +127,7 @@ def test_a_fold_of_what_is_no_longer_there_is_dropped(opens: Open, spoil: Callab
     assert now.folds == folds + (spoil is spoil_fold)
     assert [event.facts["by"] for event in told if event.kind == "committed"] == ["hand"] * (spoil is spoil_fold)
     assert "skipped" in [event.kind for event in told]
-    assert not ledger.store.jobs.get(ledger.store.session("s")).held
+    assert not ledger.store.jobs.get(ledger.store.session("s")).is_held
     assert list(ledger.verify()) == []
 
 

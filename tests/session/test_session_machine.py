@@ -196,7 +196,7 @@ class Machine(RuleBasedStateMachine):
         assert not (spoiled[0] and came == COMMITTED), "a fold was applied to what is no longer there"
         if came == COMMITTED:
             assert self.folds(model) == folds + 1
-        assert not jobs.get(worker.record.branch).held, "nobody holds what is over"
+        assert not jobs.get(worker.record.branch).is_held, "nobody holds what is over"
 
     def mark(self, model: Model) -> int:
         return model.callers[0].record.look().mark

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import foldline
 from foldline.cli.app import cli
 from foldline.digest.digester import Digester
-from foldline.ledger.jobs import Wanted
+from foldline.ledger.jobs import JobRequest
 from foldline.message import Message, assistant, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
@@ -86,7 +86,7 @@ def test_a_fold_is_left_to_a_worker(opens: Callable[..., Ledger], url: str) -> N
     found = opens()
     session = due(found.session("s", policy=ROOMY))
     assert session.folds == 0
-    assert found.store.jobs.waiting() == [Wanted("", "s", "main", "fold")]
+    assert found.store.jobs.pending() == [JobRequest("", "s", "main", "fold")]
     made, done = station(opens())
     once(made, url)
     assert [(each.wanted.session, each.came) for each in done] == [("s", "committed")]
@@ -95,7 +95,7 @@ def test_a_fold_is_left_to_a_worker(opens: Callable[..., Ledger], url: str) -> N
     assert session.timeline.fold is not None
     assert session.timeline.fold.digest is not None
     assert session.timeline.fold.digest.by == "worker's own"
-    assert found.store.jobs.waiting() == []
+    assert found.store.jobs.pending() == []
     assert list(found.verify()) == []
 
 
@@ -126,7 +126,7 @@ def test_a_worker_serves_its_owner_or_all_of_them(opens: Callable[..., Ledger], 
 
 def test_a_session_that_is_gone_is_passed_over(opens: Callable[..., Ledger]) -> None:
     made, done = station(opens())
-    assert made.take(Wanted("", "gone", "main", "fold")) == "nothing"
+    assert made.take(JobRequest("", "gone", "main", "fold")) == "nothing"
     assert [info.name for info in opens().sessions()] == []
     assert len(done) == 1
 
@@ -216,7 +216,7 @@ def test_the_session_that_asks_needs_no_queue(url: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("foldline.session.job_queue.find_spec", lambda name: None)
     with foldline.open(url, worker="process") as found:
         due(found.session("s", policy=ROOMY))
-        assert len(found.store.jobs.waiting()) == 1
+        assert len(found.store.jobs.pending()) == 1
 
 
 @pytest.mark.parametrize("url", ["postgres"], indirect=True)
@@ -224,7 +224,7 @@ def test_on_a_server_workers_hear_of_work_at_once(url: str, opens: Callable[...,
     found = opens()
     session = found.session("s", policy=ROOMY)
     with process("--ledger", url, "--poll", "600") as worker:
-        until(lambda: bool(found.store.core.read(lambda link: link.run("SELECT to_regclass('pgqueuer')"))[0][0]))
+        until(lambda: bool(found.store.tx.read(lambda link: link.run("SELECT to_regclass('pgqueuer')"))[0][0]))
         time.sleep(1)  # it has looked into the ledger, and will not look again
         due(session)
         until(lambda: found.store.state(found.store.session("s")).folds != ())

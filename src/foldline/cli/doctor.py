@@ -190,7 +190,7 @@ def _ledger(place: Place) -> Iterator[Finding]:
         else:
             yield Finding("ledger", PROBLEM, f"{where} cannot be made", "make its folder, or name another place")
         return
-    found = ledger.look(place.url, wait_s=LEDGER_WAIT_SECONDS)
+    found = ledger.schema_version(place.url, wait_s=LEDGER_WAIT_SECONDS)
     known = len(MIGRATIONS)
     if not found:
         yield Finding("ledger", OK, f"{where} can be reached and has no ledger yet: foldline import makes it")

@@ -27,7 +27,7 @@ from foldline.cli.shared.output import (
 )
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Head
-from foldline.ledger.records import Folded
+from foldline.ledger.records import FoldReference
 from foldline.measure.estimator import human
 from foldline.message import Message
 from foldline.plan.timeline import handle as numbered
@@ -55,7 +55,7 @@ class Seen:
     picked: Chosen
     desk: Desk
     known: Known
-    folds: tuple[tuple[Folded, Fold], ...]
+    folds: tuple[tuple[FoldReference, Fold], ...]
     """The folds that hold, oldest first."""
 
 
@@ -135,7 +135,7 @@ def report(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _fold_row(number: int, folded: Folded, fold: Fold) -> dict[str, Any]:
+def _fold_row(number: int, folded: FoldReference, fold: Fold) -> dict[str, Any]:
     row = {
         "number": number,
         "at": folded.at,

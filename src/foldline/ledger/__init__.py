@@ -12,16 +12,16 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from foldline.errors import InputError, LedgerUnavailable
-from foldline.ledger import branches as threads
+from foldline.ledger import branches as branch_table
 from foldline.ledger import schema
-from foldline.ledger.chains import Owner
-from foldline.ledger.connections import Again, Database, Lost, Pool
-from foldline.ledger.index_feed import Index
+from foldline.ledger.chains import Tenant
+from foldline.ledger.connections import ConnectionLost, ConnectionPool, Database, WriteConflict
+from foldline.ledger.index_feed import MessageIndex
 from foldline.ledger.message_keys import ROOT
 from foldline.ledger.records import MAIN, Branch, Head
 from foldline.ledger.store import Store
 
-__all__ = ["MAIN", "ROOT", "Branch", "Head", "Index", "Store", "look", "open", "owners", "share"]
+__all__ = ["MAIN", "ROOT", "Branch", "Head", "MessageIndex", "Store", "for_owner", "open", "owners", "schema_version"]
 
 
 def open(  # noqa: A001  # called as ledger.open
@@ -29,16 +29,16 @@ def open(  # noqa: A001  # called as ledger.open
     *,
     owner: str = "",
     clock: Callable[[], float] | None = None,
-    index: Index | None = None,
+    index: MessageIndex | None = None,
     wait_s: float = 10.0,
 ) -> Store:
     """One owner's ledger at a path, on a PostgreSQL server, or in memory; made there if it is new."""
-    threads.named("an owner", owner)
-    pool = Pool(_database(fspath(url), wait_s))
+    branch_table.check_name("an owner", owner)
+    pool = ConnectionPool(_database(fspath(url), wait_s))
     try:
         _upgrade(pool)
-        return Store(pool, _owner(pool, owner), clock=clock, index=index)
-    except Lost as lost:
+        return Store(pool, _tenant(pool, owner), clock=clock, index=index)
+    except ConnectionLost as lost:
         pool.close()
         raise _unreachable(lost) from lost
     except BaseException:
@@ -46,30 +46,30 @@ def open(  # noqa: A001  # called as ledger.open
         raise
 
 
-def look(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
+def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
     """The schema of the ledger that is there, 0 where there is none; nothing is made or changed by asking."""
     database = _database(fspath(url), wait_s)
-    if database.empty():
+    if database.is_missing():
         return 0
-    pool = Pool(database)
+    pool = ConnectionPool(database)
     try:
-        return _version(pool)
-    except Lost as lost:
+        return _applied_version(pool)
+    except ConnectionLost as lost:
         raise _unreachable(lost) from lost
     finally:
         pool.close()
 
 
-def share(store: Store, owner: str) -> Store:
+def for_owner(store: Store, owner: str) -> Store:
     """The same ledger for another owner."""
-    threads.named("an owner", owner)
-    pool = store.core.pool
-    return Store(pool, _owner(pool, owner), clock=store.core.clock, index=store.index)
+    branch_table.check_name("an owner", owner)
+    pool = store.tx.pool
+    return Store(pool, _tenant(pool, owner), clock=store.tx.clock, index=store.index)
 
 
 def owners(store: Store) -> tuple[str, ...]:
     """Everybody who has a part of the ledger: for whoever keeps it, not for those who use it."""
-    with store.core.pool.reading() as connection:
+    with store.tx.pool.connection() as connection:
         return tuple([name for (name,) in connection.run("SELECT name FROM owners ORDER BY name")])
 
 
@@ -85,44 +85,44 @@ def _database(url: str, wait_s: float) -> Database:
     return Sqlite(url if url == MEMORY else str(Path(url).expanduser()), wait_s=wait_s)
 
 
-def _unreachable(lost: Lost) -> LedgerUnavailable:
+def _unreachable(lost: ConnectionLost) -> LedgerUnavailable:
     return LedgerUnavailable(str(lost), hint="is the server there, and the address right?")
 
 
-def _version(pool: Pool) -> int:
+def _applied_version(pool: ConnectionPool) -> int:
     """The schema as it is; 0 before there is any."""
-    with pool.reading() as connection:
-        return schema.version(connection) if connection.run(pool.database.known) else 0
+    with pool.connection() as connection:
+        return schema.version(connection) if connection.run(pool.database.ledger_exists) else 0
 
 
-def _upgrade(pool: Pool) -> None:
+def _upgrade(pool: ConnectionPool) -> None:
     """Bring the tables up to date, one migration a transaction; a newer ledger is left alone.
 
     Where nothing is to be done no writer is waited for: one who only reads can open what another is writing.
     """
-    if _version(pool) == len(schema.MIGRATIONS):
+    if _applied_version(pool) == len(schema.MIGRATIONS):
         return
     database = pool.database
     while True:
-        with pool.writing() as connection:
+        with pool.transaction() as connection:
             database.prepare(connection)
             connection.run(schema.RECORD)
             if not schema.pending(connection):
                 return
-            schema.migrate(connection, database.name, database.words, database.clock(connection))
+            schema.migrate(connection, database.name, database.column_types, database.clock(connection))
 
 
-def _owner(pool: Pool, name: str) -> Owner:
+def _tenant(pool: ConnectionPool, name: str) -> Tenant:
     """The number of an owner, who is new unless somebody was faster."""
     sql = "SELECT id FROM owners WHERE name = ?"
-    with pool.reading() as connection:
+    with pool.connection() as connection:
         rows = connection.run(sql, (name,))
     if not rows:
         try:
-            with pool.writing() as connection:
+            with pool.transaction() as connection:
                 rows = connection.run(sql, (name,))
                 if not rows:
                     rows = connection.run("INSERT INTO owners (name) VALUES (?) RETURNING id", (name,))
-        except Again:
-            return _owner(pool, name)
-    return Owner(rows[0][0], name)
+        except WriteConflict:
+            return _tenant(pool, name)
+    return Tenant(rows[0][0], name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foldline.errors import InputError
-from foldline.ledger.chains import Owner
+from foldline.ledger.chains import Tenant
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.records import MAIN, Branch, SessionInfo
 
@@ -22,7 +22,7 @@ FROM sessions s JOIN branches b ON b.session = s.id AND b.owner = s.owner WHERE 
 """  # noqa: S608  # put together from the lines above alone
 
 
-def named(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
     """Refuse a name that not every database can hold."""
     if len(name) > NAME_CHARS or not name.isprintable():
         raise InputError(
@@ -30,40 +30,40 @@ def named(what: str, name: str) -> None:
         )
 
 
-def find(connection: Connection, owner: Owner, session: str, name: str) -> Branch | None:
+def find(connection: Connection, owner: Tenant, session: str, name: str) -> Branch | None:
     """A branch by name."""
     rows = connection.run(_BRANCH + "WHERE b.owner = ? AND s.name = ? AND b.name = ?", (owner.id, session, name))
     return _branch(rows[0]) if rows else None
 
 
-def numbered(connection: Connection, owner: Owner, number: int) -> Branch:
+def branch_by_id(connection: Connection, owner: Tenant, number: int) -> Branch:
     """A branch by number."""
     return _branch(connection.run(_BRANCH + "WHERE b.owner = ? AND b.id = ?", (owner.id, number))[0])
 
 
-def all_of(connection: Connection, owner: Owner, session: str) -> tuple[Branch, ...]:
+def branches_of(connection: Connection, owner: Tenant, session: str) -> tuple[Branch, ...]:
     """The branches of a session, oldest first."""
     rows = connection.run(_BRANCH + "WHERE b.owner = ? AND s.name = ? ORDER BY b.id", (owner.id, session))
     return tuple([_branch(row) for row in rows])
 
 
-def sayer(connection: Connection, owner: Owner, strand: int) -> Branch:
+def branch_of_strand(connection: Connection, owner: Tenant, strand: int) -> Branch:
     """The branch that started a strand."""
     sql = "SELECT branch FROM strands WHERE owner = ? AND id = ?"
-    return numbered(connection, owner, connection.run(sql, (owner.id, strand))[0][0])
+    return branch_by_id(connection, owner, connection.run(sql, (owner.id, strand))[0][0])
 
 
-def begin(connection: Connection, owner: Owner, name: str, at: float) -> Branch:
+def begin_session(connection: Connection, owner: Tenant, name: str, at: float) -> Branch:
     """The main branch of a session, which is new unless somebody was faster."""
     found = find(connection, owner, name, MAIN)
     if found is not None:
         return found
     sql = "INSERT INTO sessions (owner, name, made_at) VALUES (?, ?, ?)"
     connection.run(sql, (owner.id, name, at))
-    return add(connection, owner, Branch(id=0, session=name), at)
+    return add_branch(connection, owner, Branch(id=0, session=name), at)
 
 
-def add(connection: Connection, owner: Owner, branch: Branch, at: float) -> Branch:
+def add_branch(connection: Connection, owner: Tenant, branch: Branch, at: float) -> Branch:
     """A new branch of a session."""
     sql = (
         "INSERT INTO branches (owner, session, name, origin, origin_seq, made_at) "
@@ -74,7 +74,7 @@ def add(connection: Connection, owner: Owner, branch: Branch, at: float) -> Bran
     return _branch(connection.run(sql, (owner.id, branch.session, branch.name))[0])
 
 
-def infos(connection: Connection, owner: Owner) -> tuple[SessionInfo, ...]:
+def session_infos(connection: Connection, owner: Tenant) -> tuple[SessionInfo, ...]:
     """Every session with its figures, the one used last first."""
     sessions: dict[str, list[Values]] = {}
     for row in connection.run(_INFO, (owner.id,)):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from foldline.errors import LedgerCorrupt
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.message_keys import ROOT, link, trace
-from foldline.ledger.records import Span, Stored
+from foldline.ledger.records import Span, StoredMessage
 from foldline.ledger.serialize import message_body, meta_body, meta_of, pack, read_message, unpack
 from foldline.message import Message
 
@@ -24,14 +24,14 @@ ASKED = 400
 """Keys that are asked for in one query."""
 
 
-class Owner(NamedTuple):
+class Tenant(NamedTuple):
     """Whose rows."""
 
     id: int
     name: str
 
 
-class Place(NamedTuple):
+class ChainPosition(NamedTuple):
     """A message in its chain: how many messages the path up to it has, and where it is stored."""
 
     strand: int | None = None
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     key: bytes = ROOT
 
 
-class Draft(NamedTuple):
+class EncodedMessage(NamedTuple):
     """A message ready to be written."""
 
     message: Message
@@ -50,7 +50,7 @@ class Draft(NamedTuple):
     """When it was written first; now, unless it was exported."""
 
 
-class Written(NamedTuple):
+class InsertedMessage(NamedTuple):
     """A message that is new, and where it stands."""
 
     strand: int
@@ -59,13 +59,13 @@ class Written(NamedTuple):
     """Bytes of its body."""
 
 
-def draft(message: Message) -> Draft:
+def encode(message: Message) -> EncodedMessage:
     """What can be done before the database is asked."""
     body = message_body(message)
-    return Draft(message, body, pack(body), meta_body(message.meta))
+    return EncodedMessage(message, body, pack(body), meta_body(message.meta))
 
 
-def spans(connection: Connection, owner: Owner, place: Place, start: int = 0) -> list[Span]:
+def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: int = 0) -> list[Span]:
     """The ranges that a path consists of, from `start` on."""
     found: list[Span] = []
     strand, stop = place.strand, place.length
@@ -80,18 +80,18 @@ def spans(connection: Connection, owner: Owner, place: Place, start: int = 0) ->
     return found[::-1]
 
 
-def back(connection: Connection, owner: Owner, place: Place, length: int) -> Place:
+def position_at(connection: Connection, owner: Tenant, place: ChainPosition, length: int) -> ChainPosition:
     """The place on the path of `place` where the path had `length` messages."""
     if length == place.length:
         return place
     if length == 0:
-        return Place()
-    strand = spans(connection, owner, Place(place.strand, length), length - 1)[-1].strand
+        return ChainPosition()
+    strand = spans(connection, owner, ChainPosition(place.strand, length), length - 1)[-1].strand
     sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
     rows = connection.run(sql, (owner.id, strand, length - 1))
     if not rows:
         raise LedgerCorrupt(f"message {length - 1} of strand {strand} is missing", hint="run verify")
-    return Place(strand, length, rows[0][0])
+    return ChainPosition(strand, length, rows[0][0])
 
 
 _READ = """
@@ -102,7 +102,7 @@ FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.pos
 """
 
 
-def reach(connection: Connection, owner: Owner, branches: Iterable[int]) -> dict[int, int]:
+def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
     """How much of each strand the logs of some branches ever led to: the strand, and where that part of it stops."""
     found: dict[int, int] = {}
     for branch in branches:
@@ -116,25 +116,27 @@ def reach(connection: Connection, owner: Owner, branches: Iterable[int]) -> dict
     return found
 
 
-def page(connection: Connection, owner: Owner, span: Span) -> list[Stored]:
+def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredMessage]:
     """The first messages of a span."""
     rows = connection.run(_READ, (owner.id, span.strand, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
         raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run verify")
-    return [Stored(position, key, time, read_message(unpack(body), meta)) for position, key, time, body, meta in rows]
+    return [
+        StoredMessage(position, key, time, read_message(unpack(body), meta)) for position, key, time, body, meta in rows
+    ]
 
 
-class Writer:
+class ChainWriter:
     """Puts messages behind a place, in a transaction of the caller's."""
 
-    def __init__(self, connection: Connection, owner: Owner, now: float) -> None:
+    def __init__(self, connection: Connection, owner: Tenant, now: float) -> None:
         self.connection, self.owner, self.now = connection, owner, now
-        self.written: list[Written] = []
+        self.written: list[InsertedMessage] = []
         """What was new."""
         self.strands: list[int] = []
         """On which strand each message that was put now stands."""
 
-    def put(self, branch: int, place: Place, drafts: Sequence[Draft]) -> Place:
+    def put(self, branch: int, place: ChainPosition, drafts: Sequence[EncodedMessage]) -> ChainPosition:
         """The place of the last message, after those that are new were written."""
         self.written, self.strands = [], []
         keys: list[bytes] = []
@@ -144,7 +146,7 @@ class Writer:
             keys.append(key)
         known = 0
         for row in self._known(keys):
-            place = Place(row[1], row[2] + 1, row[0])
+            place = ChainPosition(row[1], row[2] + 1, row[0])
             self._remark(place, row[3], drafts[known])
             self.strands.append(row[1])
             known += 1
@@ -162,7 +164,7 @@ class Writer:
                     return
                 yield found[key]
 
-    def _remark(self, place: Place, meta: bytes | None, item: Draft) -> None:
+    def _remark(self, place: ChainPosition, meta: bytes | None, item: EncodedMessage) -> None:
         """Keep facts that a message brings when it comes again; what was known of it stays."""
         if item.meta is None or item.meta == meta:
             return
@@ -175,7 +177,7 @@ class Writer:
             sql = "INSERT INTO remarks (owner, strand, position, at, meta) VALUES (?, ?, ?, ?, ?)"
             self.connection.run(sql, (*where, self.now, merged))
 
-    def _write(self, branch: int, place: Place, items: list[tuple[bytes, Draft]]) -> Place:
+    def _write(self, branch: int, place: ChainPosition, items: list[tuple[bytes, EncodedMessage]]) -> ChainPosition:
         if not items:
             return place
         before, strand = self._end(place)
@@ -187,15 +189,15 @@ class Writer:
             before = trace(self.owner.name, before, item.message)
             at = self.now if item.at is None else item.at
             rows.append((self.owner.id, strand, position, key, before, at, item.stored, item.meta))
-            self.written.append(Written(strand, position, len(item.body)))
+            self.written.append(InsertedMessage(strand, position, len(item.body)))
             self.strands.append(strand)
         sql = (
             "INSERT INTO messages (owner, strand, position, key, trace, at, body, meta) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
         self.connection.many(sql, rows)
-        return Place(strand, place.length + len(items), items[-1][0])
+        return ChainPosition(strand, place.length + len(items), items[-1][0])
 
-    def _end(self, place: Place) -> tuple[bytes, int | None]:
+    def _end(self, place: ChainPosition) -> tuple[bytes, int | None]:
         """The trace of the message at a place, and its strand if nothing follows there.
 
         Should somebody write there at this moment, one of the two finds the place taken, and looks again.

@@ -17,11 +17,11 @@ from foldline.errors import LedgerBusy, LedgerError
 Values = tuple[Any, ...]
 
 
-class Again(Exception):
+class WriteConflict(Exception):
     """Two transactions met: the same work done anew will go through."""
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection broke, and whether the work was committed is not known."""
 
 
@@ -40,7 +40,7 @@ class Connection(Protocol):
         """Start a transaction that will write."""
         ...
 
-    def look(self) -> None:
+    def begin_read(self) -> None:
         """Start a transaction that only reads, and sees nothing of what is written meanwhile."""
         ...
 
@@ -65,18 +65,18 @@ class Database(Protocol):
     """How many connections may be open at once."""
     wait_s: float
     """How long to wait for others."""
-    words: dict[str, str]
+    column_types: dict[str, str]
     """How they spell what the schema leaves open."""
     for_update: str
     """What keeps others from a row that was read."""
-    alone: str
+    lock_writers: str
     """What keeps everybody else from writing until the transaction ends, if starting it did not."""
-    tidy: tuple[str, ...]
+    reclaim_space: tuple[str, ...]
     """What gives room back after rows were deleted."""
-    known: str
+    ledger_exists: str
     """Has a row where a ledger is."""
 
-    def empty(self) -> bool:
+    def is_missing(self) -> bool:
         """Whether there is nothing that could be asked: connecting would make it."""
         ...
 
@@ -92,16 +92,16 @@ class Database(Protocol):
         """The time by which leases are judged, the same for all who share the ledger."""
         ...
 
-    def error(self, cause: Exception) -> Exception | None:
+    def translate_error(self, cause: Exception) -> Exception | None:
         """The error a caller can act on, for what the database raised; none for what it did not raise."""
         ...
 
-    def damage(self, connection: Connection) -> list[str]:
+    def check_integrity(self, connection: Connection) -> list[str]:
         """What the database itself finds wrong with its file."""
         ...
 
 
-class Pool:
+class ConnectionPool:
     """The stock of connections."""
 
     def __init__(self, database: Database) -> None:
@@ -109,33 +109,33 @@ class Pool:
         self._closed = False
         self._inherited: list[Connection] = []
         """The connections of the process this one was forked from: closing them would close that one's."""
-        self._stock()
+        self._reset()
 
-    def _stock(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
         self._free = threading.BoundedSemaphore(self.database.connections)
         self._idle: list[Connection] = []
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Connection]:
         """A connection for single statements that only read."""
-        with self._taken() as connection:
+        with self._borrowed() as connection:
             yield connection
 
     @contextmanager
-    def looking(self) -> Iterator[Connection]:
+    def snapshot(self) -> Iterator[Connection]:
         """A connection for many statements that read the same moment."""
-        with self._taken() as connection:
-            connection.look()
+        with self._borrowed() as connection:
+            connection.begin_read()
             try:
                 yield connection
             finally:
                 connection.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[Connection]:
         """A transaction: committed when the block ends, undone when it raises."""
-        with self._taken() as connection:
+        with self._borrowed() as connection:
             connection.begin()
             try:
                 yield connection
@@ -145,12 +145,12 @@ class Pool:
                 raise
 
     @contextmanager
-    def _taken(self) -> Iterator[Connection]:
+    def _borrowed(self) -> Iterator[Connection]:
         if self._closed:
             raise LedgerError("the ledger was closed", hint="open it again")
         if self._process != os.getpid():
             self._inherited += self._idle
-            self._stock()
+            self._reset()
         if not self._free.acquire(timeout=self.database.wait_s):
             raise LedgerBusy(f"all {self.database.connections} connections are in use", hint="finish reading first")
         connection: Connection | None = None
@@ -158,9 +158,9 @@ class Pool:
             connection = self._next()
             yield connection
         except Exception as cause:
-            error = self.database.error(cause)
-            if isinstance(error, Lost):
-                self._forget(connection)
+            error = self.database.translate_error(cause)
+            if isinstance(error, ConnectionLost):
+                self._discard(connection)
                 connection = None
             if error is None:
                 raise
@@ -178,7 +178,7 @@ class Pool:
         except IndexError:
             return self.database.connect()
 
-    def _forget(self, connection: Connection | None) -> None:
+    def _discard(self, connection: Connection | None) -> None:
         """Throw away a connection that broke, and the idle ones, which will have broken with it."""
         for broken in (connection, *self._idle):
             if broken is not None:

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from foldline.errors import InputError
-from foldline.ledger import branches as threads
+from foldline.ledger import branches as branch_table
 from foldline.ledger import log
-from foldline.ledger.chains import Draft, Place, Writer, back, reach
+from foldline.ledger.chains import ChainPosition, ChainWriter, EncodedMessage, position_at, reachable
 from foldline.ledger.connections import Connection, Values
-from foldline.ledger.index_feed import Index, wrote
-from foldline.ledger.log import Core, Line
+from foldline.ledger.index_feed import MessageIndex, add_unindexed
+from foldline.ledger.log import NewEntry, Transactions
 from foldline.ledger.message_keys import ROOT, link
 from foldline.ledger.records import Branch, Head
 from foldline.ledger.serialize import dump, pack, read_message, unpack
@@ -30,52 +30,56 @@ BATCH = 256
 """Messages that are in memory at once."""
 
 
-def export(core: Core, sessions: Iterable[str] | None = None) -> Iterator[str]:
+def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
     """The lines of some sessions, or of all."""
-    with core.reading() as connection:
-        names = [info.name for info in threads.infos(connection, core.owner)] if sessions is None else list(sessions)
-        branches = [branch for name in names for branch in threads.all_of(connection, core.owner, name)]
-        yield _line({"foldline": FORMAT, "owner": core.owner.name})
-        yield from _branches(connection, core, branches)
-        yield from _strands(connection, core, branches)
+    with tx.snapshot() as connection:
+        names = (
+            [info.name for info in branch_table.session_infos(connection, tx.owner)]
+            if sessions is None
+            else list(sessions)
+        )
+        branches = [branch for name in names for branch in branch_table.branches_of(connection, tx.owner, name)]
+        yield _line({"foldline": FORMAT, "owner": tx.owner.name})
+        yield from _branches(connection, tx, branches)
+        yield from _strands(connection, tx, branches)
         for branch in branches:
-            yield from _logs(connection, core, branch)
+            yield from _logs(connection, tx, branch)
 
 
 def _line(value: dict[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
-def _branches(connection: Connection, core: Core, branches: list[Branch]) -> Iterator[str]:
+def _branches(connection: Connection, tx: Transactions, branches: list[Branch]) -> Iterator[str]:
     names = {branch.id: branch.name for branch in branches}
     sql = (
         "SELECT s.made_at, b.made_at FROM branches b JOIN sessions s ON s.id = b.session AND s.owner = b.owner "
         "WHERE b.owner = ? AND b.id = ?"
     )
     for branch in branches:
-        begun, made = connection.run(sql, (core.owner.id, branch.id))[0]
+        begun, made = connection.run(sql, (tx.owner.id, branch.id))[0]
         origin = None if branch.origin is None else [names[branch.origin], branch.origin_seq]
         yield _line(
             {"branch": branch.name, "session": branch.session, "origin": origin, "begun_at": begun, "made_at": made}
         )
 
 
-def _strands(connection: Connection, core: Core, branches: list[Branch]) -> Iterator[str]:
-    needed = reach(connection, core.owner, [branch.id for branch in branches])
+def _strands(connection: Connection, tx: Transactions, branches: list[Branch]) -> Iterator[str]:
+    needed = reachable(connection, tx.owner, [branch.id for branch in branches])
     inside = {branch.id for branch in branches}
     sql = "SELECT id, branch, base, start FROM strands WHERE owner = ? ORDER BY id"
     where = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
-    for strand, number, base, start in connection.run(sql, (core.owner.id,)):
+    for strand, number, base, start in connection.run(sql, (tx.owner.id,)):
         if strand not in needed:
             continue
-        said = threads.numbered(connection, core.owner, number if number in inside else branches[0].id)
-        after = ROOT if base is None else connection.run(where, (core.owner.id, base, start - 1))[0][0]
+        said = branch_table.branch_by_id(connection, tx.owner, number if number in inside else branches[0].id)
+        after = ROOT if base is None else connection.run(where, (tx.owner.id, base, start - 1))[0][0]
         value = {"strand": strand, "base": base, "start": start, "after": after.hex()}
         yield _line({**value, "session": said.session, "branch": said.name})
-        yield from _messages(connection, core, strand, needed[strand])
+        yield from _messages(connection, tx, strand, needed[strand])
 
 
-def _messages(connection: Connection, core: Core, strand: int, stop: int) -> Iterator[str]:
+def _messages(connection: Connection, tx: Transactions, strand: int, stop: int) -> Iterator[str]:
     sql = (
         "SELECT m.position, m.key, m.at, m.body, COALESCE((SELECT r.meta FROM remarks r WHERE r.owner = m.owner "
         "AND r.strand = m.strand AND r.position = m.position ORDER BY r.id DESC LIMIT 1), m.meta) "
@@ -83,7 +87,7 @@ def _messages(connection: Connection, core: Core, strand: int, stop: int) -> Ite
         "ORDER BY m.position LIMIT ?"
     )
     last = -1
-    while rows := connection.run(sql, (core.owner.id, strand, last, stop, PAGE)):
+    while rows := connection.run(sql, (tx.owner.id, strand, last, stop, PAGE)):
         for _, key, at, body, meta in rows:
             value = {"message": json.loads(unpack(body)), "meta": meta and json.loads(meta), "at": at}
             yield _line({**value, "key": key.hex()})
@@ -101,18 +105,18 @@ _JOBS = (
 _EVENTS = "SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ? AND id > ? ORDER BY id"
 
 
-def _logs(connection: Connection, core: Core, branch: Branch) -> Iterator[str]:
+def _logs(connection: Connection, tx: Transactions, branch: Branch) -> Iterator[str]:
     yield _line({"log": branch.name, "session": branch.session})
     last = 0
-    while rows := connection.run(f"{_LOG} LIMIT {PAGE}", (core.owner.id, branch.id, last)):
+    while rows := connection.run(f"{_LOG} LIMIT {PAGE}", (tx.owner.id, branch.id, last)):
         for seq, kind, strand, length, at, op, body in rows:
             place = None if strand is None else [strand, length]
             yield _line({"entry": kind, "at": at, "to": place, "op": op, "body": _body(body)})
             last = seq
-    for name, seq, *rest, body in connection.run(_JOBS, (core.owner.id, branch.id, 0)):
+    for name, seq, *rest, body in connection.run(_JOBS, (tx.owner.id, branch.id, 0)):
         yield _line({"job": name, "row": [seq, *rest], "body": _body(body)})
     last = 0
-    while rows := connection.run(f"{_EVENTS} LIMIT {PAGE}", (core.owner.id, branch.id, last)):
+    while rows := connection.run(f"{_EVENTS} LIMIT {PAGE}", (tx.owner.id, branch.id, last)):
         for number, kind, at, body in rows:
             yield _line({"event": kind, "at": at, "body": _body(body)})
             last = number
@@ -122,10 +126,10 @@ def _body(stored: bytes | None) -> Any:
     return None if stored is None else json.loads(unpack(stored))
 
 
-def load(core: Core, lines: Iterable[str], index: Index | None = None) -> int:
+def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
     """Add what was exported; how many messages were new. All of it, or nothing."""
-    with core.writing() as connection:
-        reader = _Reader(connection, core, index)
+    with tx.transaction() as connection:
+        reader = ImportReader(connection, tx, index)
         for number, line in enumerate(lines, 1):
             try:
                 reader.take(json.loads(line))
@@ -137,19 +141,19 @@ def load(core: Core, lines: Iterable[str], index: Index | None = None) -> int:
         return reader.written
 
 
-class _Reader:
+class ImportReader:
     """Takes one line after another."""
 
-    def __init__(self, connection: Connection, core: Core, index: Index | None) -> None:
-        self.connection, self.core, self.index = connection, core, index
+    def __init__(self, connection: Connection, tx: Transactions, index: MessageIndex | None) -> None:
+        self.connection, self.tx, self.index = connection, tx, index
         self.owner: str | None = None
         self.branches: dict[tuple[str, str], Branch] = {}
         self.strands: dict[int, list[tuple[int, int]]] = {}
         """Where the parts of each strand of the export stand now: from which position on, on which strand."""
-        self.number, self.branch, self.place = 0, Branch(id=0, session=""), Place()
+        self.number, self.branch, self.place = 0, Branch(id=0, session=""), ChainPosition()
         self.before = ROOT
         """The key of the message before, as it was exported."""
-        self.drafts: list[Draft] = []
+        self.drafts: list[EncodedMessage] = []
         self.head = Head()
         self.written = 0
 
@@ -176,7 +180,7 @@ class _Reader:
         self.before = link(self.owner or "", self.before, body)
         if self.before.hex() != value["key"]:
             raise InputError("the message is not what its key says")
-        self.drafts.append(Draft(message, body, pack(body), meta, float(value["at"])))
+        self.drafts.append(EncodedMessage(message, body, pack(body), meta, float(value["at"])))
         if len(self.drafts) >= BATCH:
             self.flush()
 
@@ -184,57 +188,57 @@ class _Reader:
         """Write the messages that were taken."""
         if not self.drafts:
             return
-        writer = Writer(self.connection, self.core.owner, 0.0)
+        writer = ChainWriter(self.connection, self.tx.owner, 0.0)
         first = self.place.length
         self.place = writer.put(self.branch.id, self.place, self.drafts)
         self.drafts = []
-        wrote(self.core, self.index, self.connection, writer.written)
+        add_unindexed(self.tx, self.index, self.connection, writer.written)
         self.written += len(writer.written)
         segments = self.strands[self.number]
         for position, strand in enumerate(writer.strands, first):
             if not segments or segments[-1][1] != strand:
                 segments.append((position, strand))
 
-    def _located(self, strand: int, length: int) -> Place:
+    def _located(self, strand: int, length: int) -> ChainPosition:
         """Where the message stands now that the export has at `strand`, as the last of `length`."""
         segments = self.strands[strand]
         actual = segments[bisect_right(segments, length - 1, key=lambda segment: segment[0]) - 1][1]
         sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
-        rows = self.connection.run(sql, (self.core.owner.id, actual, length - 1))
-        return Place(actual, length, rows[0][0])
+        rows = self.connection.run(sql, (self.tx.owner.id, actual, length - 1))
+        return ChainPosition(actual, length, rows[0][0])
 
     def _strand(self, value: dict[str, Any]) -> None:
         self.number, self.branch = value["strand"], self.branches[value["session"], value["branch"]]
         base, start = value["base"], value["start"]
-        self.place = Place() if base is None else self._located(base, start)
+        self.place = ChainPosition() if base is None else self._located(base, start)
         self.strands[self.number], self.before = [], bytes.fromhex(value["after"])
 
     def _branch(self, value: dict[str, Any]) -> None:
         session, name, origin = value["session"], value["branch"], value["origin"]
-        threads.named("a session", session)
-        threads.named("a branch", name)
-        if threads.find(self.connection, self.core.owner, session, name) is not None:
+        branch_table.check_name("a session", session)
+        branch_table.check_name("a branch", name)
+        if branch_table.find(self.connection, self.tx.owner, session, name) is not None:
             raise InputError(f"session {session!r} is there already", hint="import it for another owner")
         if origin is None:
-            made = threads.begin(self.connection, self.core.owner, session, value["begun_at"])
+            made = branch_table.begin_session(self.connection, self.tx.owner, session, value["begun_at"])
         else:
             source = self.branches[session, origin[0]]
             plan = Branch(id=0, session=session, name=name, origin=source.id, origin_seq=origin[1])
-            made = threads.add(self.connection, self.core.owner, plan, value["made_at"])
+            made = branch_table.add_branch(self.connection, self.tx.owner, plan, value["made_at"])
         self.branches[session, name] = made
 
     def _log(self, value: dict[str, Any]) -> None:
         self.branch = self.branches[value["session"], value["log"]]
-        self.head = Head(log=log.root(self.core.owner, self.branch))
+        self.head = Head(log=log.root_key(self.tx.owner, self.branch))
 
     def _entry(self, value: dict[str, Any]) -> None:
-        to = Place() if value["to"] is None else self._located(*value["to"])
+        to = ChainPosition() if value["to"] is None else self._located(*value["to"])
         body = value["body"]
         if value["entry"] == "fold":
-            prefix = back(self.connection, self.core.owner, to, body["fold"]["cut"])
+            prefix = position_at(self.connection, self.tx.owner, to, body["fold"]["cut"])
             body = {**body, "prefix": prefix.key.hex()}
-        line = Line(value["entry"], to, value["op"], body, value["at"])
-        self.head = self.core.enter(self.connection, self.branch, self.head, line)
+        line = NewEntry(value["entry"], to, value["op"], body, value["at"])
+        self.head = self.tx.add_entry(self.connection, self.branch, self.head, line)
 
     def _job(self, value: dict[str, Any]) -> None:
         sql = (
@@ -243,13 +247,13 @@ class _Reader:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
         body = None if value["body"] is None else dump(value["body"])
-        row: Values = (self.core.owner.id, self.branch.id, value["job"], *value["row"], body)
+        row: Values = (self.tx.owner.id, self.branch.id, value["job"], *value["row"], body)
         self.connection.run(sql, row)
 
     def _event(self, value: dict[str, Any]) -> None:
         sql = "INSERT INTO events (owner, branch, kind, at, body) VALUES (?, ?, ?, ?, ?)"
         body = None if value["body"] is None else pack(dump(value["body"]))
-        self.connection.run(sql, (self.core.owner.id, self.branch.id, value["event"], value["at"], body))
+        self.connection.run(sql, (self.tx.owner.id, self.branch.id, value["event"], value["at"], body))
 
     _steps = {  # noqa: RUF012  # by the word that only their lines have
         "strand": _strand,

@@ -11,23 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from foldline.ledger.chains import Written
+from foldline.ledger.chains import InsertedMessage
 from foldline.ledger.connections import Connection, Values
-from foldline.ledger.log import Core
+from foldline.ledger.log import Transactions
 from foldline.ledger.serialize import read_message, unpack
 from foldline.message import Message
 
-MOST_UNREAD = 1 << 17
+MAX_UNINDEXED_BYTES = 1 << 17
 """Bytes of messages that may be unread: so many are read in some hundredths of a second."""
 ROW = 256
 """What a message weighs beside its bytes."""
-NOTES = 2 * MOST_UNREAD // ROW
+NOTES = 2 * MAX_UNINDEXED_BYTES // ROW
 """Notes that are looked at in one go: more than enough to find too much unread."""
 PAGE = 64
 """Messages that are in memory at once while they are read."""
 
 
-class Row(NamedTuple):
+class IndexRow(NamedTuple):
     """A message and its number in the table of messages."""
 
     id: int
@@ -37,10 +37,10 @@ class Row(NamedTuple):
     message: Message
 
 
-class Index(Protocol):
+class MessageIndex(Protocol):
     """A text index."""
 
-    def add(self, connection: Connection, rows: Sequence[Row]) -> None:
+    def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
         """Index messages; those that it has already are left as they are."""
         ...
 
@@ -49,7 +49,9 @@ class Index(Protocol):
         ...
 
 
-def wrote(core: Core, index: Index | None, connection: Connection, written: Sequence[Written]) -> None:
+def add_unindexed(
+    tx: Transactions, index: MessageIndex | None, connection: Connection, written: Sequence[InsertedMessage]
+) -> None:
     """Note that messages are unread which stand together on one strand; let the index read when they are too many."""
     if not written:
         return
@@ -57,30 +59,30 @@ def wrote(core: Core, index: Index | None, connection: Connection, written: Sequ
         "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?) "
         "RETURNING (SELECT COALESCE(SUM(size), 0) FROM unread WHERE owner = ?)"
     )
-    owner, size = core.owner.id, sum(ROW + item.size for item in written)
+    owner, size = tx.owner.id, sum(ROW + item.size for item in written)
     row = (owner, written[0].strand, written[0].position, written[-1].position + 1, size, owner)
     before = int(connection.run(sql, row)[0][0])
-    if index is None or before + size <= MOST_UNREAD:
+    if index is None or before + size <= MAX_UNINDEXED_BYTES:
         return
-    free = _noted(core, connection, " SKIP LOCKED" if core.for_update else "")  # what nobody else reads at this moment
-    if sum(row[-1] for row in free) > MOST_UNREAD:
-        _read(core, index, connection, free, 2 * max(size, MOST_UNREAD))  # so what others left becomes less
+    free = _noted(tx, connection, " SKIP LOCKED" if tx.for_update else "")  # what nobody else reads at this moment
+    if sum(row[-1] for row in free) > MAX_UNINDEXED_BYTES:
+        _read(tx, index, connection, free, 2 * max(size, MAX_UNINDEXED_BYTES))  # so what others left becomes less
 
 
-def read(core: Core, index: Index, connection: Connection) -> int:
+def index_pending(tx: Transactions, index: MessageIndex, connection: Connection) -> int:
     """Let the index read some of what is unread, when others are done who do so; how many messages that were."""
-    return _read(core, index, connection, _noted(core, connection), MOST_UNREAD)
+    return _read(tx, index, connection, _noted(tx, connection), MAX_UNINDEXED_BYTES)
 
 
-def _noted(core: Core, connection: Connection, others: str = "") -> list[Values]:
+def _noted(tx: Transactions, connection: Connection, others: str = "") -> list[Values]:
     """The notes of what is unread, held until the transaction ends."""
     sql = "SELECT strand, start, stop, size FROM unread WHERE owner = ? ORDER BY strand, start LIMIT ?"
-    return connection.run(sql + core.for_update + others, (core.owner.id, NOTES))
+    return connection.run(sql + tx.for_update + others, (tx.owner.id, NOTES))
 
 
-def _read(core: Core, index: Index, connection: Connection, notes: Sequence[Values], most: int) -> int:
+def _read(tx: Transactions, index: MessageIndex, connection: Connection, notes: Sequence[Values], most: int) -> int:
     """Let the index read about `most` bytes; how many messages that were."""
-    owner, done = core.owner.id, 0
+    owner, done = tx.owner.id, 0
     for strand, start, stop, _ in notes:
         at = start
         while at < stop and most > 0:
@@ -98,7 +100,7 @@ def _read(core: Core, index: Index, connection: Connection, notes: Sequence[Valu
     return done
 
 
-def _page(connection: Connection, owner: int, strand: int, start: int, stop: int) -> tuple[list[Row], int]:
+def _page(connection: Connection, owner: int, strand: int, start: int, stop: int) -> tuple[list[IndexRow], int]:
     """Some messages of a strand, and what they weigh."""
     sql = (
         "SELECT id, position, body, meta FROM messages WHERE owner = ? AND strand = ? AND position >= ? "
@@ -108,17 +110,17 @@ def _page(connection: Connection, owner: int, strand: int, start: int, stop: int
     for id_, position, body, meta in connection.run(sql, (owner, strand, start, stop, PAGE)):
         text = unpack(body)
         size += ROW + len(text)
-        rows.append(Row(id_, owner, strand, position, read_message(text, meta)))
+        rows.append(IndexRow(id_, owner, strand, position, read_message(text, meta)))
     return rows, size
 
 
-def unread(core: Core) -> bool:
+def has_unindexed(tx: Transactions) -> bool:
     """Whether there is anything to read."""
     sql = "SELECT 1 FROM unread WHERE owner = ? LIMIT 1"
-    return core.read(lambda connection: bool(connection.run(sql, (core.owner.id,))))
+    return tx.read(lambda connection: bool(connection.run(sql, (tx.owner.id,))))
 
 
-def forget(connection: Connection, owner: int, strand: int, stop: int) -> None:
+def drop_unindexed(connection: Connection, owner: int, strand: int, stop: int) -> None:
     """Nothing from `stop` on is there to be read any more."""
     where = (owner, strand, stop)
     connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start >= ?", where)

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 from foldline.errors import Conflict
 from foldline.ledger.connections import Connection
-from foldline.ledger.log import Core, new_op
+from foldline.ledger.log import Transactions, new_operation_id
 from foldline.ledger.records import Branch
 from foldline.ledger.serialize import dump
 
 FOLD = "fold"
-HELD = ("claim", "beat")
-WANTED = "wanted"
-WANTED_S = 86_400.0
+HELD_KINDS = ("claim", "beat")
+REQUESTED = "wanted"
+REQUEST_EXPIRY_S = 86_400.0
 """What was asked for longer ago than this is forgotten, unless it is asked for again."""
 
 
@@ -36,7 +36,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class JobState:
     """What the newest row says."""
 
     seq: int = 0
@@ -55,12 +55,12 @@ class Job:
     """The result, or the cause of the failure."""
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether somebody has it (look at `until_at` for how long)."""
-        return self.kind in HELD
+        return self.kind in HELD_KINDS
 
 
-class Wanted(NamedTuple):
+class JobRequest(NamedTuple):
     """A job that waits for somebody: nobody holds it, or no longer."""
 
     owner: str
@@ -78,66 +78,66 @@ _SQL = (
 class Jobs:
     """The jobs of one owner."""
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    def __init__(self, tx: Transactions) -> None:
+        self.tx = tx
 
-    def get(self, branch: Branch, name: str = FOLD) -> Job:
+    def get(self, branch: Branch, name: str = FOLD) -> JobState:
         """The state of a job."""
-        return self.core.read(lambda connection: self._newest(connection, branch, name))
+        return self.tx.read(lambda connection: self._newest(connection, branch, name))
 
     def claim(
         self, branch: Branch, name: str = FOLD, *, lease_s: float, deadline_s: float, holder: str = ""
     ) -> Claim | None:
         """Take a job; none while somebody else holds it or it rests after a failure."""
-        op = new_op()
+        op = new_operation_id()
 
         def work(connection: Connection) -> Claim | None:
-            self.core.locked(connection, branch)
-            last, now = self._newest(connection, branch, name), self.core.now(connection)
+            self.tx.lock(connection, branch)
+            last, now = self._newest(connection, branch, name), self.tx.now(connection)
             if last.body == op:
                 return Claim(branch, name, last.fence)  # the answer was lost, not the work
             if last.until_at > now:
                 return None
             deadline = now + deadline_s
-            row = Job(
+            row = JobState(
                 seq=last.seq,
                 kind="claim",
                 fence=last.fence + 1,
                 holder=holder,
                 until_at=min(now + lease_s, deadline),
                 deadline_at=deadline,
-                failures=last.failures + (last.kind in HELD),
+                failures=last.failures + (last.kind in HELD_KINDS),
                 body=op,
             )
             self._write(connection, branch, name, row)
             return Claim(branch, name, row.fence)
 
-        return self.core.write(work)
+        return self.tx.write(work)
 
-    def want(self, branch: Branch, name: str = FOLD) -> bool:
+    def request(self, branch: Branch, name: str = FOLD) -> bool:
         """Ask for a job to be done by whoever looks for work; False when that was done already, or somebody has it."""
-        if not self.core.read(lambda connection: self._open(connection, branch, name)):
+        if not self.tx.read(lambda connection: self._open(connection, branch, name)):
             return False
 
         def work(connection: Connection) -> bool:
-            self.core.locked(connection, branch)
+            self.tx.lock(connection, branch)
             if not self._open(connection, branch, name):
                 return False
             last = self._newest(connection, branch, name)
-            row = replace(last, kind=WANTED, failures=last.failures + (last.kind in HELD), body=None)
+            row = replace(last, kind=REQUESTED, failures=last.failures + (last.kind in HELD_KINDS), body=None)
             self._write(connection, branch, name, row)
             return True
 
-        return self.core.write(work)
+        return self.tx.write(work)
 
     def _open(self, connection: Connection, branch: Branch, name: str) -> bool:
         """Whether asking for a job would change anything."""
-        last, now = self._newest(connection, branch, name), self.core.now(connection)
-        if last.kind == WANTED:
-            return last.at <= now - WANTED_S / 2
-        return last.kind not in HELD or last.until_at <= now
+        last, now = self._newest(connection, branch, name), self.tx.now(connection)
+        if last.kind == REQUESTED:
+            return last.at <= now - REQUEST_EXPIRY_S / 2
+        return last.kind not in HELD_KINDS or last.until_at <= now
 
-    def waiting(self, *, everybody: bool = False) -> list[Wanted]:
+    def pending(self, *, everybody: bool = False) -> list[JobRequest]:
         """The jobs that wait, the oldest first: those of this owner, or of all."""
         sql = (
             "SELECT o.name, s.name, b.name, w.name FROM jobs w "
@@ -148,83 +148,83 @@ class Jobs:
             "AND e.seq > w.seq AND (e.kind NOT IN ('claim', 'beat') OR e.until_at > ?)) ORDER BY w.at"
         )
 
-        def work(connection: Connection) -> list[Wanted]:
-            now = self.core.now(connection)
-            rows = connection.run(sql, (now - WANTED_S, now, self.core.owner.id, everybody, now))
-            return [Wanted(*row) for row in rows]
+        def work(connection: Connection) -> list[JobRequest]:
+            now = self.tx.now(connection)
+            rows = connection.run(sql, (now - REQUEST_EXPIRY_S, now, self.tx.owner.id, everybody, now))
+            return [JobRequest(*row) for row in rows]
 
-        return self.core.read(work)
+        return self.tx.read(work)
 
-    def beat(self, claim: Claim, *, lease_s: float) -> None:
+    def renew(self, claim: Claim, *, lease_s: float) -> None:
         """Keep a job for longer, at most until its deadline. `Conflict` when it is somebody else's by now."""
 
         def work(connection: Connection) -> None:
-            last = self.held(connection, claim)
-            until = min(self.core.now(connection) + lease_s, last.deadline_at)
+            last = self.check_claim(connection, claim)
+            until = min(self.tx.now(connection) + lease_s, last.deadline_at)
             self._write(connection, claim.branch, claim.name, replace(last, kind="beat", until_at=until, body=None))
 
-        self.core.write(work)
+        self.tx.write(work)
 
     def fail(self, claim: Claim, cause: str, *, rest_s: float = 0.0) -> None:
         """Give a job back without a result; it may be claimed again after a rest. Twice is once."""
 
         def work(connection: Connection) -> None:
-            self.core.locked(connection, claim.branch)
+            self.tx.lock(connection, claim.branch)
             last = self._newest(connection, claim.branch, claim.name)
             if (last.fence, last.kind) == (claim.fence, "failed"):
                 return
-            last = self.held(connection, claim)
-            until, failures = self.core.now(connection) + rest_s, last.failures + 1
+            last = self.check_claim(connection, claim)
+            until, failures = self.tx.now(connection) + rest_s, last.failures + 1
             row = replace(last, kind="failed", until_at=until, failures=failures, body=cause)
             self._write(connection, claim.branch, claim.name, row)
 
-        self.core.write(work)
+        self.tx.write(work)
 
     def finish(self, claim: Claim, result: Any = None) -> None:
         """End a job that leaves nothing in the log of its branch. Twice is once."""
 
         def work(connection: Connection) -> None:
-            self.core.locked(connection, claim.branch)
+            self.tx.lock(connection, claim.branch)
             last = self._newest(connection, claim.branch, claim.name)
             if (last.fence, last.kind) != (claim.fence, "done"):
-                self.done(connection, claim, result)
+                self.complete(connection, claim, result)
 
-        self.core.write(work)
+        self.tx.write(work)
 
     def cancel(self, branch: Branch, name: str = FOLD) -> bool:
         """Take a job from whoever holds it; what they still bring is refused."""
 
         def work(connection: Connection) -> bool:
-            self.core.locked(connection, branch)
+            self.tx.lock(connection, branch)
             last = self._newest(connection, branch, name)
-            if last.kind not in HELD:
+            if last.kind not in HELD_KINDS:
                 return False
-            row = replace(last, kind="cancelled", until_at=self.core.now(connection), body=None)
+            row = replace(last, kind="cancelled", until_at=self.tx.now(connection), body=None)
             self._write(connection, branch, name, row)
             return True
 
-        return self.core.write(work)
+        return self.tx.write(work)
 
-    def held(self, connection: Connection, claim: Claim) -> Job:
+    def check_claim(self, connection: Connection, claim: Claim) -> JobState:
         """The newest row, if the claim still holds: the fencing check. The branch is held until the end."""
-        self.core.locked(connection, claim.branch)
+        self.tx.lock(connection, claim.branch)
         last = self._newest(connection, claim.branch, claim.name)
-        if last.fence != claim.fence or last.kind not in HELD:
+        if last.fence != claim.fence or last.kind not in HELD_KINDS:
             raise Conflict("the job is no longer held", hint="it took too long or was cancelled; its result is dropped")
         return last
 
-    def done(self, connection: Connection, claim: Claim, result: Any = None) -> None:
+    def complete(self, connection: Connection, claim: Claim, result: Any = None) -> None:
         """End a job in a transaction of the caller's: with it, or not at all."""
-        last = self.held(connection, claim)
-        row = replace(last, kind="done", until_at=self.core.now(connection), failures=0, body=result)
+        last = self.check_claim(connection, claim)
+        row = replace(last, kind="done", until_at=self.tx.now(connection), failures=0, body=result)
         self._write(connection, claim.branch, claim.name, row)
 
-    def _newest(self, connection: Connection, branch: Branch, name: str) -> Job:
-        rows = connection.run(_SQL, (self.core.owner.id, branch.id, name))
+    def _newest(self, connection: Connection, branch: Branch, name: str) -> JobState:
+        rows = connection.run(_SQL, (self.tx.owner.id, branch.id, name))
         if not rows:
-            return Job()
+            return JobState()
         seq, kind, fence, holder, until, deadline, failures, at, body = rows[0]
-        return Job(
+        return JobState(
             seq=seq,
             kind=kind,
             fence=fence,
@@ -236,14 +236,14 @@ class Jobs:
             body=None if body is None else json.loads(body),
         )
 
-    def _write(self, connection: Connection, branch: Branch, name: str, row: Job) -> None:
+    def _write(self, connection: Connection, branch: Branch, name: str, row: JobState) -> None:
         """Write what comes after the row that `row` was made of."""
         sql = (
             "INSERT INTO jobs "
             "(owner, branch, name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
-        where = (self.core.owner.id, branch.id, name, row.seq + 1, row.kind, row.fence, row.holder)
+        where = (self.tx.owner.id, branch.id, name, row.seq + 1, row.kind, row.fence, row.holder)
         said = None if row.body is None else dump(row.body)
-        now = self.core.now(connection)
+        now = self.tx.now(connection)
         connection.run(sql, (*where, row.until_at, row.deadline_at, row.failures, now, said))

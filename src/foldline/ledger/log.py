@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from foldline.errors import Conflict, LedgerBusy, LedgerUnavailable
 from foldline.fold import Fold
-from foldline.ledger import branches as threads
-from foldline.ledger.chains import Owner, Place
-from foldline.ledger.connections import Again, Connection, Lost, Pool, Values
+from foldline.ledger import branches as branch_table
+from foldline.ledger.chains import ChainPosition, Tenant
+from foldline.ledger.connections import Connection, ConnectionLost, ConnectionPool, Values, WriteConflict
 from foldline.ledger.message_keys import ROOT, link
-from foldline.ledger.records import Branch, Entry, Folded, Head
+from foldline.ledger.records import Branch, FoldReference, Head, LogEntry
 from foldline.ledger.serialize import dump, fold_of, pack, unpack
 
 T = TypeVar("T")
@@ -35,55 +35,55 @@ _ENTRY = (
 """A log without what its folds say: of thousands of folds, one is needed."""
 
 
-class Line(NamedTuple):
+class NewEntry(NamedTuple):
     """What an entry will say."""
 
     kind: str
-    to: Place
+    to: ChainPosition
     op: str
     body: Any = None
     at: float | None = None
     """When it was written; now, unless it was exported."""
 
 
-class Core:
+class Transactions:
     """Transactions of one owner, done anew where they may be."""
 
-    def __init__(self, pool: Pool, owner: Owner, clock: Callable[[], float] | None) -> None:
+    def __init__(self, pool: ConnectionPool, owner: Tenant, clock: Callable[[], float] | None) -> None:
         self.pool, self.owner, self.clock = pool, owner, clock
         self.for_update = pool.database.for_update
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def snapshot(self) -> Iterator[Connection]:
         """A connection to read one thing after another from, all as it was at one moment."""
         try:
-            with self.pool.looking() as connection:
+            with self.pool.snapshot() as connection:
                 yield connection
-        except Lost as lost:
+        except ConnectionLost as lost:
             raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[Connection]:
         """A transaction that cannot be done anew, since what it reads from cannot be read again."""
         try:
-            with self.pool.writing() as connection:
+            with self.pool.transaction() as connection:
                 yield connection
-        except Lost as lost:
+        except ConnectionLost as lost:
             raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
-        except Again as again:
+        except WriteConflict as again:
             raise LedgerBusy(str(again), hint="somebody else wrote the same; try again") from again
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Read; once more on a new connection when the old one was lost."""
         try:
-            with self.pool.reading() as connection:
+            with self.pool.connection() as connection:
                 return work(connection)
-        except Lost:
+        except ConnectionLost:
             pass
         try:
-            with self.pool.reading() as connection:
+            with self.pool.connection() as connection:
                 return work(connection)
-        except Lost as lost:
+        except ConnectionLost as lost:
             raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
 
     def write(self, work: Callable[[Connection], T]) -> T:
@@ -91,11 +91,11 @@ class Core:
         lost = False
         for _ in range(ATTEMPTS):
             try:
-                with self.pool.writing() as connection:
+                with self.pool.transaction() as connection:
                     return work(connection)
-            except Again:
+            except WriteConflict:
                 continue
-            except Lost as cause:
+            except ConnectionLost as cause:
                 if lost:
                     raise LedgerUnavailable(str(cause), hint="the connection was lost; try again") from cause
                 lost = True
@@ -105,12 +105,12 @@ class Core:
         """The time."""
         return self.clock() if self.clock is not None else self.pool.database.clock(connection)
 
-    def locked(self, connection: Connection, branch: Branch) -> Head:
+    def lock(self, connection: Connection, branch: Branch) -> Head:
         """Where a branch stands, held until the transaction ends."""
-        there(connection, self.owner, branch, self.for_update)
+        check_branch(connection, self.owner, branch, self.for_update)
         return head(connection, self.owner, branch)
 
-    def enter(self, connection: Connection, branch: Branch, before: Head, line: Line) -> Head:
+    def add_entry(self, connection: Connection, branch: Branch, before: Head, line: NewEntry) -> Head:
         """Add an entry behind `before`."""
         seq, to = before.seq + 1, line.to
         at = self.now(connection) if line.at is None else line.at
@@ -127,43 +127,43 @@ class Core:
         return Head(seq=seq, mark=mark, length=to.length, key=to.key, at=at, strand=to.strand, log=key)
 
 
-def there(connection: Connection, owner: Owner, branch: Branch, for_update: str = "") -> None:
+def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_update: str = "") -> None:
     """Refuse a branch that was pruned, or is another owner's."""
     sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{for_update}"  # noqa: S608  # a word of the database's
     if not connection.run(sql, (owner.id, branch.id)):
         raise Conflict(f"session {branch.session!r} has no branch {branch.name!r} any more", hint="open it anew")
 
 
-def head(connection: Connection, owner: Owner, branch: Branch) -> Head:
+def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
     """Where a branch stands."""
     rows = connection.run(_HEAD + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
     if not rows:
-        there(connection, owner, branch)
-        return Head(log=root(owner, branch))
+        check_branch(connection, owner, branch)
+        return Head(log=root_key(owner, branch))
     seq, mark, length, tip, at, strand, key = rows[0]
     return Head(seq=seq, mark=mark, length=length, key=tip, at=at, strand=strand, log=key)
 
 
-def root(owner: Owner, branch: Branch) -> bytes:
+def root_key(owner: Tenant, branch: Branch) -> bytes:
     """What the first entry of a branch hangs on."""
     return link(owner.name, ROOT, dump([branch.session, branch.name]))
 
 
-def place(where: Head) -> Place:
+def position_of(where: Head) -> ChainPosition:
     """The newest message of a branch."""
-    return Place(where.strand, where.length, where.key)
+    return ChainPosition(where.strand, where.length, where.key)
 
 
-def entry_key(owner: Owner, before: bytes, row: Values, body: bytes | None) -> bytes:
+def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> bytes:
     """The key of an entry: of all it says and of all entries before it."""
     seq, kind, length, tip, at, op = row
     return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
 
 
-def entries(branch: Branch, rows: Iterable[Values]) -> list[Entry]:
+def entries(branch: Branch, rows: Iterable[Values]) -> list[LogEntry]:
     """Rows of a log as values."""
     return [
-        Entry(
+        LogEntry(
             branch=branch.name,
             seq=seq,
             kind=kind,
@@ -179,11 +179,11 @@ def entries(branch: Branch, rows: Iterable[Values]) -> list[Entry]:
     ]
 
 
-def marks(connection: Connection, owner: Owner, branch: Branch, upto: int | None = None) -> list[Entry]:
+def marks(connection: Connection, owner: Tenant, branch: Branch, upto: int | None = None) -> list[LogEntry]:
     """All entries but appends, the origin's before the branch's own."""
-    found: list[Entry] = []
+    found: list[LogEntry] = []
     if branch.origin is not None:
-        source = threads.numbered(connection, owner, branch.origin)
+        source = branch_table.branch_by_id(connection, owner, branch.origin)
         found = marks(connection, owner, source, branch.origin_seq)
     sql = _ENTRY + "AND kind <> 'append' "
     values: Values = (owner.id, branch.id)
@@ -192,7 +192,7 @@ def marks(connection: Connection, owner: Owner, branch: Branch, upto: int | None
     return found + entries(branch, connection.run(sql + "ORDER BY seq", values))
 
 
-def fold(connection: Connection, owner: Owner, session: str, folded: Folded) -> Fold:
+def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldReference) -> Fold:
     """All that a fold says."""
     sql = (
         "SELECT e.body FROM entries e JOIN branches b ON b.owner = e.owner AND b.id = e.branch "
@@ -203,7 +203,9 @@ def fold(connection: Connection, owner: Owner, session: str, folded: Folded) -> 
     return fold_of(json.loads(unpack(rows[0][0]))["fold"])
 
 
-def written(connection: Connection, owner: Owner, branch: Branch, op: str, after: int | None) -> Entry | None:
+def find_operation(
+    connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None
+) -> LogEntry | None:
     """The entry that an operation wrote before: among all marks, or among everything behind `after`."""
     sql = _ENTRY + ("AND kind <> 'append' AND op = ?" if after is None else "AND op = ? AND seq > ?")
     values = (owner.id, branch.id, op) if after is None else (owner.id, branch.id, op, after)
@@ -211,6 +213,6 @@ def written(connection: Connection, owner: Owner, branch: Branch, op: str, after
     return found[-1] if found else None
 
 
-def new_op() -> str:
+def new_operation_id() -> str:
     """A name for an operation that nobody else uses."""
     return secrets.token_hex(8)

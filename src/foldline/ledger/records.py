@@ -58,7 +58,7 @@ class Span(NamedTuple):
     stop: int
 
 
-class Stored(NamedTuple):
+class StoredMessage(NamedTuple):
     """A message and where it stands."""
 
     position: int
@@ -67,7 +67,7 @@ class Stored(NamedTuple):
     message: Message
 
 
-class Event(NamedTuple):
+class StoredEvent(NamedTuple):
     """Something that happened on a branch."""
 
     id: int
@@ -77,7 +77,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class AppendResult:
     """What an append did."""
 
     head: Head
@@ -86,7 +86,7 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class KnownHistory:
     """The longest known history that a list of messages begins with."""
 
     count: int
@@ -99,7 +99,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LogEntry:
     """One line of a branch's log."""
 
     branch: str
@@ -116,7 +116,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
+class FoldReference:
     """A fold that was committed: where to find it, without all it says."""
 
     cut: int
@@ -136,16 +136,16 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class BranchState:
     """What the log of a branch says."""
 
     head: Head = Head()
     fold: Fold | None = None
     """The fold in force."""
-    folds: tuple[Folded, ...] = ()
+    folds: tuple[FoldReference, ...] = ()
     """The folds that hold, oldest first; the last one is in force, and taking it back brings the one before."""
     pins: tuple[Pin, ...] = ()
-    marks: tuple[Entry, ...] = field(default=(), repr=False)
+    marks: tuple[LogEntry, ...] = field(default=(), repr=False)
     """Every entry it follows from, oldest first, the origin's included; of a fold, only where it cuts."""
 
 
@@ -163,7 +163,7 @@ class SessionInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class IntegrityFault:
     """Something `verify` found wrong, and where."""
 
     where: str
@@ -173,15 +173,15 @@ class Fault:
         return f"{self.where}: {self.what}"
 
 
-def derive(marks: Iterable[Entry], head: Head) -> State:
+def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
     """The state that follows from the marks of a branch and of its origins, oldest first; the fold is left to read."""
     marks = tuple(marks)
-    folds: list[Folded] = []
+    folds: list[FoldReference] = []
     pins: dict[str, Pin] = {}
     for entry in marks:
         match entry.kind:
             case "fold":
-                folds.append(Folded(cut=entry.cut or 0, branch=entry.branch, seq=entry.seq, at=entry.at))
+                folds.append(FoldReference(cut=entry.cut or 0, branch=entry.branch, seq=entry.seq, at=entry.at))
             case "unfold":
                 folds = [fold for fold in folds if [fold.branch, fold.seq] != entry.body["fold"]]
             case "pin":
@@ -194,7 +194,7 @@ def derive(marks: Iterable[Entry], head: Head) -> State:
                 pins = {name: pin for name, pin in pins.items() if pin.position is None or pin.position < shared}
             case _:
                 pass
-    return State(head=head, folds=tuple(folds), pins=tuple(pins.values()), marks=marks)
+    return BranchState(head=head, folds=tuple(folds), pins=tuple(pins.values()), marks=marks)
 
 
 def _pin(body: dict[str, Any]) -> Pin:

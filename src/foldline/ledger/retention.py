@@ -9,41 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from foldline.ledger import branches as threads
-from foldline.ledger.chains import reach
+from foldline.ledger import branches as branch_table
+from foldline.ledger.chains import reachable
 from foldline.ledger.connections import Connection
-from foldline.ledger.index_feed import Index, forget
-from foldline.ledger.log import Core
+from foldline.ledger.index_feed import MessageIndex, drop_unindexed
+from foldline.ledger.log import Transactions
 
 PAGE = 500
 
 
-def prune(core: Core, older_than: float, index: Index | None = None) -> tuple[str, ...]:
+def prune(tx: Transactions, older_than: float, index: MessageIndex | None = None) -> tuple[str, ...]:
     """Delete the sessions whose newest entry is older than a time; their names."""
 
     def work(connection: Connection) -> tuple[str, ...]:
-        if core.pool.database.alone:
-            connection.run(core.pool.database.alone)
-        infos = threads.infos(connection, core.owner)
+        if tx.pool.database.lock_writers:
+            connection.run(tx.pool.database.lock_writers)
+        infos = branch_table.session_infos(connection, tx.owner)
         old = tuple([info.name for info in infos if info.last_at < older_than])
         kept = [info.name for info in infos if info.last_at >= older_than]
-        stay = [branch.id for name in kept for branch in threads.all_of(connection, core.owner, name)]
+        stay = [branch.id for name in kept for branch in branch_table.branches_of(connection, tx.owner, name)]
         for name in old:
-            _session(connection, core, name)
-        _strands(connection, core, reach(connection, core.owner, stay), index)
-        connection.run("DELETE FROM events WHERE owner = ? AND at < ?", (core.owner.id, older_than))
+            _session(connection, tx, name)
+        _strands(connection, tx, reachable(connection, tx.owner, stay), index)
+        connection.run("DELETE FROM events WHERE owner = ? AND at < ?", (tx.owner.id, older_than))
         return old
 
-    found = core.write(work)
-    with core.pool.reading() as connection, suppress(Exception):  # others may be at work; the room is used again anyway
-        for statement in core.pool.database.tidy:
+    found = tx.write(work)
+    with tx.pool.connection() as connection, suppress(Exception):  # best effort: another connection may hold a lock
+        for statement in tx.pool.database.reclaim_space:
             connection.run(statement)
     return found
 
 
-def _session(connection: Connection, core: Core, name: str) -> None:
-    owner = core.owner.id
-    for branch in threads.all_of(connection, core.owner, name):
+def _session(connection: Connection, tx: Transactions, name: str) -> None:
+    owner = tx.owner.id
+    for branch in branch_table.branches_of(connection, tx.owner, name):
         for table in ("entries", "jobs", "events"):
             sql = f"DELETE FROM {table} WHERE owner = ? AND branch = ?"  # noqa: S608  # the names above
             connection.run(sql, (owner, branch.id))
@@ -51,14 +51,14 @@ def _session(connection: Connection, core: Core, name: str) -> None:
     connection.run("DELETE FROM sessions WHERE owner = ? AND name = ?", (owner, name))
 
 
-def _strands(connection: Connection, core: Core, needed: dict[int, int], index: Index | None) -> None:
+def _strands(connection: Connection, tx: Transactions, needed: dict[int, int], index: MessageIndex | None) -> None:
     """Cut every strand down to what is still needed of it, and give what stays to a branch that stays."""
-    owner = core.owner.id
+    owner = tx.owner.id
     heirs: dict[int, int] = {}
     rows = connection.run("SELECT id, branch, base FROM strands WHERE owner = ? ORDER BY id DESC", (owner,))
     for strand, branch, base in rows:  # those that left a strand come before it
         stop = needed.get(strand, 0)
-        _messages(connection, core, strand, stop, index)
+        _messages(connection, tx, strand, stop, index)
         if not stop:
             connection.run("DELETE FROM strands WHERE owner = ? AND id = ?", (owner, strand))
             continue
@@ -70,18 +70,18 @@ def _strands(connection: Connection, core: Core, needed: dict[int, int], index: 
             heirs[base] = branch
 
 
-def _messages(connection: Connection, core: Core, strand: int, stop: int, index: Index | None) -> None:
+def _messages(connection: Connection, tx: Transactions, strand: int, stop: int, index: MessageIndex | None) -> None:
     if index is not None:
-        for ids in _ids(connection, core, strand, stop):
-            index.drop(connection, core.owner.id, ids)
-    forget(connection, core.owner.id, strand, stop)
+        for ids in _ids(connection, tx, strand, stop):
+            index.drop(connection, tx.owner.id, ids)
+    drop_unindexed(connection, tx.owner.id, strand, stop)
     for table in ("messages", "remarks"):
         sql = f"DELETE FROM {table} WHERE owner = ? AND strand = ? AND position >= ?"  # noqa: S608  # as above
-        connection.run(sql, (core.owner.id, strand, stop))
+        connection.run(sql, (tx.owner.id, strand, stop))
 
 
-def _ids(connection: Connection, core: Core, strand: int, stop: int) -> Iterator[list[int]]:
+def _ids(connection: Connection, tx: Transactions, strand: int, stop: int) -> Iterator[list[int]]:
     sql = "SELECT id, position FROM messages WHERE owner = ? AND strand = ? AND position >= ? ORDER BY 2 LIMIT ?"
-    while rows := connection.run(sql, (core.owner.id, strand, stop, PAGE)):
+    while rows := connection.run(sql, (tx.owner.id, strand, stop, PAGE)):
         yield [row[0] for row in rows]
         stop = rows[-1][1] + 1

@@ -118,12 +118,12 @@ RECORD = (
 )
 
 
-def migrate(connection: Connection, database: str, words: Mapping[str, str], at: float) -> None:
+def migrate(connection: Connection, database: str, column_types: Mapping[str, str], at: float) -> None:
     """Apply the next migration in the caller's transaction. Nothing is left to do when `pending` says so."""
     number = version(connection) + 1
     step = MIGRATIONS[number - 1]
     for statement in step.statements(database):
-        connection.run(statement.format_map(words))
+        connection.run(statement.format_map(column_types))
     connection.run("INSERT INTO migrations (number, name, at) VALUES (?, ?, ?)", (number, step.name, at))
 
 

@@ -86,7 +86,7 @@ def message_value(message: Message) -> Any:
     value: dict[str, Any] = {"role": message.role}
     if message.kind:
         value["kind"] = message.kind
-    pieces = _Pieces(message.wire)
+    pieces = WirePieces(message.wire)
     value["parts"] = [_part_value(part, pieces) for part in message.parts]
     if message.wire is not None:
         value["wire"] = _wire_value(message.wire)
@@ -123,7 +123,7 @@ def _walk(value: Any) -> Iterator[Any]:
             yield item
 
 
-class _Pieces:
+class WirePieces:
     """Where the pieces of a wire form stand."""
 
     def __init__(self, wire: Wire | None) -> None:
@@ -136,7 +136,7 @@ class _Pieces:
                 self.values.setdefault(id(item), number)
 
 
-def _part_value(part: Part, pieces: _Pieces) -> list[Any]:
+def _part_value(part: Part, pieces: WirePieces) -> list[Any]:
     """A part: its kind, the fields that differ from their defaults, its wire form."""
     said: dict[str, Any] = {}
     for field in _FIELDS[type(part)]:

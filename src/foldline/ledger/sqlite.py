@@ -25,11 +25,11 @@ class Sqlite:
     """A ledger file, or one in memory."""
 
     name = SQLITE
-    words = {"id": "INTEGER PRIMARY KEY", "blob": "BLOB"}  # noqa: RUF012  # data of the class, never changed
+    column_types = {"id": "INTEGER PRIMARY KEY", "blob": "BLOB"}  # noqa: RUF012  # data of the class, never changed
     for_update = ""
-    alone = ""
-    tidy: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
-    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
+    lock_writers = ""
+    reclaim_space: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+    ledger_exists = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
 
     def __init__(self, path: str, *, wait_s: float = WAIT_S) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
@@ -41,7 +41,7 @@ class Sqlite:
         if Path(path).is_dir():
             raise LedgerUnavailable(f"{path} is a folder", hint="name the file in it")
 
-    def empty(self) -> bool:
+    def is_missing(self) -> bool:
         """Whether there is no file yet, or one without a byte in it."""
         return self.path == MEMORY or not Path(self.path).exists() or Path(self.path).stat().st_size == 0
 
@@ -69,7 +69,7 @@ class Sqlite:
         """The time of this host: all who share a file share it."""
         return time.time()
 
-    def error(self, cause: Exception) -> Exception | None:
+    def translate_error(self, cause: Exception) -> Exception | None:
         """What went wrong, by SQLite's own name for it."""
         if not isinstance(cause, sqlite3.Error):
             return None
@@ -87,7 +87,7 @@ class Sqlite:
             return LedgerCorrupt(where, hint="restore a copy, or export what `verify` still finds sound")
         return LedgerError(where)
 
-    def damage(self, connection: pool.Connection) -> list[str]:
+    def check_integrity(self, connection: pool.Connection) -> list[str]:
         """What SQLite finds when it reads every page."""
         try:
             found = [str(row[0]) for row in connection.run("PRAGMA integrity_check(20)")]
@@ -114,7 +114,7 @@ class SqliteConnection:
         """Start a transaction, as the only writer from here on."""
         self.link.execute("BEGIN IMMEDIATE")
 
-    def look(self) -> None:
+    def begin_read(self) -> None:
         """Start a transaction that reads one moment from its first statement on."""
         self.link.execute("BEGIN DEFERRED")
 

@@ -21,29 +21,28 @@ from typing import Any
 
 from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
-from foldline.ledger import branches as threads
-from foldline.ledger import chains as chain
+from foldline.ledger import branches as branch_table
+from foldline.ledger import chains, log, retention, verify
 from foldline.ledger import export_import as transfer
-from foldline.ledger import log, retention, verify
-from foldline.ledger.chains import Owner, Place, Writer
-from foldline.ledger.connections import Connection, Pool, Values
-from foldline.ledger.index_feed import Index, wrote
+from foldline.ledger.chains import ChainPosition, ChainWriter, Tenant
+from foldline.ledger.connections import Connection, ConnectionPool, Values
+from foldline.ledger.index_feed import MessageIndex, add_unindexed
 from foldline.ledger.jobs import Claim, Jobs
-from foldline.ledger.log import Line
+from foldline.ledger.log import NewEntry
 from foldline.ledger.message_keys import ROOT, trace
 from foldline.ledger.records import (
     MAIN,
-    Appended,
+    AppendResult,
     Branch,
-    Event,
-    Fault,
-    Folded,
-    Found,
+    BranchState,
+    FoldReference,
     Head,
+    IntegrityFault,
+    KnownHistory,
     SessionInfo,
     Span,
-    State,
-    Stored,
+    StoredEvent,
+    StoredMessage,
     derive,
 )
 from foldline.ledger.serialize import dump, fold_value, message_value, pack, unpack
@@ -57,107 +56,112 @@ class Store:
     """One owner's part of a ledger."""
 
     def __init__(
-        self, pool: Pool, owner: Owner, *, clock: Callable[[], float] | None = None, index: Index | None = None
+        self,
+        pool: ConnectionPool,
+        owner: Tenant,
+        *,
+        clock: Callable[[], float] | None = None,
+        index: MessageIndex | None = None,
     ) -> None:
-        self.core = log.Core(pool, owner, clock)
+        self.tx = log.Transactions(pool, owner, clock)
         self.index = index
-        self.jobs = Jobs(self.core)
+        self.jobs = Jobs(self.tx)
 
     @property
     def owner(self) -> str:
         """Whose rows this store reads and writes."""
-        return self.core.owner.name
+        return self.tx.owner.name
 
     def close(self) -> None:
         """Close the ledger, for all owners that were opened with it."""
-        self.core.pool.close()
+        self.tx.pool.close()
 
     # Sessions and branches
 
     def session(self, name: str, branch: str = MAIN) -> Branch:
         """A branch of a session, which begins here if it is new."""
-        threads.named("a session", name)
-        found = self.core.read(lambda connection: threads.find(connection, self.core.owner, name, branch))
+        branch_table.check_name("a session", name)
+        found = self.tx.read(lambda connection: branch_table.find(connection, self.tx.owner, name, branch))
         if found is not None:
             return found
         if branch != MAIN:
             raise InputError(f"session {name!r} has no branch {branch!r}", hint="make it with fork")
-        return self.core.write(
-            lambda connection: threads.begin(connection, self.core.owner, name, self.core.now(connection))
+        return self.tx.write(
+            lambda connection: branch_table.begin_session(connection, self.tx.owner, name, self.tx.now(connection))
         )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Every session with its figures, the one used last first."""
-        return self.core.read(lambda connection: threads.infos(connection, self.core.owner))
+        return self.tx.read(lambda connection: branch_table.session_infos(connection, self.tx.owner))
 
     def branches(self, session: str) -> tuple[Branch, ...]:
         """The branches of a session, oldest first."""
-        return self.core.read(lambda connection: threads.all_of(connection, self.core.owner, session))
+        return self.tx.read(lambda connection: branch_table.branches_of(connection, self.tx.owner, session))
 
     def fork(self, branch: Branch, name: str, *, at: int | None = None) -> Branch:
         """Another branch of the session, which shares the first `at` messages (all of them unless said).
 
         Folds and pins that lie within them hold on the new branch too.
         """
-        threads.named("a branch", name)
-        owner, op = self.core.owner, log.new_op()
+        branch_table.check_name("a branch", name)
+        owner, op = self.tx.owner, log.new_operation_id()
 
         def work(connection: Connection) -> Branch:
-            before, now = self.core.locked(connection, branch), self.core.now(connection)
+            before, now = self.tx.lock(connection, branch), self.tx.now(connection)
             length = _within(before, before.length if at is None else at)
-            known = threads.find(connection, owner, branch.session, name)
+            known = branch_table.find(connection, owner, branch.session, name)
             if known is not None:
-                if log.written(connection, owner, known, op, None) is not None:
+                if log.find_operation(connection, owner, known, op, None) is not None:
                     return known  # the answer was lost, not the work
                 raise InputError(f"session {branch.session!r} has a branch {name!r} already", hint="take another name")
-            to = chain.back(connection, owner, log.place(before), length)
+            to = chains.position_at(connection, owner, log.position_of(before), length)
             plan = Branch(id=0, session=branch.session, name=name, origin=branch.id, origin_seq=before.seq)
-            made = threads.add(connection, owner, plan, now)
-            start = Head(log=log.root(owner, made))
+            made = branch_table.add_branch(connection, owner, plan, now)
+            start = Head(log=log.root_key(owner, made))
             body = {"shared": length, "origin": branch.name, "seq": before.seq}
-            self.core.enter(connection, made, start, Line("branch", to, op, body))
+            self.tx.add_entry(connection, made, start, NewEntry("branch", to, op, body))
             return made
 
-        return self.core.write(work)
+        return self.tx.write(work)
 
     # Messages
 
     def head(self, branch: Branch) -> Head:
         """Where a branch stands."""
-        return self.core.read(lambda connection: log.head(connection, self.core.owner, branch))
+        return self.tx.read(lambda connection: log.head(connection, self.tx.owner, branch))
 
     def append(
         self, branch: Branch, messages: Sequence[Message], *, expected: bytes | None = None, at: int | None = None
-    ) -> Appended:
+    ) -> AppendResult:
         """Add messages at the end, or behind the first `at` messages. What is known already is not written again.
 
         `expected` is the key of the newest message that the caller knows (`ROOT` for an empty branch): when the branch
         has moved on, nothing is written and `Conflict` is raised.
         """
-        drafts, op = [chain.draft(message) for message in messages], log.new_op()
+        drafts, op = [chains.encode(message) for message in messages], log.new_operation_id()
         first: list[int] = []
 
-        def work(connection: Connection) -> Appended:
-            before = self.core.locked(connection, branch)
-            if first and log.written(connection, self.core.owner, branch, op, first[0]) is not None:
-                return Appended(head=before, written=0)  # the answer to the first attempt was lost, not its work
+        def work(connection: Connection) -> AppendResult:
+            before = self.tx.lock(connection, branch)
+            if first and log.find_operation(connection, self.tx.owner, branch, op, first[0]) is not None:
+                return AppendResult(head=before, written=0)  # the answer to the first attempt was lost, not its work
             first[:] = [before.seq]
             if expected is not None and before.key != expected:
                 raise Conflict("the branch has moved on", hint="read what is new and decide anew")
             if at is not None and _within(before, at) < before.length:
                 body, to = self._back(connection, before, at)
-                before = self.core.enter(connection, branch, before, Line("move", to, op, body))
+                before = self.tx.add_entry(connection, branch, before, NewEntry("move", to, op, body))
             if not drafts:
-                return Appended(head=before, written=0)
-            writer = Writer(connection, self.core.owner, self.core.now(connection))
-            to = writer.put(branch.id, log.place(before), drafts)
-            wrote(self.core, self.index, connection, writer.written)
-            after = self.core.enter(connection, branch, before, Line(log.APPEND, to, op))
-            return Appended(head=after, written=len(writer.written))
+                return AppendResult(head=before, written=0)
+            writer = ChainWriter(connection, self.tx.owner, self.tx.now(connection))
+            to = writer.put(branch.id, log.position_of(before), drafts)
+            add_unindexed(self.tx, self.index, connection, writer.written)
+            after = self.tx.add_entry(connection, branch, before, NewEntry(log.APPEND, to, op))
+            return AppendResult(head=after, written=len(writer.written))
 
-        return self.core.write(work)
+        return self.tx.write(work)
 
-    def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[Stored]:
+    def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[StoredMessage]:
         """The messages of a path from position `start` on, a page at a time."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         length = where.length if stop is None else min(stop, where.length)
@@ -168,22 +172,22 @@ class Store:
                 yield from found
                 rest = rest._replace(start=rest.start + len(found))
 
-    def _page(self, span: Span) -> list[Stored]:
-        return self.core.read(lambda connection: chain.page(connection, self.core.owner, span))
+    def _page(self, span: Span) -> list[StoredMessage]:
+        return self.tx.read(lambda connection: chains.read_page(connection, self.tx.owner, span))
 
     def spans(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> list[Span]:
         """The ranges of rows that a path consists of: all a search in it may look at."""
         where = branch if isinstance(branch, Head) else self.head(branch)
-        end = Place(where.strand, where.length if stop is None else stop)
-        return self.core.read(lambda connection: chain.spans(connection, self.core.owner, end, start))
+        end = ChainPosition(where.strand, where.length if stop is None else stop)
+        return self.tx.read(lambda connection: chains.spans(connection, self.tx.owner, end, start))
 
-    def find(self, messages: Sequence[Message]) -> Found | None:
+    def find(self, messages: Sequence[Message]) -> KnownHistory | None:
         """The longest known history that the messages begin with, by what is said in them."""
-        owner = self.core.owner
+        owner = self.tx.owner
         traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
         sql = "SELECT strand, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
 
-        def work(connection: Connection) -> Found | None:
+        def work(connection: Connection) -> KnownHistory | None:
             def known(count: int) -> bool:
                 return traces[count] == ROOT or bool(connection.run(sql, (owner.id, traces[count])))
 
@@ -191,39 +195,39 @@ class Store:
             if traces[count] == ROOT:
                 return None
             strand, position, key = connection.run(sql, (owner.id, traces[count]))[0]
-            branch = threads.sayer(connection, owner, strand)
-            return Found(count=count, branch=branch, length=position + 1, key=key)
+            branch = branch_table.branch_of_strand(connection, owner, strand)
+            return KnownHistory(count=count, branch=branch, length=position + 1, key=key)
 
-        return self.core.read(work)
+        return self.tx.read(work)
 
     # Marks
 
-    def state(self, branch: Branch) -> State:
+    def state(self, branch: Branch) -> BranchState:
         """What holds on a branch: where it stands, its folds and its pins."""
 
-        def work(connection: Connection) -> State:
+        def work(connection: Connection) -> BranchState:
             while True:
-                marks = log.marks(connection, self.core.owner, branch)
-                head = log.head(connection, self.core.owner, branch)
+                marks = log.marks(connection, self.tx.owner, branch)
+                head = log.head(connection, self.tx.owner, branch)
                 own = [entry.seq for entry in marks if entry.branch == branch.name]
-                if head.mark == (own[-1] if own else 0):  # else somebody wrote in between
+                if head.mark == (own[-1] if own else 0):  # else somebody add_unindexed in between
                     break
             found = derive(marks, head)
             if not found.folds:
                 return found
-            return replace(found, fold=log.fold(connection, self.core.owner, branch.session, found.folds[-1]))
+            return replace(found, fold=log.read_fold(connection, self.tx.owner, branch.session, found.folds[-1]))
 
-        return self.core.read(work)
+        return self.tx.read(work)
 
-    def fold(self, branch: Branch, folded: Folded) -> Fold:
+    def fold(self, branch: Branch, folded: FoldReference) -> Fold:
         """All that one of the folds of a branch says."""
-        return self.core.read(lambda connection: log.fold(connection, self.core.owner, branch.session, folded))
+        return self.tx.read(lambda connection: log.read_fold(connection, self.tx.owner, branch.session, folded))
 
     def note(self, branch: Branch, kind: str, body: Any = None, *, mark: int | None = None, op: str = "") -> Head:
         """Add an entry of the caller's own kind to the log: a model or a policy from here on, an approval."""
         if kind in RESERVED:
             raise InputError(f"{kind!r} is the ledger's own word", hint="choose another one")
-        return self._mark(branch, kind, lambda _, before: (body, log.place(before)), mark, op)
+        return self._mark(branch, kind, lambda _, before: (body, log.position_of(before)), mark, op)
 
     def append_fold(
         self, branch: Branch, fold: Fold, *, mark: int | None = None, claim: Claim | None = None, op: str = ""
@@ -234,11 +238,11 @@ class Store:
         fold, a pin or a move does, and raises `Conflict`, as does a claim that somebody else holds by now.
         """
 
-        def body(connection: Connection, before: Head) -> tuple[Any, Place]:
-            prefix = chain.back(connection, self.core.owner, log.place(before), _within(before, fold.cut))
+        def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
+            prefix = chains.position_at(connection, self.tx.owner, log.position_of(before), _within(before, fold.cut))
             if claim is not None:
-                self.jobs.done(connection, claim, {"seq": before.seq + 1})
-            return {"fold": fold_value(fold), "prefix": prefix.key.hex()}, log.place(before)
+                self.jobs.complete(connection, claim, {"seq": before.seq + 1})
+            return {"fold": fold_value(fold), "prefix": prefix.key.hex()}, log.position_of(before)
 
         op = op or (f"{claim.name}:{claim.fence}" if claim is not None else "")
         return self._mark(branch, "fold", body, mark, op)
@@ -246,59 +250,59 @@ class Store:
     def unfold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
         """Take back the newest fold: the one before it is in force again."""
 
-        def body(connection: Connection, before: Head) -> tuple[Any, Place]:
-            folds = derive(log.marks(connection, self.core.owner, branch), before).folds
+        def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
+            folds = derive(log.marks(connection, self.tx.owner, branch), before).folds
             if not folds:
                 raise InputError("nothing is folded")
-            return {"fold": [folds[-1].branch, folds[-1].seq]}, log.place(before)
+            return {"fold": [folds[-1].branch, folds[-1].seq]}, log.position_of(before)
 
         return self._mark(branch, "unfold", body, mark, op)
 
     def pin(self, branch: Branch, name: str, what: int | Message, *, mark: int | None = None, op: str = "") -> Head:
         """Pin a message of the path by its position, or a message of its own, under a name."""
 
-        def body(_: Connection, before: Head) -> tuple[Any, Place]:
+        def body(_: Connection, before: Head) -> tuple[Any, ChainPosition]:
             if isinstance(what, Message):
-                return {"name": name, "message": message_value(what)}, log.place(before)
+                return {"name": name, "message": message_value(what)}, log.position_of(before)
             if not 0 <= what < before.length:
                 raise InputError(f"there is no message {what}", hint=f"the path has {before.length}")
-            return {"name": name, "position": what}, log.place(before)
+            return {"name": name, "position": what}, log.position_of(before)
 
         return self._mark(branch, "pin", body, mark, op)
 
     def unpin(self, branch: Branch, name: str, *, mark: int | None = None, op: str = "") -> Head:
         """Let go of a pin."""
-        return self._mark(branch, "unpin", lambda _, before: ({"name": name}, log.place(before)), mark, op)
+        return self._mark(branch, "unpin", lambda _, before: ({"name": name}, log.position_of(before)), mark, op)
 
     def move(self, branch: Branch, to: int = 0, *, mark: int | None = None, op: str = "") -> Head:
         """Go back to where the path had `to` messages (0: an empty one). What came after stays in the ledger."""
         return self._mark(branch, "move", lambda connection, before: self._back(connection, before, to), mark, op)
 
-    def _back(self, connection: Connection, before: Head, to: int) -> tuple[Any, Place]:
-        place = chain.back(connection, self.core.owner, log.place(before), _within(before, to))
+    def _back(self, connection: Connection, before: Head, to: int) -> tuple[Any, ChainPosition]:
+        place = chains.position_at(connection, self.tx.owner, log.position_of(before), _within(before, to))
         return {"shared": to, "from": before.key.hex()}, place
 
     def _mark(
         self,
         branch: Branch,
         kind: str,
-        body: Callable[[Connection, Head], tuple[Any, Place]],
+        body: Callable[[Connection, Head], tuple[Any, ChainPosition]],
         mark: int | None,
         op: str,
     ) -> Head:
         """Add a mark, once for each operation, if nothing but appends came since `mark`."""
-        op = op or log.new_op()
+        op = op or log.new_operation_id()
 
         def work(connection: Connection) -> Head:
-            before = self.core.locked(connection, branch)
-            if log.written(connection, self.core.owner, branch, op, None) is not None:
+            before = self.tx.lock(connection, branch)
+            if log.find_operation(connection, self.tx.owner, branch, op, None) is not None:
                 return before
             if mark is not None and before.mark != mark:
                 raise Conflict("the branch was changed meanwhile", hint="look at what holds now and decide anew")
             said, to = body(connection, before)
-            return self.core.enter(connection, branch, before, Line(kind, to, op, said))
+            return self.tx.add_entry(connection, branch, before, NewEntry(kind, to, op, said))
 
-        return self.core.write(work)
+        return self.tx.write(work)
 
     # Events
 
@@ -308,37 +312,39 @@ class Store:
         stored = None if body is None else pack(dump(body))
 
         def work(connection: Connection) -> None:
-            connection.run(sql, (self.core.owner.id, branch.id, kind, self.core.now(connection), stored))
+            connection.run(sql, (self.tx.owner.id, branch.id, kind, self.tx.now(connection), stored))
 
-        self.core.write(work)
+        self.tx.write(work)
 
-    def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000) -> list[Event]:
+    def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000) -> list[StoredEvent]:
         """What happened on a branch, oldest first."""
         sql = "SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ? AND id > ? ORDER BY id LIMIT ?"
-        values: Values = (self.core.owner.id, branch.id, after, limit)
-        rows = self.core.read(lambda connection: connection.run(sql, values))
-        return [Event(row[0], row[1], row[2], None if row[3] is None else json.loads(unpack(row[3]))) for row in rows]
+        values: Values = (self.tx.owner.id, branch.id, after, limit)
+        rows = self.tx.read(lambda connection: connection.run(sql, values))
+        return [
+            StoredEvent(row[0], row[1], row[2], None if row[3] is None else json.loads(unpack(row[3]))) for row in rows
+        ]
 
     # The whole of it
 
-    def verify(self) -> Iterator[Fault]:
+    def verify(self) -> Iterator[IntegrityFault]:
         """Everything that is not as it was once written, and where; nothing when all is sound."""
-        return verify.verify(self.core)
+        return verify.verify(self.tx)
 
     def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:
         """Some sessions, or all, as lines of JSON."""
-        return transfer.export(self.core, sessions)
+        return transfer.export(self.tx, sessions)
 
     def load(self, lines: Iterable[str]) -> int:
         """Add what was exported, all of it or nothing; how many messages were new."""
-        return transfer.load(self.core, lines, self.index)
+        return transfer.load(self.tx, lines, self.index)
 
     def prune(self, *, older_than: float) -> tuple[str, ...]:
         """Delete the sessions that nobody has used since a time (seconds since 1970), and give their names.
 
         What other sessions share with them stays, and so do its keys.
         """
-        return retention.prune(self.core, older_than, self.index)
+        return retention.prune(self.tx, older_than, self.index)
 
 
 def _within(head: Head, length: int) -> int:

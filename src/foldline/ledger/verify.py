@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Iterator
 
 from foldline.errors import FoldlineError
-from foldline.ledger import branches as threads
+from foldline.ledger import branches as branch_table
 from foldline.ledger import log
-from foldline.ledger.chains import Owner, Place, back
+from foldline.ledger.chains import ChainPosition, Tenant, position_at
 from foldline.ledger.connections import Connection, Values
-from foldline.ledger.log import Core
+from foldline.ledger.log import Transactions
 from foldline.ledger.message_keys import ROOT, link, trace
-from foldline.ledger.records import Branch, Fault, Head
+from foldline.ledger.records import Branch, Head, IntegrityFault
 from foldline.ledger.serialize import fold_of, read_message, unpack
 
 PAGE = 256
@@ -26,64 +26,66 @@ DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineErro
 """What reading a damaged body may raise."""
 
 
-def verify(core: Core) -> Iterator[Fault]:
+def verify(tx: Transactions) -> Iterator[IntegrityFault]:
     """Everything that is wrong, and where."""
-    with core.reading() as connection:
-        for where, faults in _parts(connection, core):
+    with tx.snapshot() as connection:
+        for where, faults in _parts(connection, tx):
             try:
                 yield from faults
             except Exception as cause:
-                error = core.pool.database.error(cause)
+                error = tx.pool.database.translate_error(cause)
                 if not isinstance(error, FoldlineError):
                     raise
-                yield Fault(where=where, what=error.message)
+                yield IntegrityFault(where=where, what=error.message)
 
 
-def _parts(connection: Connection, core: Core) -> Iterator[tuple[str, Iterator[Fault]]]:
+def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iterator[IntegrityFault]]]:
     """What is looked at: where one part cannot be read, the next may."""
-    owner = core.owner
-    yield "file", (Fault(where="file", what=what) for what in core.pool.database.damage(connection))
+    owner = tx.owner
+    yield "file", (IntegrityFault(where="file", what=what) for what in tx.pool.database.check_integrity(connection))
     rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id", (owner.id,))
     for strand, base, start in rows:
         yield f"strand {strand}", _strand(connection, owner, strand, base, start)
     yield "strands", _strays(connection, owner)
     for (number,) in connection.run("SELECT id FROM branches WHERE owner = ? ORDER BY id", (owner.id,)):
-        branch = threads.numbered(connection, owner, number)
+        branch = branch_table.branch_by_id(connection, owner, number)
         yield f"branch {branch.name!r} of session {branch.session!r}", _log(connection, owner, branch)
         yield f"jobs of session {branch.session!r}", _jobs(connection, owner, branch)
 
 
-def _strand(connection: Connection, owner: Owner, strand: int, base: int | None, start: int) -> Iterator[Fault]:
+def _strand(
+    connection: Connection, owner: Tenant, strand: int, base: int | None, start: int
+) -> Iterator[IntegrityFault]:
     """Every message of a strand: there, readable, and named by its own content and all before it."""
     key, seen = ROOT, ROOT
     if base is not None:
         sql = "SELECT key, trace FROM messages WHERE owner = ? AND strand = ? AND position = ?"
         before = connection.run(sql, (owner.id, base, start - 1))
         if not before:
-            yield Fault(where=f"strand {strand}", what=f"message {start - 1}, which it follows, is missing")
+            yield IntegrityFault(where=f"strand {strand}", what=f"message {start - 1}, which it follows, is missing")
             return
         key, seen = before[0]
     position = start
     for row in _messages(connection, owner, strand):
         where = f"message {row[0]} of strand {strand}"
         if row[0] != position:
-            yield Fault(where=where, what=f"message {position}, which comes before it, is missing")
+            yield IntegrityFault(where=where, what=f"message {position}, which comes before it, is missing")
         position = row[0] + 1
         try:
             body = unpack(row[3])
             expected = link(owner.name, key, body)
             seen = trace(owner.name, seen, read_message(body, row[4]))
         except DAMAGED as error:
-            yield Fault(where=where, what=f"cannot be read ({error})")
+            yield IntegrityFault(where=where, what=f"cannot be read ({error})")
             expected, seen = row[1], row[2]
         if expected != row[1]:
-            yield Fault(where=where, what="its content is not what its key says")
+            yield IntegrityFault(where=where, what="its content is not what its key says")
         if seen != row[2]:
-            yield Fault(where=where, what="its trace is not what it says")
+            yield IntegrityFault(where=where, what="its trace is not what it says")
         key, seen = row[1], row[2]
 
 
-def _messages(connection: Connection, owner: Owner, strand: int) -> Iterator[Values]:
+def _messages(connection: Connection, owner: Tenant, strand: int) -> Iterator[Values]:
     sql = (
         "SELECT position, key, trace, body, meta FROM messages "
         "WHERE owner = ? AND strand = ? AND position > ? ORDER BY position LIMIT ?"
@@ -94,16 +96,16 @@ def _messages(connection: Connection, owner: Owner, strand: int) -> Iterator[Val
         last = rows[-1][0]
 
 
-def _strays(connection: Connection, owner: Owner) -> Iterator[Fault]:
+def _strays(connection: Connection, owner: Tenant) -> Iterator[IntegrityFault]:
     sql = (
         "SELECT m.strand, COUNT(*) FROM messages m LEFT JOIN strands s ON s.owner = m.owner AND s.id = m.strand "
         "WHERE m.owner = ? AND s.id IS NULL GROUP BY m.strand"
     )
     for strand, count in connection.run(sql, (owner.id,)):
-        yield Fault(where=f"strand {strand}", what=f"is missing, with {count} messages on it")
+        yield IntegrityFault(where=f"strand {strand}", what=f"is missing, with {count} messages on it")
 
 
-def _log(connection: Connection, owner: Owner, branch: Branch) -> Iterator[Fault]:
+def _log(connection: Connection, owner: Tenant, branch: Branch) -> Iterator[IntegrityFault]:
     """Every entry of a log: in order, hanging on the one before, and at a message that is there."""
     sql = (
         "SELECT e.seq, e.kind, e.length, e.tip, e.at, e.op, e.body, e.key, e.mark, e.strand, e.cut, m.key "
@@ -111,16 +113,16 @@ def _log(connection: Connection, owner: Owner, branch: Branch) -> Iterator[Fault
         "LEFT JOIN messages m ON m.owner = e.owner AND m.strand = e.strand AND m.position = e.length - 1 "
         "WHERE e.owner = ? AND e.branch = ? AND e.seq > ? ORDER BY e.seq LIMIT ?"
     )
-    before = Head(log=log.root(owner, branch))
+    before = Head(log=log.root_key(owner, branch))
     while rows := connection.run(sql, (owner.id, branch.id, before.seq, PAGE)):
         for row in rows:
             where = f"entry {row[0]} ({row[1]}) of branch {branch.name!r} of session {branch.session!r}"
             for what in _entry(connection, owner, before, row):
-                yield Fault(where=where, what=what)
+                yield IntegrityFault(where=where, what=what)
             before = Head(seq=row[0], mark=row[8], length=row[2], key=row[3], at=row[4], strand=row[9], log=row[7])
 
 
-def _entry(connection: Connection, owner: Owner, before: Head, row: Values) -> Iterator[str]:
+def _entry(connection: Connection, owner: Tenant, before: Head, row: Values) -> Iterator[str]:
     seq, kind, length, tip, _, _, stored, key, mark, strand, cut, found = row
     if seq != before.seq + 1:
         yield f"entry {before.seq + 1}, which comes before it, is missing"
@@ -136,15 +138,15 @@ def _entry(connection: Connection, owner: Owner, before: Head, row: Values) -> I
             value = json.loads(body or b"")
             if fold_of(value["fold"]).cut != cut:
                 yield "it cuts elsewhere than it says"
-            if back(connection, owner, Place(strand, length, tip), cut).key.hex() != value["prefix"]:
+            if position_at(connection, owner, ChainPosition(strand, length, tip), cut).key.hex() != value["prefix"]:
                 yield "the messages it folds are not those it was made for"
     except DAMAGED as error:
         yield f"cannot be read ({error})"
 
 
-def _jobs(connection: Connection, owner: Owner, branch: Branch) -> Iterator[Fault]:
+def _jobs(connection: Connection, owner: Tenant, branch: Branch) -> Iterator[IntegrityFault]:
     sql = "SELECT name, COUNT(*), MAX(seq), MIN(seq) FROM jobs WHERE owner = ? AND branch = ? GROUP BY name"
     for name, count, newest, oldest in connection.run(sql, (owner.id, branch.id)):
         if count != newest - oldest + 1:
             where = f"job {name!r} of branch {branch.name!r} of session {branch.session!r}"
-            yield Fault(where=where, what="rows are missing")
+            yield IntegrityFault(where=where, what="rows are missing")

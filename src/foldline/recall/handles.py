@@ -84,7 +84,7 @@ def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
     if wanted.strand is None:
         return where if isinstance(where, Head) else store.head(where)
     sql = "SELECT MAX(position) FROM messages WHERE owner = ? AND strand = ?"
-    newest = store.core.read(lambda connection: connection.run(sql, (store.core.owner.id, wanted.strand)))[0][0]
+    newest = store.tx.read(lambda connection: connection.run(sql, (store.tx.owner.id, wanted.strand)))[0][0]
     return Head() if newest is None else Head(strand=wanted.strand, length=newest + 1)
 
 

@@ -19,9 +19,9 @@ from operator import itemgetter
 
 from foldline.errors import InputError
 from foldline.ledger import Branch, Head, Store
-from foldline.ledger import branches as threads
+from foldline.ledger import branches as branch_table
 from foldline.ledger.connections import Connection
-from foldline.ledger.index_feed import unread
+from foldline.ledger.index_feed import has_unindexed
 from foldline.ledger.records import Span
 from foldline.measure.estimator import Counter, Estimator
 from foldline.message import Message
@@ -141,10 +141,10 @@ def search(store: Store, where: Branch | Head, ask: Ask, counter: Counter | None
     catch_up(store)
     spans = None if ask.everywhere else store.spans(head)
     stop = head.length if ask.before is None else min(ask.before, head.length)
-    found = store.core.read(
+    found = store.tx.read(
         lambda connection: _Search(store, connection, spans, stop).run(ask, weights, counter or Estimator())
     )
-    return replace(found, whole=False) if unread(store.core) else found
+    return replace(found, whole=False) if has_unindexed(store.tx) else found
 
 
 class _Search:
@@ -265,7 +265,7 @@ class _Search:
         name, strand = handle(run[0].position, run[-1].position), run[0].strand
         if not strand:
             return Result(handle=name, lines=lines)
-        said_in = threads.sayer(self.connection, self.store.core.owner, strand).session
+        said_in = branch_table.branch_of_strand(self.connection, self.store.tx.owner, strand).session
         return Result(handle=f"{strand}{name}", lines=lines, session=said_in)
 
 

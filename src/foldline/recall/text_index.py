@@ -14,7 +14,7 @@ from typing import Any
 
 from foldline.errors import LedgerBusy, LedgerUnavailable
 from foldline.ledger.connections import Connection, Values
-from foldline.ledger.index_feed import Row, read, unread
+from foldline.ledger.index_feed import IndexRow, has_unindexed, index_pending
 from foldline.ledger.schema import POSTGRES
 from foldline.ledger.serialize import read_message, unpack
 from foldline.ledger.sqlite import SqliteConnection
@@ -54,7 +54,7 @@ def numbers(owner: int, strand: int, text: str) -> str:
 class Words:
     """The index as the store calls it: `ledger.open(url, index=Words())`."""
 
-    def add(self, connection: Connection, rows: Sequence[Row]) -> None:
+    def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
         """Index messages; those that are there already are left as they are."""
         sql = "SELECT message FROM documents WHERE message"
         known = {id_ for (id_,) in _among(connection, sql, (), [row.id for row in rows])}
@@ -92,10 +92,10 @@ def catch_up(store: Store) -> int:
     Where nothing can be written, or somebody else writes for long, the search goes without: what is unread is the
     newest, and so it is mostly in view.
     """
-    core, words, done = store.core, Words(), 0
+    tx, words, done = store.tx, Words(), 0
     with suppress(LedgerBusy, LedgerUnavailable):
-        while unread(core):
-            done += core.write(lambda connection: read(core, words, connection))
+        while has_unindexed(tx):
+            done += tx.write(lambda connection: index_pending(tx, words, connection))
     return done
 
 
@@ -103,8 +103,8 @@ class Reader:
     """Questions to the index, within one owner, on one connection."""
 
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
-        self.connection, self.owner = connection, store.core.owner.id
-        self._postgres = store.core.pool.database.name == POSTGRES
+        self.connection, self.owner = connection, store.tx.owner.id
+        self._postgres = store.tx.pool.database.name == POSTGRES
         few = strands is not None and 0 < len(strands) <= STRANDS
         self.scopes = [Scope("strand", strand) for strand in strands or ()] if few else [Scope("owner", self.owner)]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from foldline.ledger import Branch, Store
 from foldline.ledger.connections import Connection
-from foldline.ledger.jobs import FOLD, Wanted
+from foldline.ledger.jobs import FOLD, JobRequest
 from foldline.ledger.schema import POSTGRES
 
 if TYPE_CHECKING:
@@ -40,16 +40,16 @@ def installed() -> bool:
 
 def announce(store: Store, branch: Branch) -> None:
     """Tell the workers that a fold is wanted, where they listen; whatever fails, they find it by looking."""
-    if store.core.pool.database.name != POSTGRES or not installed():
+    if store.tx.pool.database.name != POSTGRES or not installed():
         return
-    wanted = Wanted(store.owner, branch.session, branch.name, FOLD)
+    wanted = JobRequest(store.owner, branch.session, branch.name, FOLD)
     try:
-        store.core.write(lambda connection: _enqueue(connection, wanted))
+        store.tx.write(lambda connection: _enqueue(connection, wanted))
     except Exception:  # noqa: BLE001 (a session does not fail because a queue does)
         _LOG.warning("workers could not be told of a fold; they will find it", exc_info=True)
 
 
-def _enqueue(connection: Connection, wanted: Wanted) -> None:
+def _enqueue(connection: Connection, wanted: JobRequest) -> None:
     from pgqueuer.adapters.persistence.qb import QueryQueueBuilder  # noqa: PLC0415  # an extra
     from pgqueuer.db import SyncPsycopgDriver  # noqa: PLC0415
     from pgqueuer.queries import SyncQueries  # noqa: PLC0415
@@ -75,11 +75,11 @@ def _names() -> DBSettings:
     return DBSettings(prefix="", db_schema=SCHEMA, durability="durable", **named)  # type: ignore[arg-type]  # names
 
 
-def _payload(wanted: Wanted) -> bytes:
+def _payload(wanted: JobRequest) -> bytes:
     return json.dumps(wanted).encode()
 
 
-def _key(wanted: Wanted) -> str:
+def _key(wanted: JobRequest) -> str:
     """What is unique among all that is queued or under way."""
     return json.dumps(wanted)
 
@@ -124,7 +124,7 @@ async def _listen(queries: Queries, station: Station, stop: asyncio.Event) -> No
     manager = QueueManager(queries, Channel(CHANNEL))
 
     async def fold(job: Job) -> None:
-        await asyncio.to_thread(station.take, Wanted(*json.loads(job.payload or b"")))
+        await asyncio.to_thread(station.take, JobRequest(*json.loads(job.payload or b"")))
 
     async def look() -> None:
         while not stop.is_set():

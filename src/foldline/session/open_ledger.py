@@ -11,7 +11,7 @@ from foldline.digest.digester import Digester
 from foldline.errors import ConfigError
 from foldline.events import Listener
 from foldline.ledger import MAIN, Store
-from foldline.ledger.records import Fault, SessionInfo
+from foldline.ledger.records import IntegrityFault, SessionInfo
 from foldline.policy import Policy
 from foldline.recall.text_index import Words
 from foldline.session.record import Tip
@@ -64,7 +64,7 @@ class Ledger:
         """Every session with its figures, the one used last first."""
         return self.store.sessions()
 
-    def verify(self) -> Iterator[Fault]:
+    def verify(self) -> Iterator[IntegrityFault]:
         """Everything that is not as it was once written."""
         return self.store.verify()
 

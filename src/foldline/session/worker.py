@@ -78,7 +78,7 @@ class Heart:
         if not self.lost and time.monotonic() >= self._next:
             self._next = time.monotonic() + self.lease_s / BEATS
             try:
-                self.jobs.beat(self.claim, lease_s=self.lease_s)
+                self.jobs.renew(self.claim, lease_s=self.lease_s)
             except Conflict:
                 self.lost = True
             except LedgerError:
@@ -234,7 +234,7 @@ class Elsewhere:
 
     def due(self, branch: Branch) -> None:
         """Ask for the fold, and tell whoever waits for work."""
-        if self.store.jobs.want(branch):
+        if self.store.jobs.request(branch):
             announce(self.store, branch)
 
     def wait(self, seconds: float | None = None) -> bool:  # noqa: ARG002  # nothing is under way here

@@ -16,7 +16,7 @@ from foldline import ledger
 from foldline.digest.digester import Digester
 from foldline.digest.model_digest import told
 from foldline.ledger import Branch, Store
-from foldline.ledger.jobs import Wanted
+from foldline.ledger.jobs import JobRequest
 from foldline.ledger.schema import POSTGRES
 from foldline.session import job_queue as dispatch
 from foldline.session.worker import FAILED, HANDS, HELD, LEASE_S, NOTHING, Crew
@@ -28,7 +28,7 @@ POLL_S = 1.0
 class Done(NamedTuple):
     """A job, what came of it, and how long it took."""
 
-    wanted: Wanted
+    wanted: JobRequest
     came: str
     seconds: float
     cause: str = ""
@@ -52,11 +52,11 @@ class Station:
         self._crews: dict[str, Crew] = {}
         self._lock = threading.Lock()
 
-    def waiting(self) -> list[Wanted]:
+    def waiting(self) -> list[JobRequest]:
         """What there is to do."""
-        return self.store.jobs.waiting(everybody=self.everybody)
+        return self.store.jobs.pending(everybody=self.everybody)
 
-    def take(self, wanted: Wanted) -> str:
+    def take(self, wanted: JobRequest) -> str:
         """Do one job, unless somebody else does; what came of it."""
         began, cause = time.monotonic(), ""
         try:
@@ -73,11 +73,11 @@ class Station:
     def _crew(self, owner: str) -> Crew:
         with self._lock:
             if owner not in self._crews:
-                store = self.store if owner == self.store.owner else ledger.share(self.store, owner)
+                store = self.store if owner == self.store.owner else ledger.for_owner(self.store, owner)
                 self._crews[owner] = Crew(store, digester=self.digester, lease_s=self.lease_s)
             return self._crews[owner]
 
-    def _branch(self, wanted: Wanted) -> Branch | None:
+    def _branch(self, wanted: JobRequest) -> Branch | None:
         """The branch that is meant, if it is still there."""
         branches = self._crew(wanted.owner).store.branches(wanted.session)
         return next((branch for branch in branches if branch.name == wanted.branch), None)
@@ -91,7 +91,7 @@ class Station:
     async def run(self, url: str, stop: asyncio.Event, *, once: bool = False) -> None:
         """Work until told to stop, or `once` until nothing is left to do."""
         try:
-            if not once and self.store.core.pool.database.name == POSTGRES and dispatch.installed():
+            if not once and self.store.tx.pool.database.name == POSTGRES and dispatch.installed():
                 await dispatch.serve(url, self, stop)
             else:
                 await self._look(stop, once=once)
@@ -100,8 +100,8 @@ class Station:
 
     async def _look(self, stop: asyncio.Event, *, once: bool) -> None:
         """Look for work again and again, and do some of it at once."""
-        running: dict[Wanted, asyncio.Task[str]] = {}
-        tried: set[Wanted] = set()
+        running: dict[JobRequest, asyncio.Task[str]] = {}
+        tried: set[JobRequest] = set()
         while not stop.is_set():
             for wanted in await asyncio.to_thread(self.waiting):
                 if wanted not in running and wanted not in tried and len(running) < self.hands:

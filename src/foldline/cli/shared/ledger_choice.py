@@ -106,7 +106,7 @@ def opened(place: Place, *, make: bool = False, wait_s: float | None = None) -> 
     if make:
         if place.source == "default":
             Path(place.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif place.missing or not ledger.look(place.url, wait_s=wait):
+    elif place.missing or not ledger.schema_version(place.url, wait_s=wait):
         raise InputError(
             f"there is no ledger at {place}", hint="foldline import FILE makes one, --ledger names another"
         )
@@ -194,7 +194,7 @@ all_owners_option = click.option("--all-owners", is_flag=True, help="Of everybod
 
 def stores_of(found: Ledger, *, all_owners: bool) -> list[Store]:
     """The stores that a command covers: one for each owner, or the one that was opened."""
-    return [ledger.share(found.store, name) for name in ledger.owners(found.store)] if all_owners else [found.store]
+    return [ledger.for_owner(found.store, name) for name in ledger.owners(found.store)] if all_owners else [found.store]
 
 
 def owner_prefix(owner: str) -> str:
