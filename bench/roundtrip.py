@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import FormatUnknown, InputError
+from foldline.json_text import decode
 from foldline.message import Message
 from foldline.wire import PROVIDERS, Request, Transcript, read_all, render
 from foldline.wire.codec import Loss, codec
-from foldline.wire.scan import decode
 from foldline.wire.session_logs import codex_items as codex_log
 
 NOT_DATA = ("LICENSE", "NOTICE", "README")

@@ -13,10 +13,12 @@ import foldline
 
 SOURCE = Path(foldline.__file__).parent
 
-BASE = {"message", "policy", "errors", "fold"}
+BASE = {"message", "policy", "errors", "fold", "json_text", "text_lines"}
 MAY_IMPORT = {
     "message": set[str](),
     "errors": set[str](),
+    "json_text": {"errors"},
+    "text_lines": {"errors"},
     "fold": {"message"},
     "policy": {"errors"},
     "tool_calls": BASE,

@@ -10,6 +10,7 @@ from foldline.cli.shared import options
 from foldline.cli.shared.files import STDOUT, Conversation, content, conversation, refuse_to_overwrite, write
 from foldline.cli.shared.output import console, counted, digest_row, safe
 from foldline.cli.shared.settings import Settings
+from foldline.json_text import dumps, encode
 from foldline.measure.estimator import human
 from foldline.message import Message
 from foldline.plan.timeline import handle
@@ -18,7 +19,6 @@ from foldline.view.compose import head
 from foldline.wire import PROVIDERS, render
 from foldline.wire.codec import Lost, dialect
 from foldline.wire.repair import repair
-from foldline.wire.scan import dumps, encode
 from foldline.wire.writer import rewrite
 
 MISSING = 5

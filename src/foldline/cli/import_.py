@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from foldline import ledger
+from foldline import ledger, text_lines
 from foldline.cli.shared import options
 from foldline.cli.shared.files import gathered
 from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
@@ -29,7 +29,6 @@ from foldline.message import Message
 from foldline.replay import seen_together
 from foldline.session import Ledger
 from foldline.wire import Transcript, read_all
-from foldline.wire import lines as text_lines
 
 STDIN = "-"
 EXPORT = "foldline"

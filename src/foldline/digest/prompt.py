@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from foldline.digest.scope import SESSION, Scope, scope_of
 from foldline.errors import ConfigError
+from foldline.json_text import dumps
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.redact.redact import redact
 from foldline.wire.fields import plain
-from foldline.wire.scan import dumps
 
 CONDENSER_BRIEF = """\
 You keep the record of a coding session. You are not a party to it and you do not continue it.

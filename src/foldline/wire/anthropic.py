@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from foldline.errors import WireError
+from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire import carry
 from foldline.wire.codec import Codec, Loss
-from foldline.wire.scan import dumps
 from foldline.wire.usage import anthropic_usage
 
 NAME = "anthropic"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from foldline import json_text
 from foldline.errors import WireError
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
-from foldline.wire import scan
 from foldline.wire.codec import Loss
 
 ERROR_MARK = "[tool error] "
@@ -91,8 +91,8 @@ def failed(result: ToolResult, loss: Loss) -> ToolResult:
 def as_object(call: ToolCall) -> str:
     """The arguments of a call that takes free text, as the JSON object that a function call demands."""
     try:
-        if isinstance(scan.loads(call.arguments), dict):
+        if isinstance(json_text.loads(call.arguments), dict):
             return call.arguments
     except WireError:
         pass
-    return scan.dumps({"input": call.arguments})
+    return json_text.dumps({"input": call.arguments})

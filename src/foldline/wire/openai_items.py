@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from foldline import json_text
 from foldline.errors import WireError
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire import scan
 from foldline.wire.carry import document, media_from
 
 NAME = "openai-responses"
@@ -154,7 +154,7 @@ def _payload(value: dict[str, Any], key: str) -> str:
         return found
     if key == "input":
         raise WireError("input must be text", field=key)
-    return scan.dumps(found) if found is not None else "{}"
+    return json_text.dumps(found) if found is not None else "{}"
 
 
 def result(value: dict[str, Any]) -> ToolResult:
@@ -216,4 +216,4 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 def payload(call: ToolCall) -> Any:
     """What a call's field holds for its arguments: the text itself, or the object it describes."""
-    return call.arguments if call.kind in TEXTUAL else scan.loads(call.arguments, field=call.kind)
+    return call.arguments if call.kind in TEXTUAL else json_text.loads(call.arguments, field=call.kind)

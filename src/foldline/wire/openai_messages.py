@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from foldline import json_text
 from foldline.errors import WireError
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire import scan
 from foldline.wire.carry import document, dumped, media_from
 
 NAME = "openai"
@@ -146,7 +146,7 @@ def _arguments(body: dict[str, Any]) -> str:
     arguments = body.get("arguments")
     if isinstance(arguments, str):
         return arguments
-    return scan.dumps(arguments) if arguments is not None else "{}"
+    return json_text.dumps(arguments) if arguments is not None else "{}"
 
 
 def _text(value: dict[str, Any], key: str, field: str, *, missing: bool = False) -> str:

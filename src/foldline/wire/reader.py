@@ -15,14 +15,14 @@ from importlib import import_module
 from itertools import chain, islice
 from typing import Any
 
+from foldline import text_lines
 from foldline.errors import FormatUnknown, WireError
+from foldline.json_text import Slice, decode, loads, scan, scan_list
 from foldline.message import Message
-from foldline.wire import lines as text_lines
+from foldline.text_lines import TextLine
 from foldline.wire.codec import Codec, Line, Note, Transcript, codec
 from foldline.wire.detect import PLAIN, Found, find
-from foldline.wire.lines import TextLine
 from foldline.wire.request import Request, parse_elements, unknown
-from foldline.wire.scan import Slice, decode, loads, scan, scan_list
 
 _PEEK = 100
 """Lines of a file that are looked at to recognise its format."""

@@ -14,12 +14,12 @@ from itertools import pairwise
 from typing import Any
 
 from foldline.errors import ConfigError, FormatUnknown, WireError
+from foldline.json_text import Scan, Slice, decode, dumps, encode, scan
 from foldline.message import Message, user
 from foldline.wire import codec as codecs
 from foldline.wire.codec import PROVIDERS, Codec, Loss, Transcript
 from foldline.wire.detect import LIST_KEYS, candidates, find
 from foldline.wire.fields import spelled
-from foldline.wire.scan import Scan, Slice, decode, dumps, encode, scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

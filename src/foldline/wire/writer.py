@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from foldline import text_lines
 from foldline.errors import InputError
+from foldline.json_text import dumps, encode, loads
 from foldline.message import Message
-from foldline.wire import lines as text_lines
 from foldline.wire.codec import PROVIDERS, Line, Loss, Lost, codec, elements, leading_system
 from foldline.wire.detect import Found, find
 from foldline.wire.request import Request
-from foldline.wire.scan import dumps, encode, loads
 from foldline.wire.session_logs.rewrite import FORMATS as LINE_FORMATS
 from foldline.wire.session_logs.rewrite import rewritten
 

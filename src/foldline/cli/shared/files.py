@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from foldline import text_lines
 from foldline.errors import ConfigError, InputError
 from foldline.message import Message
 from foldline.replay import seen_together, unmeasured
 from foldline.wire import Transcript, read_all
-from foldline.wire import lines as text_lines
 
 STDOUT = "-"
 

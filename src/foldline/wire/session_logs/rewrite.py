@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
+from foldline.json_text import dumps
 from foldline.message import Message
 from foldline.wire import anthropic, openai_responses
 from foldline.wire.codec import Line, Loss
-from foldline.wire.scan import dumps
 from foldline.wire.session_logs import pi
 
 _SPACE = UUID("6f1c5a0e-2f0b-5d0b-9a51-0f01d11e0001")

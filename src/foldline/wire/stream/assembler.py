@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from foldline import json_text
 from foldline.errors import ConfigError, WireError
 from foldline.message import Message, Usage
-from foldline.wire import anthropic, gemini, openai_chat, openai_responses, scan
+from foldline.wire import anthropic, gemini, openai_chat, openai_responses
 from foldline.wire.codec import PROVIDERS, Loss, Lost
 from foldline.wire.stream.anthropic import AnthropicStream
 from foldline.wire.stream.gemini import GeminiStream
@@ -127,7 +128,7 @@ class Assembler:
 
     def _take(self, event: Event) -> None:
         try:
-            value = scan.loads(event.data)
+            value = json_text.loads(event.data)
         except WireError:
             if event.name == "error" and self._error is None:
                 self._error = {"message": event.data}

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from foldline import json_text
 from foldline.errors import WireError
-from foldline.wire import scan
 from foldline.wire.codec import Loss
 
 NOT_WHOLE = "the reply ended inside its input: it did not run"
@@ -79,7 +79,7 @@ def whole_object(text: Any) -> dict[str, Any] | None:
     if not isinstance(text, str):
         return None
     try:
-        value = scan.loads(text)
+        value = json_text.loads(text)
     except WireError:
         return None
     return value if isinstance(value, dict) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from foldline.wire import scan
+from foldline import json_text
 
 EVENT_BYTES = 64 * 1024 * 1024
 """How large one event may become; no provider sends a reply near it."""
@@ -84,7 +84,7 @@ class Events:
         elif line.startswith(b"data:"):
             self._hold(_value(line, 5))
         elif line.startswith(b"event:"):
-            self._name = scan.decode(_value(line, 6))
+            self._name = json_text.decode(_value(line, 6))
         elif line.startswith(b"error:"):
             self._name = "error"
             self._hold(_value(line, 6))
@@ -114,7 +114,7 @@ class Events:
         """What was held as an event, if it has data."""
         name, data = self._name, b"\n".join(self._data)
         self._name, self._data, self._data_bytes = "", [], 0
-        return Event(name, scan.decode(data)) if data else None
+        return Event(name, json_text.decode(data)) if data else None
 
 
 def _value(line: bytes, at: int) -> bytes:

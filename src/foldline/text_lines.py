@@ -14,7 +14,6 @@ from io import BufferedReader
 from typing import NamedTuple
 
 from foldline.errors import WireError
-from foldline.wire.scan import decode
 
 LINE_BYTES = 1 << 30
 """No message is that long: a larger line is something else, and reading it would only fill the memory."""
@@ -63,7 +62,7 @@ def _of_stream(stream: gzip.GzipFile | BufferedReader, name: str) -> Iterator[Te
         ended = raw.endswith(b"\n")
         if not ended and len(raw) == LINE_BYTES:
             raise WireError(f"a line of more than {LINE_BYTES:,} bytes", file=name, line=number)
-        text = decode(raw)
+        text = raw.decode("utf-8", "surrogateescape")
         text = text.removeprefix(_BOM) if number == 1 else text
         yield TextLine(number, text[:-1] if ended else text, ended)
 
