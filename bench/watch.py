@@ -73,8 +73,8 @@ def recorded(folder: Path) -> Iterator[bytes]:
 
 def rate(lines: list[bytes]) -> float:
     """Events a second of CPU time, the whole way."""
+    from foldline.text_lines import CHUNK_BYTES, LineSplitter, raw_lines_of_file
     from foldline.watch.agent_events import load
-    from foldline.watch.lines import CHUNK_BYTES, Cutter, of_file
     from foldline.watch.scratch_files import ScratchWriter
     from foldline.watch.watcher import Watch
 
@@ -84,7 +84,7 @@ def rate(lines: list[bytes]) -> float:
         watch = Watch(writer=ScratchWriter(place))
         start = time.process_time()
         tee = lambda chunk: watch.pace(behind=len(chunk) == CHUNK_BYTES)  # noqa: E731
-        for line in of_file(str(file), Cutter(), follow=False, tee=tee):
+        for line in raw_lines_of_file(str(file), LineSplitter(), follow=False, tee=tee):
             event = load(line)
             if event is not None:
                 watch.feed(event)

@@ -1,29 +1,44 @@
-"""JSON text with its places: which slice of a request body is which message.
+"""JSON text with the place of each value in it: which slice is which message, and edits that change nothing else.
 
-A proxy must send untouched messages back byte for byte, and cheaply. Both follow from remembering where each element
-of the message list starts and ends. The C decoder of the standard library does the work, one element at a time.
+A proxy must send untouched messages back byte for byte, so `scan` returns where each element of the message list starts
+and ends. A settings file belongs to its user: line ends, escapes, spelling of numbers and duplicate keys must stay, so
+`put` and `cut` insert or remove one item by its place and never rewrite the rest. Both use one scanner on top of the C
+decoder of the standard library.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from foldline.errors import WireError
+from foldline.errors import ConfigError, WireError
 
-_decode = json.JSONDecoder().raw_decode
+_Decode: TypeAlias = Callable[[str, int], tuple[Any, int]]
+
+_BLANK = " \t\n\r"
+_BOM = "\ufeff"
+_INDENT = re.compile(r"^([ \t]+)\"", re.MULTILINE)
+_WAS_EMPTY = " "
+"""Written before the closing bracket of an empty container that gets its first item: `cut` then leaves it in place."""
 _space = re.compile(r"[ \t\n\r]*").match
+_decode: _Decode = json.JSONDecoder().raw_decode
 
 
 class Slice(NamedTuple):
-    """A JSON value and where its text stands: `text[start:end]`."""
+    """A JSON value and its place, `text[start:end]`; for a member of an object also its key and the key's place."""
 
     value: Any
     start: int
     end: int
+    key: str = ""
+    key_start: int = -1
+
+    @property
+    def item_start(self) -> int:
+        """Where the member or element begins: at its key, if it has one."""
+        return self.start if self.key_start < 0 else self.key_start
 
 
 class Scan(NamedTuple):
@@ -40,7 +55,7 @@ def decode(data: bytes | bytearray | memoryview) -> str:
 
 
 def encode(text: str) -> bytes:
-    """The inverse of `decode`; lone surrogates from JSON escapes are written as they are."""
+    """The inverse of `decode`; lone surrogates from JSON escapes are encoded as they are."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -48,13 +63,11 @@ def encode(text: str) -> bytes:
 
 
 def loads(text: str, *, field: str = "") -> Any:
-    """`json.loads` with one typed error for all that can go wrong."""
+    """`json.loads`, with a WireError for everything that can go wrong."""
     try:
         return json.loads(text)
-    except RecursionError:
-        raise WireError("nested too deeply to read", field=field) from None
-    except ValueError as error:
-        raise WireError(f"not JSON ({error})", line=getattr(error, "lineno", 0), field=field) from None
+    except (RecursionError, ValueError) as error:
+        raise _wire_error(error, field) from None
 
 
 def dumps(value: Any) -> str:
@@ -76,79 +89,85 @@ def _has_utf8(text: str) -> bool:
 
 
 def scan(text: str, *lists: str) -> Scan:
-    """Read a JSON object, remembering where every field stands, and every element of the fields in `lists`.
+    """Read a JSON object with the place of every field, and of every element of the fields in `lists`.
 
     >>> found = scan('{"model": "m", "messages": [{"role": "user"}, 2]}', "messages")
     >>> [found.text[e.start:e.end] for e in found.elements["messages"]]
     ['{"role": "user"}', '2']
     """
-    with _typed_errors():
-        return _scan(text, lists)
+    try:
+        at = _skip(text, 0)
+        _expect(text, at, "{")
+        members, elements, end = _scan_object(text, at, _decode, lists)
+        _expect_end(text, end)
+    except (RecursionError, ValueError) as error:
+        raise _wire_error(error) from None
+    return Scan(text, {member.key: member for member in members}, elements)
 
 
 def scan_list(text: str) -> tuple[Slice, ...]:
-    """Read a JSON array, remembering where every element stands.
+    """Read a JSON array with the place of every element.
 
-    >>> [item[1:] for item in scan_list('[{"role": "user"}, 2]')]
+    >>> [(item.start, item.end) for item in scan_list('[{"role": "user"}, 2]')]
     [(1, 17), (19, 20)]
     """
-    with _typed_errors():
+    try:
         at = _skip(text, 0)
         _expect(text, at, "[")
-        items, at = _scan_list(text, at)
-        _end(text, at)
-        return items
+        elements, end = _scan_array(text, at, _decode)
+        _expect_end(text, end)
+    except (RecursionError, ValueError) as error:
+        raise _wire_error(error) from None
+    return tuple(elements)
 
 
-@contextmanager
-def _typed_errors() -> Iterator[None]:
-    """One typed error for all that can go wrong while reading: a number too long to convert is no JSON error."""
-    try:
-        yield
-    except RecursionError:
-        raise WireError("nested too deeply to read") from None
-    except ValueError as error:
-        raise WireError(f"not JSON ({error})", line=getattr(error, "lineno", 0)) from None
+def _wire_error(error: Exception, field: str = "") -> WireError:
+    """The WireError for an error of the decoder."""
+    if isinstance(error, RecursionError):
+        return WireError("nested too deeply to read", field=field)
+    return WireError(f"not JSON ({error})", line=getattr(error, "lineno", 0), field=field)
 
 
-def _scan(text: str, lists: tuple[str, ...]) -> Scan:
-    fields: dict[str, Slice] = {}
+def _scan_object(
+    text: str, at: int, decode: _Decode, lists: tuple[str, ...] = ()
+) -> tuple[list[Slice], dict[str, tuple[Slice, ...]], int]:
+    """Members of the object that begins at `at`, the elements of those named in `lists`, and where the object ends."""
+    members: list[Slice] = []
     elements: dict[str, tuple[Slice, ...]] = {}
-    at = _skip(text, 0)
-    _expect(text, at, "{")
     at = _skip(text, at + 1)
     while text[at : at + 1] != "}":
-        key, at = _decode(text, at)
-        if not isinstance(key, str):
+        key_start = at
+        key, at = decode(text, at)
+        if type(key) is not str or text[key_start] != '"':
             raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
         at = _skip(text, at)
         _expect(text, at, ":")
         start = _skip(text, at + 1)
         if key in lists and text[start : start + 1] == "[":
-            items, at = _scan_list(text, start)
-            elements[key] = items
-            fields[key] = Slice([item.value for item in items], start, at)
+            found, at = _scan_array(text, start, decode)
+            elements[key] = tuple(found)
+            value: Any = [element.value for element in found]
         else:
-            value, at = _decode(text, start)
-            fields[key] = Slice(value, start, at)
+            value, at = decode(text, start)
             elements.pop(key, None)
+        members.append(Slice(value, start, at, key, key_start))
         at = _next(text, at, "}")
-    _end(text, at + 1)
-    return Scan(text, fields, elements)
+    return members, elements, at + 1
 
 
-def _scan_list(text: str, at: int) -> tuple[tuple[Slice, ...], int]:
-    items: list[Slice] = []
+def _scan_array(text: str, at: int, decode: _Decode) -> tuple[list[Slice], int]:
+    """Elements of the array that begins at `at`, and where the array ends."""
+    elements: list[Slice] = []
     at = _skip(text, at + 1)
     while text[at : at + 1] != "]":
-        value, end = _decode(text, at)
-        items.append(Slice(value, at, end))
+        value, end = decode(text, at)
+        elements.append(Slice(value, at, end))
         at = _next(text, end, "]")
-    return tuple(items), at + 1
+    return elements, at + 1
 
 
 def _next(text: str, at: int, closing: str) -> int:
-    """Where the next key or element starts, or where the closing bracket stands."""
+    """Where the next key or element starts, or where the closing bracket is."""
     at = _skip(text, at)
     if text[at : at + 1] == closing:
         return at
@@ -159,7 +178,7 @@ def _next(text: str, at: int, closing: str) -> int:
     return at
 
 
-def _end(text: str, at: int) -> None:
+def _expect_end(text: str, at: int) -> None:
     at = _skip(text, at)
     if at != len(text):
         raise json.JSONDecodeError("Extra data", text, at)
@@ -173,3 +192,99 @@ def _skip(text: str, at: int) -> int:
 def _expect(text: str, at: int, char: str) -> None:
     if text[at : at + 1] != char:
         raise json.JSONDecodeError(f"Expecting '{char}' delimiter", text, at)
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+_decode_unchanged: _Decode = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=_refuse_constant
+).raw_decode
+"""Decodes numbers to their spelling: none is too large, and NaN is refused."""
+
+
+def root(text: str) -> int:
+    """Where the top-level object of a settings text begins; ConfigError when the text is not a JSON object."""
+    at = _skip(text, 1 if text.startswith(_BOM) else 0)
+    if at == len(text):
+        raise ConfigError("empty (settings without anything in them are {})")
+    try:
+        value, end = _decode_unchanged(text, at)
+        _expect_end(text, end)
+    except RecursionError:
+        raise ConfigError("not JSON that can be read (nested too deeply)") from None
+    except ValueError as error:
+        raise ConfigError(f"not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise ConfigError("not an object in braces")
+    return at
+
+
+def items(text: str, at: int) -> list[Slice]:
+    """Members or elements of the container that begins at `at`, in a text that `root` has checked.
+
+    >>> [(item.key, item.item_start, item.start, item.end) for item in items('{"a": [1], "b": 2}', 0)]
+    [('a', 1, 6, 9), ('b', 11, 16, 17)]
+    """
+    if text[at] == "{":
+        return _scan_object(text, at, _decode_unchanged)[0]
+    return _scan_array(text, at, _decode_unchanged)[0]
+
+
+def member(text: str, at: int, key: str) -> Slice | None:
+    """The member with this key; ConfigError when there are two, since readers differ in which of them counts."""
+    found = [item for item in items(text, at) if item.key == key]
+    if len(found) > 1:
+        raise ConfigError(f'"{key}" stands twice in the same object')
+    return found[0] if found else None
+
+
+def put(text: str, at: int, value: Any, key: str = "") -> str:
+    """The text with one more item at the end of the container that begins at `at`, formatted like its neighbours."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    found = items(text, at)
+    if found:
+        last = found[-1]
+        lead = text[len(text[: last.item_start].rstrip(_BLANK)) : last.item_start]
+        base = lead.rpartition("\n")[2] if "\n" in lead else None
+        item = _format_item(text, key, value, newline, base)
+        return f"{text[: last.end]},{' ' if base is None else newline + base}{item}{text[last.end :]}"
+    line = text[:at].rpartition("\n")[2]
+    base = line[: len(line) - len(line.lstrip(" \t"))] + _indent(text)
+    multiline = "\n" in text.strip() or not text[:at].strip(_BOM + _BLANK)
+    item = _format_item(text, key, value, newline, base if multiline else None)
+    return f"{text[: at + 1]}{newline + base if multiline else ''}{item}{_WAS_EMPTY}{text[at + 1 :]}"
+
+
+def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
+    """The text without one item; `path` has for each container around it where it begins and the index of the item.
+
+    A container that holds nothing else is removed as well, unless it was there before `put` filled it. Of a text that
+    is nothing but such containers its last line end is left.
+    """
+    at, index = path[-1]
+    found = items(text, at)
+    item = found[index]
+    if index:
+        return text[: found[index - 1].end] + text[item.end :]
+    if len(found) > 1:
+        return text[: item.item_start] + text[found[1].item_start :]
+    if text.startswith(_WAS_EMPTY, item.end):
+        return text[: at + 1] + text[item.end + len(_WAS_EMPTY) :]
+    if len(path) > 1:
+        return cut(text, path[:-1])
+    closing = _skip(text, item.end)
+    return "\n" if at == 0 and text[closing + 1 :] == "\n" else text[: at + 1] + text[closing:]
+
+
+def _format_item(text: str, key: str, value: Any, newline: str, base: str | None) -> str:
+    """A new item: on lines indented by `base`, or on one line."""
+    json_value = json.dumps(value, ensure_ascii=False, indent=None if base is None else _indent(text))
+    return (f'"{key}": ' if key else "") + json_value.replace("\n", newline + (base or ""))
+
+
+def _indent(text: str) -> str:
+    """Indentation used in the text; two spaces when it has none."""
+    found = _INDENT.search(text)
+    return found[1] if found else "  "

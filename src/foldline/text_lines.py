@@ -1,38 +1,107 @@
-"""Text and files as numbered lines, one at a time, so that a long session log never has to fit into memory at once.
+"""The lines of a text, a file, a stream or a growing file, one at a time and in bounded memory.
 
-Only a line feed ends a line: JSON text may hold every other character that Unicode calls a line break. Whatever can go
-wrong with a file (missing, a folder, compressed and cut off, not text at all) is one typed error that names it.
+Only a line feed ends a line: JSON text may hold every other character that Unicode calls a line break. A reader of a
+whole session log gets numbered, decoded lines (`lines_of_text`, `lines_of_file`); a reader of events gets the bytes of
+each line that is not blank as it arrives (`raw_lines_of_stream`, `raw_lines_of_file`). All use one `LineSplitter`.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
+import select
+import stat
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedReader
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from foldline.errors import WireError
 
-LINE_BYTES = 1 << 30
-"""No message is that long: a larger line is something else, and reading it would only fill the memory."""
+if TYPE_CHECKING:
+    from gzip import GzipFile
 
+CHUNK_BYTES = 1 << 16
+EVENT_BYTES = 32 << 20
+"""Longest event: longer than any provider's request body. A longer line of a stream is skipped and counted."""
+LINE_BYTES = 1 << 30
+"""Longest line of a file that is read whole. A longer one is an error."""
+POLL_SECONDS = 0.2
 _HEAD_BYTES = 4096
 _GZIP = b"\x1f\x8b"
-_BOM = "\ufeff"
+_BOM, _BOM_BYTES = "\ufeff", b"\xef\xbb\xbf"
+
+Tee: TypeAlias = Callable[[bytes], None]
+"""Receives every chunk before it is split. A chunk of full size is followed by more data or by an empty chunk.
+
+An empty chunk means that no more data is waiting; for a followed file it is sent whenever the file stops growing."""
 
 
 class TextLine(NamedTuple):
-    """A line: its number from 1, its text without the line end, and whether it has one."""
+    """A line: its number from 1, its text without the line feed, and whether it has one."""
 
     number: int
     text: str
     ended: bool
 
 
-def of_text(text: str) -> Iterator[TextLine]:
-    """The lines of a text."""
+class LineSplitter:
+    """Splits chunks of bytes into lines. Drops a byte order mark, blank lines unless kept, and lines over the limit."""
+
+    def __init__(self, *, limit_bytes: int = EVENT_BYTES, keep_blank: bool = False) -> None:
+        self._limit, self._keep_blank = limit_bytes, keep_blank
+        self._pending: list[bytes] = []
+        self._size = 0
+        self.too_long = 0
+        """Number of lines skipped because of their length."""
+        self._skipping = False
+        self._at_start = True
+
+    def lines(self, chunk: bytes) -> Iterator[bytes]:
+        """Lines that end in this chunk."""
+        pieces = chunk.split(b"\n")
+        last = pieces.pop()
+        if pieces and (self._pending or self._at_start):
+            pieces[0] = self._join(pieces[0])
+        limit, keep_blank = self._limit, self._keep_blank
+        for piece in pieces:
+            if self._skipping:
+                self._skipping = False
+            elif len(piece) > limit:
+                self.too_long += 1
+            elif piece or keep_blank:
+                yield piece
+        if last:
+            self._hold(last)
+
+    def rest(self) -> bytes:
+        """The last line, when it has no line feed. The next chunk starts a new text."""
+        found = b"" if self._skipping else self._join(b"")
+        self._skipping, self._at_start = False, True
+        return found
+
+    def _join(self, piece: bytes) -> bytes:
+        """The pending line, ended by this piece."""
+        line = b"".join((*self._pending, piece))
+        self._pending, self._size = [], 0
+        if self._at_start:
+            self._at_start = False
+            line = line.removeprefix(_BOM_BYTES)
+        return line
+
+    def _hold(self, piece: bytes) -> None:
+        if self._skipping:
+            return
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._pending, self._size, self._skipping = [], 0, True
+            self.too_long += 1
+        else:
+            self._pending.append(piece)
+
+
+def lines_of_text(text: str) -> Iterator[TextLine]:
+    """Numbered lines of a text."""
     start, number = len(_BOM) if text.startswith(_BOM) else 0, 0
     while start < len(text):
         end = text.find("\n", start)
@@ -41,31 +110,145 @@ def of_text(text: str) -> Iterator[TextLine]:
         start = end + 1 if end >= 0 else len(text)
 
 
-def of_file(path: str | os.PathLike[str]) -> Iterator[TextLine]:
-    """The lines of a file, also of a gzip-compressed one."""
-    name = os.fspath(path)
+def lines_of_file(path: str | os.PathLike[str]) -> Iterator[TextLine]:
+    """Numbered lines of a text file, which may be gzip-compressed. Bytes that are not UTF-8 become lone surrogates."""
+    name, number = os.fspath(path), 0
+    splitter = LineSplitter(limit_bytes=LINE_BYTES, keep_blank=True)
+    for index, chunk in enumerate(_read_chunks(name, _open(name))):
+        if not index and b"\0" in chunk[:_HEAD_BYTES]:
+            raise WireError("a binary file, not JSON", file=name, line=1)
+        for line in splitter.lines(chunk):
+            number += 1
+            yield TextLine(number, line.decode("utf-8", "surrogateescape"), True)
+        if splitter.too_long:
+            raise WireError(f"a line of more than {LINE_BYTES:,} bytes", file=name, line=number + 1)
+    if rest := splitter.rest():
+        yield TextLine(number + 1, rest.decode("utf-8", "surrogateescape"), False)
+
+
+def raw_lines_of_stream(file: int, splitter: LineSplitter, tee: Tee | None = None) -> Iterator[bytes]:
+    """Lines of an open stream (a file descriptor)."""
+    return _split(_stream_chunks(file), splitter, tee)
+
+
+def raw_lines_of_file(
+    path: str, splitter: LineSplitter, *, follow: bool = False, idle_seconds: float = 0.0, tee: Tee | None = None
+) -> Iterator[bytes]:
+    """Lines of a file; with `follow`, also the lines added later, until the file has not grown for `idle_seconds`."""
+    if follow:
+        return _split(_follow_chunks(path, _open_growing(path), splitter, idle_seconds), splitter, tee)
+    return _split(_read_chunks(path, _open(path)), splitter, tee)
+
+
+def _split(chunks: Iterator[bytes], splitter: LineSplitter, tee: Tee | None) -> Iterator[bytes]:
+    for chunk in chunks:
+        if tee is not None:
+            tee(chunk)
+        yield from splitter.lines(chunk)
+    rest = splitter.rest()
+    if rest:
+        yield rest
+
+
+def _stream_chunks(file: int) -> Iterator[bytes]:
+    """Chunks of a stream as they arrive, also of a non-blocking one."""
+    while True:
+        try:
+            chunk = os.read(file, CHUNK_BYTES)
+        except BlockingIOError:
+            select.select([file], [], [])
+            continue
+        if not chunk:
+            return
+        yield chunk
+        if len(chunk) == CHUNK_BYTES and not _has_more(file):
+            yield b""
+
+
+def _has_more(file: int) -> bool:
+    """Whether more can be read without waiting."""
     try:
-        with open(name, "rb") as plain:
-            zipped = plain.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
-            with gzip.open(plain) if zipped else plain as stream:
-                yield from _of_stream(stream, name)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise WireError(f"cannot be read ({_reason(error)})", file=name) from None
+        return bool(select.select([file], [], [], 0)[0])
+    except (OSError, ValueError):  # select does not support this kind of file
+        return False
 
 
-def _of_stream(stream: gzip.GzipFile | BufferedReader, name: str) -> Iterator[TextLine]:
-    if b"\0" in stream.peek(_HEAD_BYTES):
-        raise WireError("a binary file, not JSON", file=name, line=1)
-    number = 0
-    while raw := stream.readline(LINE_BYTES):
-        number += 1
-        ended = raw.endswith(b"\n")
-        if not ended and len(raw) == LINE_BYTES:
-            raise WireError(f"a line of more than {LINE_BYTES:,} bytes", file=name, line=number)
-        text = raw.decode("utf-8", "surrogateescape")
-        text = text.removeprefix(_BOM) if number == 1 else text
-        yield TextLine(number, text[:-1] if ended else text, ended)
+def _read_chunks(path: str, stream: BufferedReader) -> Iterator[bytes]:
+    """Chunks of a file up to its end, decompressed where it is gzip-compressed."""
+    with stream:
+        try:
+            read = _decompressed(stream).read if stream.peek(len(_GZIP)).startswith(_GZIP) else stream.read1
+            while chunk := read(CHUNK_BYTES):
+                yield chunk
+                if len(chunk) == CHUNK_BYTES and not _has_more(stream.fileno()):
+                    yield b""
+        except (EOFError, OSError, zlib.error) as error:
+            raise _unreadable(path, error) from None
 
 
-def _reason(error: Exception) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+def _follow_chunks(path: str, stream: BufferedReader, splitter: LineSplitter, idle_seconds: float) -> Iterator[bytes]:
+    """Chunks of a file as it grows. A file that was truncated or replaced is read from its beginning."""
+    last_growth, was_growing = time.monotonic(), False
+    successor: BufferedReader | None = None
+    try:
+        while True:
+            chunk = stream.read1(CHUNK_BYTES)
+            if chunk or was_growing:
+                last_growth = time.monotonic()
+                was_growing = bool(chunk)
+                yield chunk
+            elif successor is not None:
+                stream.close()
+                stream, successor = successor, None
+                splitter.rest()
+            elif idle_seconds and time.monotonic() - last_growth > idle_seconds:
+                return
+            elif (successor := _open_successor(path, stream)) is None:
+                if _is_truncated(stream):
+                    stream.seek(0)
+                    splitter.rest()
+                time.sleep(POLL_SECONDS)
+    finally:
+        stream.close()
+
+
+def _open_successor(path: str, stream: BufferedReader) -> BufferedReader | None:
+    """The file that now has this path, if it is not the one being read."""
+    try:
+        if os.path.samestat(os.stat(path), os.fstat(stream.fileno())):
+            return None
+        return _open_growing(path)
+    except (OSError, WireError):
+        return None
+
+
+def _is_truncated(stream: BufferedReader) -> bool:
+    found = os.fstat(stream.fileno())
+    return stat.S_ISREG(found.st_mode) and stream.tell() > found.st_size
+
+
+def _open(path: str) -> BufferedReader:
+    try:
+        return open(path, "rb")
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _open_growing(path: str) -> BufferedReader:
+    """A file to follow; WireError for a compressed one."""
+    stream = _open(path)
+    if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and stream.peek(len(_GZIP)).startswith(_GZIP):
+        stream.close()
+        raise WireError("is compressed, so nothing is written to it any more", file=path, hint="leave out --follow")
+    return stream
+
+
+def _decompressed(stream: BufferedReader) -> GzipFile:
+    import gzip  # noqa: PLC0415  # rarely needed
+
+    return gzip.GzipFile(fileobj=stream, mode="rb")
+
+
+def _unreadable(path: str, error: Exception) -> WireError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    return WireError(f"cannot be read ({reason})", file=path)

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.cli.watch import COMPACT, COST, CUT, FAILED
+from foldline.text_lines import EVENT_BYTES, LineSplitter
 from foldline.watch import meter
 from foldline.watch import status_line as statusline
 from foldline.watch.installer import TARGETS, place, plan
-from foldline.watch.lines import LINE_BYTES, Cutter
 from support.agent_events import ANYTHING, answer, boundary, call, reply, result, said
 from support.shapes import documented, wrong
 
@@ -183,18 +183,18 @@ class TestLines:
     @given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
     def test_chunks_become_the_same_lines_however_they_are_cut(self, lines: list[bytes], size: int) -> None:
         data = b"\n".join(lines)
-        cutter = Cutter()
-        found = [line for at in range(0, len(data), size) for line in cutter.lines(data[at : at + size])]
-        rest = cutter.rest()
+        splitter = LineSplitter()
+        found = [line for at in range(0, len(data), size) for line in splitter.lines(data[at : at + size])]
+        rest = splitter.rest()
         assert found + ([rest] if rest else []) == [line for line in data.split(b"\n") if line]
 
     def test_a_line_without_end_is_skipped_in_bounded_memory(self) -> None:
-        cutter = Cutter()
+        splitter = LineSplitter()
         chunk = b"x" * (1 << 20)
-        found = [line for _ in range(LINE_BYTES // len(chunk) + 3) for line in cutter.lines(chunk)]
-        found += list(cutter.lines(b"the end of it\nnext\n"))
+        found = [line for _ in range(EVENT_BYTES // len(chunk) + 3) for line in splitter.lines(chunk)]
+        found += list(splitter.lines(b"the end of it\nnext\n"))
         assert found == [b"next"]
-        assert cutter.too_long == 1
+        assert splitter.too_long == 1
 
 
 def hook(tree: Path, event: str, transcript: Path | None = None, **fields: Any) -> subprocess.CompletedProcess[bytes]:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.compat.context_budget import ContextBudget, ScratchModel
+from foldline.text_lines import LineSplitter, raw_lines_of_file
 from foldline.watch.agent_events import load
-from foldline.watch.lines import Cutter, of_file
 from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.watcher import Notice, Watch
 from support.agent_events import MODEL, answer, boundary, call, reply, result, said
@@ -325,7 +325,7 @@ def test_every_recorded_session_that_is_full_gets_its_compaction() -> None:
         watch, files = Watch(), files + 1
         notices = [
             notice
-            for line in of_file(str(file), Cutter(), follow=False)
+            for line in raw_lines_of_file(str(file), LineSplitter())
             if (event := load(line)) is not None
             for notice in watch.feed(event)
         ]

@@ -87,7 +87,7 @@ def _refuse_unreadable(files: Sequence[str], form: str | None) -> None:
 
 
 def _is_export(file: str) -> bool:
-    first = next((line.text for line in text_lines.of_file(file) if line.text.strip()), "")
+    first = next((line.text for line in text_lines.lines_of_file(file) if line.text.strip()), "")
     return first.startswith('{"foldline":')
 
 
@@ -119,7 +119,7 @@ def _name(file: str) -> str:
 
 def _restore(found: Ledger, file: str) -> list[dict[str, Any]]:
     before = {info.name for info in found.sessions()}
-    new = found.load(line.text for line in text_lines.of_file(file) if line.text.strip())
+    new = found.load(line.text for line in text_lines.lines_of_file(file) if line.text.strip())
     added = [info for info in found.sessions() if info.name not in before]
     rows = [{"session": info.name, "file": file, "format": EXPORT, "messages": info.messages} for info in added]
     return [{**row, "new": new if len(rows) == 1 else row["messages"], "compacted": 0} for row in rows]

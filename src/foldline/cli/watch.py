@@ -15,9 +15,9 @@ import click
 
 from foldline.cli.shared.live_meter import Live
 from foldline.cli.shared.watch_io import Missing, Out, SteadyCosts, SteadyNotes, Stop
+from foldline.text_lines import CHUNK_BYTES, LineSplitter, Tee, raw_lines_of_file, raw_lines_of_stream
 from foldline.watch.agent_events import DELTA, Event, load
 from foldline.watch.cost import CostBudget, Limits, ProjectCosts
-from foldline.watch.lines import CHUNK_BYTES, Cutter, Tee, of_file, of_stream
 from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
@@ -94,7 +94,7 @@ def _check(file: str | None, options: dict[str, Any]) -> None:
 def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
     """Feed every line to the watch; why it ended."""
     missing = Missing(lambda text: view.fail(text))  # noqa: PLW0108  # the view comes later, as it needs this one
-    view, cutter = _view(options["as_json"], options["pass_through"], missing), Cutter()
+    view, splitter = _view(options["as_json"], options["pass_through"], missing), LineSplitter()
     passing = Out(sys.stdout, "the stream that passes through", missing) if options["pass_through"] else None
 
     def hear(chunk: bytes) -> None:
@@ -107,7 +107,7 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
             if not chunk:
                 watching.save()
 
-    lines = _lines(file, options, cutter, hear)
+    lines = _lines(file, options, splitter, hear)
     watching = _watch(file, options, missing)
     garbage, go_on = 0, True
     with view:
@@ -131,7 +131,7 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
             for notice in watching.end():
                 view.show(watching, notice)
         facts = _end(watching, stop, missing)
-        view.end(watching, {**facts, "garbage": garbage + cutter.too_long})
+        view.end(watching, {**facts, "garbage": garbage + splitter.too_long})
     return int(facts["code"])
 
 
@@ -207,10 +207,10 @@ def _limits(session: str | None, options: dict[str, Any], missing: Missing) -> L
     )
 
 
-def _lines(file: str | None, options: dict[str, Any], cutter: Cutter, hear: Tee) -> Iterator[bytes]:
+def _lines(file: str | None, options: dict[str, Any], splitter: LineSplitter, hear: Tee) -> Iterator[bytes]:
     if file is None or file == "-":
-        return of_stream(sys.stdin.fileno(), cutter, hear)
-    return of_file(file, cutter, follow=options["follow"], idle_seconds=options["idle"] or 0.0, tee=hear)
+        return raw_lines_of_stream(sys.stdin.fileno(), splitter, hear)
+    return raw_lines_of_file(file, splitter, follow=options["follow"], idle_seconds=options["idle"] or 0.0, tee=hear)
 
 
 class _Events:

@@ -131,13 +131,13 @@ def _started(tree: Path, given: dict[str, Any]) -> str:
 
 def _record(writer: Any, given: dict[str, Any]) -> None:
     """Read the whole session and bring the scratch files up to date."""
+    from foldline.text_lines import LineSplitter, raw_lines_of_file  # noqa: PLC0415
     from foldline.watch.agent_events import load  # noqa: PLC0415
-    from foldline.watch.lines import Cutter, of_file  # noqa: PLC0415
     from foldline.watch.watcher import Watch  # noqa: PLC0415
 
     watch = Watch(writer=writer)
     path = text_at(given, "transcript_path")
-    for line in of_file(path, Cutter(), follow=False) if path and os.path.isfile(path) else ():
+    for line in raw_lines_of_file(path, LineSplitter()) if path and os.path.isfile(path) else ():
         event = load(line)
         if event is not None:
             watch.feed(event)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from foldline.errors import ConfigError
+from foldline.json_text import Slice, cut, items, member, put, root
 from foldline.watch.hooks import EVENTS
-from foldline.watch.json_edit import Item, cut, items, member, put, root
 from foldline.watch.safe_files import write_whole
 
 TIMEOUT_SECONDS = 30
@@ -195,8 +195,8 @@ class _Wanted(NamedTuple):
             text = put(text, at, events, _HOOKS)
         else:
             for event in EVENTS:
-                groups = member(text, hooks.at, event)
-                text = put(text, groups.at, group) if groups else put(text, hooks.at, [group], event)
+                groups = member(text, hooks.start, event)
+                text = put(text, groups.start, group) if groups else put(text, hooks.start, [group], event)
         for key, value in status.items():
             text = text if member(text, at, key) else put(text, at, value, key)
         return text
@@ -222,25 +222,25 @@ def _ours(text: str) -> Iterator[_Ours]:
         return
     if not isinstance(hooks.value, dict):
         raise ConfigError(f'"{_HOOKS}" is not an object in braces')
-    events = items(text, hooks.at)
+    events = items(text, hooks.start)
     for event in events:
-        member(text, hooks.at, event.key)
+        member(text, hooks.start, event.key)
         if not isinstance(event.value, list):
             raise ConfigError(f'"{event.key}" is not a list in brackets')
     for number, event in enumerate(events):
-        for place, group in enumerate(items(text, event.at)):
-            path = (at, members.index(hooks)), (hooks.at, number), (event.at, place)
+        for place, group in enumerate(items(text, event.start)):
+            path = (at, members.index(hooks)), (hooks.start, number), (event.start, place)
             yield from (_Ours(event.key, *one) for one in _in_group(text, group, path))
 
 
-def _in_group(text: str, group: Item, path: _Path) -> Iterator[tuple[str, _Path]]:
+def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path]]:
     """What entries of ours in a group run, and their places; one that is alone there goes with its group."""
-    inner = member(text, group.at, _HOOKS) if isinstance(group.value, dict) else None
+    inner = member(text, group.start, _HOOKS) if isinstance(group.value, dict) else None
     if inner is None or not isinstance(inner.value, list):
         return
     for place, entry in enumerate(inner.value):
         if is_ours(entry, "hook"):
-            yield entry["command"], path if len(inner.value) == 1 else (*path, (inner.at, place))
+            yield entry["command"], path if len(inner.value) == 1 else (*path, (inner.start, place))
 
 
 def _read(path: Path) -> str | None:

@@ -48,12 +48,12 @@ def parse(source: Any, format: str | None = None, *, file: str = "") -> Transcri
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
     """The conversation in a file, which may be compressed with gzip."""
-    return _one(_from_lines(text_lines.of_file(path), format), os.fspath(path))
+    return _one(_from_lines(text_lines.lines_of_file(path), format), os.fspath(path))
 
 
 def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
     """Every conversation in a file, however deep inside a document: trajectories, haystacks, one per line."""
-    return list(_typed(_from_lines(text_lines.of_file(path), format), os.fspath(path)))
+    return list(_typed(_from_lines(text_lines.lines_of_file(path), format), os.fspath(path)))
 
 
 def _one(found: Iterator[Transcript], file: str) -> Transcript:
@@ -82,7 +82,7 @@ def _conversations(source: Any, form: str | None) -> Iterator[Transcript]:
     if isinstance(source, (bytes, bytearray, memoryview)):
         source = decode(source)
     if isinstance(source, str):
-        yield from _from_lines(text_lines.of_text(source), form)
+        yield from _from_lines(text_lines.lines_of_text(source), form)
     elif isinstance(source, Sequence) and source and all(_is_spoken(item) for item in source):
         yield _from_objects(source, form)
     else:

@@ -33,7 +33,7 @@ class Written(NamedTuple):
 
 def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> Written:
     """The text of a file with these messages instead of its own."""
-    source = [Line(line.number, line.text, None) for line in text_lines.of_text(text) if line.text.strip()]
+    source = [Line(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)
     found = find(value, format)
     if found is None or found.shape == "reply" or found.format not in WRITABLE:

@@ -63,7 +63,7 @@ def _inside(folder: str) -> Iterator[str]:
 
 def content(file: str) -> str:
     """The text of a file, also of a compressed one."""
-    return "".join(line.text + "\n" * line.ended for line in text_lines.of_file(file))
+    return "".join(line.text + "\n" * line.ended for line in text_lines.lines_of_file(file))
 
 
 def refuse_to_overwrite(target: str, sources: Sequence[str], *, force: bool) -> None:
