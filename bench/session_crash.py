@@ -24,7 +24,7 @@ from typing import Any
 import foldline
 from bench.crash import killed, settled
 from bench.servers import places
-from foldline.digest.digester import Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.errors import Conflict
 from foldline.message import assistant, user
 from foldline.policy import Policy
@@ -47,7 +47,7 @@ TOO_SOON = "killed before the first acknowledgement"
 def model() -> Digester:
     """A model that takes a moment."""
 
-    def write(ask: Ask) -> str:
+    def write(ask: DigesterCall) -> str:
         time.sleep(random.random() * 0.02)
         return proper(ask)
 

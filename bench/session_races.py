@@ -26,7 +26,7 @@ from typing import Any
 
 import foldline
 from bench.races import contest
-from foldline.digest.digester import Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.errors import Conflict, InputError
 from foldline.events import Event
 from foldline.ledger import Store
@@ -49,7 +49,7 @@ WHAT = ("append", "fold", "unfold", "clear", "pin", "branch", "cancel")
 OFTEN = (80, 3, 4, 1, 2, 1, 4)
 
 
-def slow(ask: Ask) -> Any:
+def slow(ask: DigesterCall) -> Any:
     """A model that takes its time, and sometimes fails."""
     time.sleep(random.random() * LONGEST_S)
     return RuntimeError("the model is out") if random.random() < 0.05 else Scripted(proper)(ask)

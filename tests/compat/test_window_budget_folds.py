@@ -266,7 +266,7 @@ def _reply(*blocks: Any, **fields: Any) -> AssistantMessage:
 FAULTS: dict[str, tuple[Any, str]] = {
     "raises": (_raising(ValueError("quota is used up")), "ValueError: quota is used up"),
     "times out": (_raising(TimeoutError("30 s")), "TimeoutError: 30 s"),
-    "is cancelled": (_raising(asyncio.CancelledError()), "Stopped: the digester was cancelled"),
+    "is cancelled": (_raising(asyncio.CancelledError()), "DigestCancelled: the digester was cancelled"),
     "raises without words": (_raising(Unspeakable()), "Unspeakable"),
     "gives nothing": (Recorder(None), "TypeError: the completer gave NoneType and not a reply"),
     "gives a text": (Recorder("# Objective"), "TypeError: the completer gave str and not a reply"),

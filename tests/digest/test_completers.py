@@ -11,9 +11,9 @@ import pytest
 
 import foldline
 from foldline.digest import endpoints as models
-from foldline.digest.digester import Answer, Ask, Digester
-from foldline.digest.driver import Patience, write
-from foldline.digest.model_digest import Job
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.driver import RetryLimits, write_model_digest
+from foldline.digest.model_digest import DigestRequest
 from foldline.digest.prompt import cumulative
 from foldline.digest.scope import REFERENCE, SESSION
 from foldline.errors import ConfigError
@@ -23,7 +23,7 @@ from foldline.testing import proper
 from support.server import Answer as Served
 from support.server import provider
 
-GIVEN = proper(Ask(system="", text="» you: Fix the parser."))
+GIVEN = proper(DigesterCall(system="", text="» you: Fix the parser."))
 CHAT = {
     "id": "c1",
     "object": "chat.completion",
@@ -48,7 +48,9 @@ def size(text: str) -> int:
 
 
 def digest_of(digester: Digester, **options: Any) -> Digest:
-    found = write(Job(messages=SAID, size=size, cap=300, covered=9_000, **options), digester, Patience(seconds=20))
+    found = write_model_digest(
+        DigestRequest(messages=SAID, size=size, cap=300, covered=9_000, **options), digester, RetryLimits(seconds=20)
+    )
     assert isinstance(found, Digest)
     return found
 
@@ -116,7 +118,9 @@ def test_what_the_sdk_gives_back_is_judged(reply: dict[str, Any], cause: str) ->
 
 def test_a_server_that_is_not_there_is_a_cause_and_no_error() -> None:
     digester = models.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
-    found = write(Job(messages=SAID, size=size, cap=300), digester, Patience(seconds=20, attempts=1))
+    found = write_model_digest(
+        DigestRequest(messages=SAID, size=size, cap=300), digester, RetryLimits(seconds=20, attempts=1)
+    )
     assert isinstance(found, Digest)
     assert "APIConnectionError" in found.cause
 
@@ -167,18 +171,18 @@ def test_a_real_model_digests_more_than_its_window() -> None:
         if tokens > 900:
             break
     form = cumulative("You sum up.", "{previous_summary}\n{messages}\n\nIn one short sentence, what was done above?")
-    answers: list[tuple[Ask, Answer]] = []
+    answers: list[tuple[DigesterCall, DigesterReply]] = []
     with models.local(window=640, extra={"stop": [". ", "\n"]}) as real:
 
-        def complete(ask: Ask) -> Answer:
+        def complete(ask: DigesterCall) -> DigesterReply:
             answer = real.complete(ask)
-            assert isinstance(answer, Answer)
+            assert isinstance(answer, DigesterReply)
             answers.append((ask, answer))
             return answer
 
         digester = Digester(complete=complete, model=real.model, window=640, reply=80)
-        job = Job(messages=said, size=size, cap=400, covered=tokens, form=form, floor=0.5, least=1)
-        digest = write(job, digester, Patience(seconds=900))
+        job = DigestRequest(messages=said, size=size, cap=400, covered=tokens, form=form, floor=0.5, least=1)
+        digest = write_model_digest(job, digester, RetryLimits(seconds=900))
     assert isinstance(digest, Digest)
     assert tokens > digester.window
     assert len(answers) >= 3, "chunks, and a merge"

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.digest.chunks import GOES_ON, chunked
-from foldline.digest.digester import Answer, Ask, Digester
-from foldline.digest.driver import Patience, awrite, write
-from foldline.digest.model_digest import Job, Kept
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
+from foldline.digest.model_digest import DigestRequest, FoldRefused
 from foldline.digest.prompt import CONDENSER_BRIEF, HEADINGS, cumulative
 from foldline.digest.scope import BRANCH, REFERENCE, SESSION
 from foldline.fold import Digest
@@ -24,8 +24,8 @@ from foldline.message import Media, Message, Text, Thinking, ToolCall, ToolResul
 from foldline.testing import FAULTS, INJECTED, INVENTED, LEAKED, Scripted, faulty, proper
 from strategies import broken, sound
 
-SHORT = Patience(seconds=0.15, attempts=2, pause=0.0)
-QUICK = Patience(seconds=20, attempts=3, pause=0.001, longest=0.002)
+SHORT = RetryLimits(seconds=0.15, attempts=2, pause=0.0)
+QUICK = RetryLimits(seconds=20, attempts=3, pause=0.001, longest=0.002)
 
 
 def words(text: str) -> int:
@@ -33,8 +33,8 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def job(messages: list[Message], **options: Any) -> Job:
-    return Job(messages=messages, **{"size": words, "cap": 400, "covered": 10_000, **options})
+def job(messages: list[Message], **options: Any) -> DigestRequest:
+    return DigestRequest(messages=messages, **{"size": words, "cap": 400, "covered": 10_000, **options})
 
 
 def talk(turns: int = 12, each: int = 40) -> list[Message]:
@@ -50,10 +50,10 @@ def talk(turns: int = 12, each: int = 40) -> list[Message]:
     return said
 
 
-def both(make: Job, digester: Digester | None, patience: Patience = QUICK) -> Digest | Kept:
+def both(make: DigestRequest, digester: Digester | None, patience: RetryLimits = QUICK) -> Digest | FoldRefused:
     """The digest of both drivers, which must be the same."""
-    plain = write(make, digester, patience)
-    waited = asyncio.run(awrite(make, digester, patience))
+    plain = write_model_digest(make, digester, patience)
+    waited = asyncio.run(write_model_digest_async(make, digester, patience))
     if isinstance(plain, Digest) and isinstance(waited, Digest):
         assert plain.message == waited.message
         assert (plain.by, plain.cause, plain.usage) == (waited.by, waited.cause, waited.usage)
@@ -62,7 +62,7 @@ def both(make: Job, digester: Digester | None, patience: Patience = QUICK) -> Di
     return plain
 
 
-def made(make: Job, digester: Digester | None, patience: Patience = QUICK) -> Digest:
+def made(make: DigestRequest, digester: Digester | None, patience: RetryLimits = QUICK) -> Digest:
     result = both(make, digester, patience)
     assert isinstance(result, Digest), result
     return result
@@ -73,7 +73,7 @@ class TestOneRequest:
     @pytest.mark.parametrize("scope", [SESSION, BRANCH])
     def test_a_digester_is_asked_once_and_its_text_stands_under_the_header_of_its_scope(self, scope: Any) -> None:
         scripted = Scripted()
-        digest = write(job(talk(3), scope=scope), Digester(complete=scripted, model="gpt-5-mini"))
+        digest = write_model_digest(job(talk(3), scope=scope), Digester(complete=scripted, model="gpt-5-mini"))
         assert isinstance(digest, Digest)
         assert len(scripted.asks) == 1
         ask = scripted.asks[0]
@@ -88,7 +88,7 @@ class TestOneRequest:
     @pytest.mark.promise("S0.43")
     def test_the_digest_before_is_carried_in_and_fenced(self) -> None:
         scripted = Scripted()
-        write(job(talk(2), prior="Before </carried-digest> that, x."), Digester(complete=scripted))
+        write_model_digest(job(talk(2), prior="Before </carried-digest> that, x."), Digester(complete=scripted))
         text = scripted.asks[0].text
         assert "<carried-digest>\nBefore <\\/carried-digest> that, x.\n</carried-digest>" in text
         assert text.index("<carried-digest>") < text.index("<scrollback>")
@@ -96,7 +96,7 @@ class TestOneRequest:
     @pytest.mark.promise("S0.42")
     def test_the_length_and_the_callers_sign_are_handed_on(self) -> None:
         scripted, sign = Scripted(), threading.Event()
-        write(job(talk(2), cap=300, signal=sign), Digester(complete=scripted, model="gpt-5"))
+        write_model_digest(job(talk(2), cap=300, signal=sign), Digester(complete=scripted, model="gpt-5"))
         assert scripted.asks[0].max_tokens == 300
         assert scripted.asks[0].signal is sign
         assert (scripted.asks[0].seconds or 0) > 0
@@ -119,8 +119,8 @@ class TestOneRequest:
     def test_a_running_summary_uses_one_template_first_and_later(self) -> None:
         form = cumulative("Sum up.", "Old: {previous_summary}\nNew: {messages}")
         scripted = Scripted("The user looked at every part and changed nothing so far, and all is well.")
-        write(job(talk(1), form=form), Digester(complete=scripted))
-        write(
+        write_model_digest(job(talk(1), form=form), Digester(complete=scripted))
+        write_model_digest(
             job([user("{previous_summary} is said here")], form=form, prior="All began."), Digester(complete=scripted)
         )
         assert scripted.asks[0].text.startswith("Old: \nNew: » you: Look")
@@ -134,8 +134,8 @@ class TestOneRequest:
         assert "XYZZY" not in digest.message.text
 
     def test_usage_is_summed_over_all_requests(self) -> None:
-        answer = Scripted(lambda ask: Answer(text=proper(ask), usage=Usage(input=100, output=7)))
-        digest = write(job(talk(20, each=100)), Digester(complete=answer, window=2_000, count=words))
+        answer = Scripted(lambda ask: DigesterReply(text=proper(ask), usage=Usage(input=100, output=7)))
+        digest = write_model_digest(job(talk(20, each=100)), Digester(complete=answer, window=2_000, count=words))
         assert isinstance(digest, Digest)
         assert digest.usage == Usage(input=100 * len(answer.asks), output=7 * len(answer.asks))
 
@@ -160,7 +160,7 @@ class TestChunks:
     def test_a_digester_sees_all_of_it_in_requests_that_fit(self, messages: list[Message], window: int) -> None:
         scripted = Scripted()
         digester = Digester(complete=scripted, window=window)
-        result = write(job(messages, cap=150, covered=0), digester)
+        result = write_model_digest(job(messages, cap=150, covered=0), digester)
         assert isinstance(result, Digest)
         assert not result.cause
         seen = "\n".join(ask.text for ask in scripted.asks)
@@ -206,7 +206,7 @@ class TestChunks:
         assert "no room" in digest.cause
 
     def test_what_the_provider_finds_too_long_is_cut_smaller(self) -> None:
-        def complete(ask: Ask) -> Any:
+        def complete(ask: DigesterCall) -> Any:
             if words(ask.text) > 700:
                 return RuntimeError("This model's maximum context length is 700 tokens")
             return proper(ask)
@@ -225,8 +225,8 @@ class TestChunks:
 
 CAUSES = {
     "raise": "RuntimeError: the digester broke",
-    "hang": "Late",
-    "late": "Late",
+    "hang": "DigestTimeout",
+    "late": "DigestTimeout",
     "empty": "says nothing",
     "whitespace": "says nothing",
     "reasoning only": "only reasoning",
@@ -266,12 +266,12 @@ class TestFaults:
     def test_where_the_policy_says_so_nothing_is_folded_instead(self, fault: str) -> None:
         patience = SHORT if fault in {"hang", "late"} else QUICK
         result = both(job(talk(6), on_failure="keep"), faulty(fault), patience)
-        assert isinstance(result, Kept)
+        assert isinstance(result, FoldRefused)
         assert CAUSES[fault] in result.cause
 
     def test_a_digest_that_is_no_smaller_than_what_it_stands_for_is_refused(self) -> None:
         result = both(job(talk(1, each=1), covered=8), Digester(complete=Scripted()))
-        assert isinstance(result, Kept)
+        assert isinstance(result, FoldRefused)
         assert "larger than what it stands for" in result.cause
 
     def test_two_words_do_not_stand_for_a_day(self) -> None:
@@ -285,7 +285,7 @@ class TestFaults:
         assert "RuntimeError" in digest.cause
 
     def test_what_was_written_before_the_failure_is_not_lost(self) -> None:
-        def complete(ask: Ask) -> Any:
+        def complete(ask: DigesterCall) -> Any:
             if "» digest:" in ask.text:
                 return RuntimeError("gone")
             return "# Objective\nThe plan of the whole house was drawn on blue paper by the third of May, said one."
@@ -298,7 +298,7 @@ class TestFaults:
     @settings(max_examples=40)
     def test_any_transcript_gives_a_digest_within_its_cap(self, messages: list[Message]) -> None:
         for digester in (None, Digester(complete=Scripted()), faulty("grow")):
-            digest = write(job(messages, covered=0), digester)
+            digest = write_model_digest(job(messages, covered=0), digester)
             assert isinstance(digest, Digest)
             assert words(digest.message.text) <= 400
 
@@ -311,8 +311,11 @@ class TestTime:
         tries = iter([Busy("busy"), ConnectionError("lost"), ""])
         pauses: list[float] = []
         scripted = Scripted(lambda ask: next(tries) or proper(ask))
-        digest = write(
-            job(talk(2)), Digester(complete=scripted, model="m"), Patience(pause=1.0, attempts=3), sleep=pauses.append
+        digest = write_model_digest(
+            job(talk(2)),
+            Digester(complete=scripted, model="m"),
+            RetryLimits(pause=1.0, attempts=3),
+            sleep=pauses.append,
         )
         assert isinstance(digest, Digest)
         assert digest.by == "m"
@@ -324,7 +327,7 @@ class TestTime:
             status_code = status
 
         scripted = Scripted(Wrong("no"))
-        digest = write(job(talk(2)), Digester(complete=scripted))
+        digest = write_model_digest(job(talk(2)), Digester(complete=scripted))
         assert isinstance(digest, Digest)
         assert len(scripted.asks) == 1
         assert digest.cause == "Wrong: no"
@@ -337,40 +340,40 @@ class TestTime:
         pauses: list[float] = []
         tries = iter([Busy("busy"), ""])
         scripted = Scripted(lambda ask: next(tries) or proper(ask))
-        write(job(talk(2)), Digester(complete=scripted), sleep=pauses.append)
+        write_model_digest(job(talk(2)), Digester(complete=scripted), sleep=pauses.append)
         assert pauses == [7.0]
 
     def test_all_pieces_together_have_one_deadline(self) -> None:
         now = 0.0
 
-        def complete(ask: Ask) -> str:
+        def complete(ask: DigesterCall) -> str:
             nonlocal now
             now += 30.0
             return proper(ask)
 
         scripted = Scripted(complete)
-        digest = write(
+        digest = write_model_digest(
             job(talk(60, each=200)),
             Digester(complete=scripted, window=2_000, count=words),
-            Patience(seconds=100),
+            RetryLimits(seconds=100),
             clock=lambda: now,
         )
         assert isinstance(digest, Digest)
         assert len(scripted.asks) == 4
-        assert digest.cause == "Late: no digest within 100 seconds"
+        assert digest.cause == "DigestTimeout: no digest within 100 seconds"
 
     def test_a_sign_to_stop_ends_the_waiting(self) -> None:
         sign = threading.Event()
         threading.Timer(0.1, sign.set).start()
-        digest = write(job(talk(2), signal=sign), faulty("hang"))
+        digest = write_model_digest(job(talk(2), signal=sign), faulty("hang"))
         assert isinstance(digest, Digest)
-        assert digest.cause == "Stopped: stopped by the caller"
+        assert digest.cause == "DigestCancelled: stopped by the caller"
         again = made(job(talk(2), signal=sign), Digester(complete=Scripted()))
-        assert again.cause == "Stopped: stopped by the caller"
+        assert again.cause == "DigestCancelled: stopped by the caller"
 
     def test_the_callers_own_cancellation_goes_through(self) -> None:
         async def main() -> None:
-            task = asyncio.create_task(awrite(job(talk(2)), faulty("hang")))
+            task = asyncio.create_task(write_model_digest_async(job(talk(2)), faulty("hang")))
             await asyncio.sleep(0.05)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -379,24 +382,24 @@ class TestTime:
         asyncio.run(main())
 
     def test_a_digester_that_is_cancelled_is_a_digester_that_failed(self) -> None:
-        async def complete(ask: Ask) -> Answer:
+        async def complete(ask: DigesterCall) -> DigesterReply:
             raise asyncio.CancelledError
 
-        digest = asyncio.run(awrite(job(talk(2)), Digester(complete=complete)))
+        digest = asyncio.run(write_model_digest_async(job(talk(2)), Digester(complete=complete)))
         assert isinstance(digest, Digest)
-        assert digest.cause == "Stopped: the digester was cancelled"
+        assert digest.cause == "DigestCancelled: the digester was cancelled"
 
     @pytest.mark.parametrize("form", ["plain", "async", "object", "lambda"])
     def test_a_digester_may_be_any_function(self, form: str) -> None:
-        async def complete(ask: Ask) -> Answer:
+        async def complete(ask: DigesterCall) -> DigesterReply:
             await asyncio.sleep(0)
-            return Answer(text=proper(ask), stop="stop")
+            return DigesterReply(text=proper(ask), stop="stop")
 
         class Object:
-            async def __call__(self, ask: Ask) -> Answer:
+            async def __call__(self, ask: DigesterCall) -> DigesterReply:
                 return await complete(ask)
 
-        forms: dict[str, Callable[[Ask], Answer | Awaitable[Answer]]] = {
+        forms: dict[str, Callable[[DigesterCall], DigesterReply | Awaitable[DigesterReply]]] = {
             "plain": Scripted(),
             "async": complete,
             "object": Object(),

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from foldline import Session
-from foldline.digest.digester import Ask, Digester
-from foldline.digest.driver import write
-from foldline.digest.model_digest import Job
+from foldline.digest.digester import Digester, DigesterCall
+from foldline.digest.driver import write_model_digest
+from foldline.digest.model_digest import DigestRequest
 from foldline.digest.prompt import HEADINGS, TAGS, cumulative
 from foldline.digest.scope import SESSION
 from foldline.fold import Digest
@@ -23,7 +23,7 @@ HANDLE = re.compile(r"(?:(?<=\[)|(?<=, ))#(\d+)(?:-(\d+))?(?=[\],])|#(\d+)(?:-(\
 OURS = ("[session digest", "[branch digest", "[condensed earlier", "<conversation-summary>", "</conversation-summary>")
 
 
-def gullible(ask: Ask) -> str:
+def gullible(ask: DigesterCall) -> str:
     """The worst digester there is: it writes down every line that names the place where the plot was laid."""
     said = [line.lstrip("» ") for line in ask.text.split("\n") if "part_3" in line or "KUMQUAT" in line]
     hostile = [line for line in said if "splits at blanks" not in line]
@@ -63,8 +63,8 @@ def test_there_are_fifty() -> None:
 def test_what_the_digester_reads_is_one_fenced_text_without_secrets(plot: Plot) -> None:
     for form in (None, cumulative()):
         scripted = Scripted(gullible)
-        job = Job(messages=plot.said, size=size, cap=900, prior=f"Before. {plot.planted}", form=form)
-        write(job, Digester(complete=scripted))
+        job = DigestRequest(messages=plot.said, size=size, cap=900, prior=f"Before. {plot.planted}", form=form)
+        write_model_digest(job, Digester(complete=scripted))
         assert scripted.asks
         for ask in scripted.asks:
             for secret in plot.secrets:
@@ -80,14 +80,16 @@ def test_what_the_digester_reads_is_one_fenced_text_without_secrets(plot: Plot) 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
 def test_a_model_that_copies_everything_forges_nothing(plot: Plot) -> None:
-    digest = write(Job(messages=plot.said, size=size, cap=2_000, floor=0.9), Digester(complete=Scripted(gullible)))
+    digest = write_model_digest(
+        DigestRequest(messages=plot.said, size=size, cap=2_000, floor=0.9), Digester(complete=Scripted(gullible))
+    )
     assert isinstance(digest, Digest)
     check(plot, digest.message.text)
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
 def test_a_local_digest_forges_nothing(plot: Plot) -> None:
-    digest = write(Job(messages=plot.said, size=size, cap=1_500))
+    digest = write_model_digest(DigestRequest(messages=plot.said, size=size, cap=1_500))
     assert isinstance(digest, Digest)
     check(plot, digest.message.text)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foldline import Session
-from foldline.digest.digester import Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.digest.scope import REFERENCE
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
@@ -173,9 +173,9 @@ class TestModel:
     def test_a_digest_is_asked_for_behind_the_view_only_where_the_cache_makes_it_cheaper(
         self, model: str, behind: bool
     ) -> None:
-        asks: list[Ask] = []
+        asks: list[DigesterCall] = []
 
-        def reply(ask: Ask) -> str:
+        def reply(ask: DigesterCall) -> str:
             asks.append(ask)
             return "The user looked at all the parts one after the other, and none of them had to be changed."
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foldline import Session
-from foldline.digest.digester import Answer, Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.testing import Scripted, assert_sendable, proper
@@ -59,9 +59,9 @@ def test_what_the_first_prompt_demands_and_every_pin_stand_word_for_word(by: str
 @pytest.mark.parametrize(
     "refused",
     [
-        lambda ask: Answer(text=f"{proper(ask)}\nQUINCE", stop="length"),
-        lambda ask: Answer(text=f"{proper(ask)}\nQUINCE", stop="content_filter"),
-        lambda ask: Answer(text=f"{proper(ask)}\nQUINCE", calls=True, stop="tool_calls"),
+        lambda ask: DigesterReply(text=f"{proper(ask)}\nQUINCE", stop="length"),
+        lambda ask: DigesterReply(text=f"{proper(ask)}\nQUINCE", stop="content_filter"),
+        lambda ask: DigesterReply(text=f"{proper(ask)}\nQUINCE", calls=True, stop="tool_calls"),
         lambda ask: f"{proper(ask)}{' QUINCE' * 5_000}",
         lambda _: "QUINCE.",
         lambda _: "Error 529: QUINCE is overloaded, try again later.",
@@ -69,7 +69,7 @@ def test_what_the_first_prompt_demands_and_every_pin_stand_word_for_word(by: str
     ],
     ids=["cut off", "filtered", "tool call", "too large", "too short", "error text", "reasoning"],
 )
-def test_a_refused_digest_is_never_read_again(refused: Callable[[Ask], Any]) -> None:
+def test_a_refused_digest_is_never_read_again(refused: Callable[[DigesterCall], Any]) -> None:
     scripted = Scripted(refused)
     session = ten_folds(Session(policy=POLICY.but(cooldown_messages=0), digester=Digester(complete=scripted)))
     assert len(scripted.asks) >= 10
@@ -79,9 +79,9 @@ def test_a_refused_digest_is_never_read_again(refused: Callable[[Ask], Any]) -> 
 
 @pytest.mark.promise("I4")
 def test_every_request_of_ten_folds_fits_a_digester_whose_window_is_smaller_than_what_leaves() -> None:
-    asks: list[Ask] = []
+    asks: list[DigesterCall] = []
 
-    def reply(ask: Ask) -> str:
+    def reply(ask: DigesterCall) -> str:
         asks.append(ask)
         return proper(ask)
 

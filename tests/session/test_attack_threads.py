@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import foldline
-from foldline.digest.digester import Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.errors import LedgerError
 from foldline.events import Event
 from foldline.message import assistant, user
@@ -38,7 +38,7 @@ class Slow:
         self.go, self.asked = threading.Event(), threading.Event()
         self.digester = Digester(complete=self, model="slow", window=100_000)
 
-    def __call__(self, ask: Ask) -> Any:
+    def __call__(self, ask: DigesterCall) -> Any:
         self.asked.set()
         assert self.go.wait(WAIT_S)
         return Scripted(proper)(ask)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from foldline.digest.digester import Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.errors import Conflict
 from foldline.events import Event
 from foldline.message import user
@@ -33,11 +33,11 @@ class Slow:
 
     def __init__(self, meanwhile: Callable[[], object] | None = None) -> None:
         self.go, self.asked = threading.Event(), threading.Event()
-        self.asks: list[Ask] = []
+        self.asks: list[DigesterCall] = []
         self.meanwhile = meanwhile
         self.digester = Digester(complete=self, model="slow", window=100_000)
 
-    def __call__(self, ask: Ask) -> Any:
+    def __call__(self, ask: DigesterCall) -> Any:
         self.asks.append(ask)
         self.asked.set()
         if self.meanwhile is not None:

@@ -243,7 +243,9 @@ class Endpoint(BaseHTTPRequestHandler):
 
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.asked.append(body["model"])
-        said = Scripted(proper)(foldline.digest.digester.Ask(system="", text=body["messages"][-1]["content"])).text
+        said = Scripted(proper)(
+            foldline.digest.digester.DigesterCall(system="", text=body["messages"][-1]["content"])
+        ).text
         reply = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
         reply["choices"] = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}]
         sent = json.dumps(reply).encode()

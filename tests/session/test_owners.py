@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 import foldline
-from foldline.digest.digester import Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.events import Event
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy
@@ -38,7 +38,7 @@ class House:
     """All owners' ledgers on one database, and what each one's digester was shown and listener was told."""
 
     def __init__(self, url: str, stack: ExitStack) -> None:
-        self.asked: dict[str, list[Ask]] = {}
+        self.asked: dict[str, list[DigesterCall]] = {}
         self.told: dict[str, list[Event]] = {owner: [] for owner in OWNERS}
         self.ledgers: dict[str, Ledger] = {}
         for owner in OWNERS:

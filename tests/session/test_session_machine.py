@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 import foldline
-from foldline.digest.digester import Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
@@ -93,7 +93,7 @@ class Machine(RuleBasedStateMachine):
         model.callers.append(Session(digester=digester, record=record))
         model.seen = [Seen() for _ in model.callers]
 
-    def complete(self, ask: Ask) -> Any:
+    def complete(self, ask: DigesterCall) -> Any:
         """The worker's model: things happen while it writes."""
         self.meanwhile()
         return Scripted(proper)(ask)

@@ -33,8 +33,8 @@ from foldline.compat.context_settings import (
 )
 from foldline.compat.given import Given
 from foldline.digest.digester import Digester
-from foldline.digest.driver import Patience, awrite, write
-from foldline.digest.model_digest import Job, Kept
+from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
+from foldline.digest.model_digest import DigestRequest, FoldRefused
 from foldline.digest.prompt import cumulative
 from foldline.digest.scope import body_of
 from foldline.errors import ConfigError
@@ -46,7 +46,7 @@ from foldline.models.table import model as model_of
 from foldline.models.table import plain_name
 from foldline.policy import Policy
 
-_PATIENCE = Patience(seconds=PRESET.digest_seconds)
+_PATIENCE = RetryLimits(seconds=PRESET.digest_seconds)
 _FRAMING = framing_for("none")
 
 
@@ -137,7 +137,7 @@ def compact(  # noqa: PLR0913 (all but the first two are named)
     task = _Task.of(messages, policy, config, state, digester)
     if task is None:
         return messages, state or CompactionState()
-    return task.done(write(task.job, task.digester, _PATIENCE), clock())
+    return task.done(write_model_digest(task.job, task.digester, _PATIENCE), clock())
 
 
 async def acompact(  # noqa: PLR0913 (as above)
@@ -153,7 +153,7 @@ async def acompact(  # noqa: PLR0913 (as above)
     task = _Task.of(messages, policy, config, state, digester)
     if task is None:
         return messages, state or CompactionState()
-    return task.done(await awrite(task.job, task.digester, _PATIENCE), clock())
+    return task.done(await write_model_digest_async(task.job, task.digester, _PATIENCE), clock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class _Task:
     config: CompactionConfig
     state: CompactionState
     digester: Digester
-    job: Job
+    job: DigestRequest
 
     @classmethod
     def of(
@@ -185,7 +185,7 @@ class _Task:
         given = Given(messages).messages
         covered = [given[index] for index in plan.covered]
         before = next((body_of(each.text, PRESET.digest_header) for each in given if is_summary(each)), "")
-        job = Job(
+        job = DigestRequest(
             messages=[each for each in covered if not each.meta.hidden and not is_summary(each)],
             size=_text_size,
             cap=config.summary_max_tokens or PRESET.digest_tokens,
@@ -198,9 +198,9 @@ class _Task:
         )
         return cls(messages=messages, plan=plan, config=config, state=state, digester=digester, job=job)
 
-    def done(self, made: Digest | Kept, at: float) -> tuple[Any, CompactionState]:
+    def done(self, made: Digest | FoldRefused, at: float) -> tuple[Any, CompactionState]:
         """The messages and the state after a reply, measured."""
-        if isinstance(made, Kept):
+        if isinstance(made, FoldRefused):
             return self.messages, self._refused(made.cause)
         summary = body_of(made.message.text, PRESET.digest_header)
         after = apply_summary(self.messages, self.plan, summary)

@@ -23,7 +23,7 @@ _LEAST_WINDOW = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class DigesterCall:
     """One request: a brief and one user turn. There is nothing in it to call, no media and no reasoning."""
 
     system: str
@@ -42,7 +42,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DigesterReply:
     """One reply."""
 
     text: str = ""
@@ -58,14 +58,14 @@ class Answer:
     model: str = ""
 
 
-Complete: TypeAlias = Callable[[Ask], Answer | Awaitable[Answer]]
+CompleteFunction: TypeAlias = Callable[[DigesterCall], DigesterReply | Awaitable[DigesterReply]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digester:
     """Who writes digests."""
 
-    complete: Complete
+    complete: CompleteFunction
     model: str = ""
     window: int = 0
     """How much it can read; by default what is known of its model."""
@@ -93,7 +93,7 @@ class Digester:
         return self.count(text) if self.count else _counter(self.model).count(text).upper
 
 
-def appointed(digester: Digester | None, policy: Policy) -> Digester | None:
+def with_policy_model(digester: Digester | None, policy: Policy) -> Digester | None:
     """The digester under a policy: with the model that the policy names, if it names one."""
     if digester is None or policy.digest_model in ("", digester.model):
         return digester

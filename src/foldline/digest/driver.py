@@ -16,8 +16,8 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from foldline.digest.digester import Answer, Ask, Complete, Digester
-from foldline.digest.model_digest import Flow, Job, Kept, locally, written
+from foldline.digest.digester import CompleteFunction, Digester, DigesterCall, DigesterReply
+from foldline.digest.model_digest import DigestFlow, DigestRequest, FoldRefused, model_digest_flow, write_local_digest
 from foldline.fold import Digest
 
 _POLL = 0.05
@@ -25,16 +25,16 @@ _POLL = 0.05
 _RETRY_STATUS = (408, 409, 425, 429)
 
 
-class Late(TimeoutError):
+class DigestTimeout(TimeoutError):
     """The deadline passed."""
 
 
-class Stopped(Exception):
+class DigestCancelled(Exception):
     """The caller gave the sign to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryLimits:
     """How long and how often to try."""
 
     seconds: float = 120.0
@@ -46,36 +46,36 @@ class Patience:
     longest: float = 8.0
 
 
-class Call(NamedTuple):
+class _CallStep(NamedTuple):
     """Ask the digester; nobody waits longer than `ask.seconds`."""
 
-    ask: Ask
+    ask: DigesterCall
 
 
-class Pause(NamedTuple):
+class _PauseStep(NamedTuple):
     """Wait so long."""
 
     seconds: float
 
 
-Steps = Generator[Call | Pause, Answer | None, Digest | Kept]
+_Steps = Generator[_CallStep | _PauseStep, DigesterReply | None, Digest | FoldRefused]
 
 
-def supervised(flow: Flow, patience: Patience, clock: Callable[[], float] = time.monotonic) -> Steps:
+def _with_retries(flow: DigestFlow, patience: RetryLimits, clock: Callable[[], float] = time.monotonic) -> _Steps:
     """The steps of a flow in time: calls that end by the deadline, and pauses between attempts."""
     end = clock() + patience.seconds
     try:
         ask = next(flow)
         while True:
-            answer: Answer | None = None
+            answer: DigesterReply | None = None
             error: Exception | None = None
             for attempt in range(max(1, patience.attempts)):
                 left = end - clock()
                 if left <= 0:
-                    error = Late(f"no digest within {patience.seconds:g} seconds")
+                    error = DigestTimeout(f"no digest within {patience.seconds:g} seconds")
                     break
                 try:
-                    answer = yield Call(replace(ask, seconds=left))
+                    answer = yield _CallStep(replace(ask, seconds=left))
                     error = None if answer is not None else TypeError("the digester gave nothing")
                 except Exception as raised:  # noqa: BLE001 (it is the flow's to judge)
                     error = raised
@@ -84,18 +84,18 @@ def supervised(flow: Flow, patience: Patience, clock: Callable[[], float] = time
                 wait = max(min(patience.longest, patience.pause * 2**attempt), _asked_to_wait(error))
                 if clock() + wait >= end:
                     break
-                yield Pause(wait)
-            if error is not None and clock() >= end and not isinstance(error, Late | Stopped):
-                error = Late(f"no digest within {patience.seconds:g} seconds")
-            ask = flow.throw(error) if error is not None else flow.send(answer or Answer())
+                yield _PauseStep(wait)
+            if error is not None and clock() >= end and not isinstance(error, DigestTimeout | DigestCancelled):
+                error = DigestTimeout(f"no digest within {patience.seconds:g} seconds")
+            ask = flow.throw(error) if error is not None else flow.send(answer or DigesterReply())
     except StopIteration as done:
-        result: Digest | Kept = done.value
+        result: Digest | FoldRefused = done.value
         return result
 
 
 def _passing(error: Exception) -> bool:
     """Whether a failure may go away by itself."""
-    if isinstance(error, Late | Stopped):
+    if isinstance(error, DigestTimeout | DigestCancelled):
         return False
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
@@ -112,36 +112,36 @@ def _asked_to_wait(error: Exception) -> float:
         return 0.0
 
 
-class Done(NamedTuple):
+class _FlowResult(NamedTuple):
     """What a flow came to."""
 
-    result: Digest | Kept
+    result: Digest | FoldRefused
 
 
-def _next(steps: Steps, outcome: Answer | Exception | None) -> Call | Pause | Done:
+def _next(steps: _Steps, outcome: DigesterReply | Exception | None) -> _CallStep | _PauseStep | _FlowResult:
     """The next step after what came of the last one."""
     try:
         return steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
     except StopIteration as done:
-        return Done(done.value)
+        return _FlowResult(done.value)
 
 
-def write(
-    job: Job,
+def write_model_digest(
+    job: DigestRequest,
     digester: Digester | None = None,
-    patience: Patience | None = None,
+    patience: RetryLimits | None = None,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Digest | Kept:
+) -> Digest | FoldRefused:
     """The digest of a job: by the digester where there is one, else locally. It never raises for a digester's sake."""
     if digester is None:
-        return locally(job)
-    steps = supervised(written(job, digester), patience or Patience(), clock)
-    outcome: Answer | Exception | None = None
-    while not isinstance(step := _next(steps, outcome), Done):
+        return write_local_digest(job)
+    steps = _with_retries(model_digest_flow(job, digester), patience or RetryLimits(), clock)
+    outcome: DigesterReply | Exception | None = None
+    while not isinstance(step := _next(steps, outcome), _FlowResult):
         try:
-            if isinstance(step, Pause):
+            if isinstance(step, _PauseStep):
                 sleep(step.seconds)
                 outcome = None
             else:
@@ -151,22 +151,22 @@ def write(
     return step.result
 
 
-async def awrite(
-    job: Job,
+async def write_model_digest_async(
+    job: DigestRequest,
     digester: Digester | None = None,
-    patience: Patience | None = None,
+    patience: RetryLimits | None = None,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Digest | Kept:
+) -> Digest | FoldRefused:
     """`write` for callers that must not block."""
     if digester is None:
-        return locally(job)
-    steps = supervised(written(job, digester), patience or Patience(), clock)
-    outcome: Answer | Exception | None = None
-    while not isinstance(step := _next(steps, outcome), Done):
+        return write_local_digest(job)
+    steps = _with_retries(model_digest_flow(job, digester), patience or RetryLimits(), clock)
+    outcome: DigesterReply | Exception | None = None
+    while not isinstance(step := _next(steps, outcome), _FlowResult):
         try:
-            if isinstance(step, Pause):
+            if isinstance(step, _PauseStep):
                 await sleep(step.seconds)
                 outcome = None
             else:
@@ -176,12 +176,12 @@ async def awrite(
     return step.result
 
 
-def _waited(complete: Complete, ask: Ask) -> Answer:
+def _waited(complete: CompleteFunction, ask: DigesterCall) -> DigesterReply:
     """The reply, from a thread that is left behind when it takes too long."""
     if _is_set(ask.signal):
-        raise Stopped("stopped by the caller")
+        raise DigestCancelled("stopped by the caller")
 
-    def work() -> Answer:
+    def work() -> DigesterReply:
         reply = complete(ask)
         return asyncio.run(_whole(reply)) if inspect.isawaitable(reply) else reply
 
@@ -189,14 +189,14 @@ def _waited(complete: Complete, ask: Ask) -> Answer:
     end = time.monotonic() + (ask.seconds or threading.TIMEOUT_MAX)
     while not future.done():
         if _is_set(ask.signal):
-            raise Stopped("stopped by the caller")
+            raise DigestCancelled("stopped by the caller")
         if time.monotonic() >= end:
-            raise Late("the digester took too long")
+            raise DigestTimeout("the digester took too long")
         _soon(future)
     return _reply(future)
 
 
-def _soon(future: Future[Answer]) -> None:
+def _soon(future: Future[DigesterReply]) -> None:
     """Wait until a reply is there, or a moment."""
     try:
         future.exception(timeout=_POLL)
@@ -204,17 +204,17 @@ def _soon(future: Future[Answer]) -> None:
         return
 
 
-def _reply(future: Future[Answer]) -> Answer:
+def _reply(future: Future[DigesterReply]) -> DigesterReply:
     try:
         return future.result()
     except CancelledError:
-        raise Stopped("the digester was cancelled") from None
+        raise DigestCancelled("the digester was cancelled") from None
 
 
-async def _awaited(complete: Complete, ask: Ask) -> Answer:
+async def _awaited(complete: CompleteFunction, ask: DigesterCall) -> DigesterReply:
     """The reply. The caller's own cancellation goes through; the digester's does not reach the caller."""
     if _is_set(ask.signal):
-        raise Stopped("stopped by the caller")
+        raise DigestCancelled("stopped by the caller")
     end = time.monotonic() + (ask.seconds or threading.TIMEOUT_MAX)
     reply: Any = complete(ask) if _is_async(complete) else asyncio.wrap_future(_begun(lambda: complete(ask)))
     while inspect.isawaitable(reply):  # twice where a plain function gave a coroutine
@@ -222,29 +222,29 @@ async def _awaited(complete: Complete, ask: Ask) -> Answer:
     return reply  # type: ignore[no-any-return]  # what a digester gives is judged by the flow
 
 
-async def _until(reply: Awaitable[Any], ask: Ask, end: float) -> Any:
+async def _until(reply: Awaitable[Any], ask: DigesterCall, end: float) -> Any:
     """Wait for a reply, a sign to stop, or the deadline."""
     task = asyncio.ensure_future(_whole(reply))
     try:
         while not task.done():
             left = end - time.monotonic()
             if left <= 0:
-                raise Late("the digester took too long")
+                raise DigestTimeout("the digester took too long")
             await asyncio.wait({task}, timeout=min(left, _POLL) if ask.signal is not None else left)
             if not task.done() and _is_set(ask.signal):
-                raise Stopped("stopped by the caller")
+                raise DigestCancelled("stopped by the caller")
         if task.cancelled():
-            raise Stopped("the digester was cancelled")
+            raise DigestCancelled("the digester was cancelled")
         return task.result()
     finally:
         task.cancel()
 
 
-async def _whole(reply: Any) -> Answer:
+async def _whole(reply: Any) -> DigesterReply:
     return await reply  # type: ignore[no-any-return]  # judged by the flow
 
 
-def _is_async(complete: Complete) -> bool:
+def _is_async(complete: CompleteFunction) -> bool:
     return inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
 
 
@@ -260,7 +260,7 @@ def _is_set(signal: Any) -> bool:
     return False
 
 
-def _begun(work: Callable[[], Answer | Awaitable[Answer]]) -> Future[Any]:
+def _begun(work: Callable[[], DigesterReply | Awaitable[DigesterReply]]) -> Future[Any]:
     """Work in a daemon thread: neither a caller nor the interpreter's end waits for one that hangs."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from foldline.digest.digester import Answer, Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.errors import ConfigError
 from foldline.message import Message, Thinking, user
 from foldline.wire.codec import render
@@ -57,7 +57,7 @@ def openai(
     client = _sdk("openai").OpenAI(base_url=base_url, api_key=api_key, max_retries=0)
     length = "max_tokens" if client.base_url.host != "api.openai.com" else "max_completion_tokens"
 
-    def complete(ask: Ask) -> Answer:
+    def complete(ask: DigesterCall) -> DigesterReply:
         body: dict[str, Any] = {"model": ask.model or model, **(extra or {})}
         body["messages"] = [{"role": "system", "content": ask.system}, {"role": "user", "content": ask.text}]
         if ask.prefix:
@@ -84,7 +84,7 @@ def anthropic(
     client = _sdk("anthropic").Anthropic(base_url=base_url, api_key=api_key, max_retries=0)
     digester: Digester
 
-    def complete(ask: Ask) -> Answer:
+    def complete(ask: DigesterCall) -> DigesterReply:
         body: dict[str, Any] = {"model": ask.model or model, **(extra or {})}
         body |= {"system": ask.system, "messages": [{"role": "user", "content": ask.text}]}
         if ask.prefix:
@@ -140,12 +140,12 @@ def weights_file() -> Path:
     return found
 
 
-def answer_of(reply: Any) -> Answer:
+def answer_of(reply: Any) -> DigesterReply:
     """Whatever a model gave back, as an answer: an SDK's reply, a wire dict or a message."""
     message = reply if isinstance(reply, Message) else next(iter(parse(reply).messages), None)
     if message is None:
-        return Answer()
-    return Answer(
+        return DigesterReply()
+    return DigesterReply(
         text=message.text,
         stop=message.meta.stop,
         calls=bool(message.calls),
@@ -155,7 +155,7 @@ def answer_of(reply: Any) -> Answer:
     )
 
 
-def _behind(ask: Ask, provider: str, tools: Sequence[Any]) -> dict[str, Any]:
+def _behind(ask: DigesterCall, provider: str, tools: Sequence[Any]) -> dict[str, Any]:
     """The session's own view with the question behind it: the same bytes in front, so that the cache has them."""
     said = repair([*ask.prefix, user(f"{ask.system}\n\n{ask.text}")], provider).messages
     return {**render(said, provider).body, **({"tools": list(tools)} if tools else {})}

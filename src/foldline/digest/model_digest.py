@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from foldline.digest.audit import audit, top_up
 from foldline.digest.chunks import chunked
-from foldline.digest.digester import Answer, Ask, Digester
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.extract.facts import Facts, gather
 from foldline.digest.local import local_digest
 from foldline.digest.prompt import Form, lines_of, sections
@@ -48,11 +48,11 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 
-Flow: TypeAlias = Generator[Ask, Answer, "Digest | Kept"]
+DigestFlow: TypeAlias = Generator[DigesterCall, DigesterReply, "Digest | FoldRefused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class DigestRequest:
     """What is to be digested, and what the digest must be."""
 
     messages: Sequence[Message]
@@ -96,36 +96,36 @@ class Job:
     """For a host's own list, which has no record behind it: nothing is numbered, and the digest before stays in it."""
 
 
-class Kept(NamedTuple):
+class FoldRefused(NamedTuple):
     """Nothing is folded, and why."""
 
     cause: str
 
 
-class Refused(Exception):
+class DigestRejected(Exception):
     """A reply, or its lack, that cannot become a digest."""
 
 
-def written(job: Job, digester: Digester) -> Flow:
+def model_digest_flow(job: DigestRequest, digester: Digester) -> DigestFlow:
     """The digest that a digester writes, or what stands in its place."""
-    author = _Author(job, digester)
+    author = _ModelDigest(job, digester)
     try:
         return author.accepted((yield from author.body()))
-    except Refused as refused:
+    except DigestRejected as refused:
         cause = str(refused)
     except Exception as error:  # noqa: BLE001 (whatever a digester raises, the session must go on)
-        cause = told(error)
-    made = locally(job, cause=cause, parts=author.parts)
-    return made if isinstance(made, Kept) else replace(made, usage=author.usage)
+        cause = error_cause(error)
+    made = write_local_digest(job, cause=cause, parts=author.parts)
+    return made if isinstance(made, FoldRefused) else replace(made, usage=author.usage)
 
 
-def locally(job: Job, *, cause: str = "", parts: Sequence[str] = ()) -> Digest | Kept:
+def write_local_digest(job: DigestRequest, *, cause: str = "", parts: Sequence[str] = ()) -> Digest | FoldRefused:
     """The digest that needs no model; nothing is folded where the policy prefers that, or where it would not gain.
 
     `parts` are what a digester had written before it failed.
     """
     if cause and job.on_failure == "keep":
-        return Kept(cause)
+        return FoldRefused(cause)
     facts = job.facts or gather(job.messages, job.first)
     if job.bare:
         return _barely(job, facts, cause)
@@ -135,10 +135,14 @@ def locally(job: Job, *, cause: str = "", parts: Sequence[str] = ()) -> Digest |
     text, _ = unordered(made.message.text.partition("\n")[2], users=_asked(facts))
     message = job.scope.message(text, header=job.header, role=job.role)
     lost = no_gain(job.size(message.text), job.covered) if job.covered else ""
-    return Kept(lost) if lost else replace(made, message=message, cause=cause, loss=audit(text, facts, kept=job.kept))
+    return (
+        FoldRefused(lost)
+        if lost
+        else replace(made, message=message, cause=cause, loss=audit(text, facts, kept=job.kept))
+    )
 
 
-def _barely(job: Job, facts: Facts, cause: str) -> Digest:
+def _barely(job: DigestRequest, facts: Facts, cause: str) -> Digest:
     """The local digest for a list: the digest before it as it was, as far as half the cap reaches, and the new one."""
     header = job.header or job.scope.header
     lines: list[str] = []
@@ -148,7 +152,7 @@ def _barely(job: Job, facts: Facts, cause: str) -> Digest:
         lines.append(line)
     prior = "\n".join(lines).strip()
     made = local_digest(facts, cap=max(1, job.cap - job.size(prior)), size=job.size, header=header, kept=job.kept)
-    text, _ = unordered(unnumbered(made.message.text.removeprefix(header).strip()), users=_asked(facts))
+    text, _ = unordered(without_handles(made.message.text.removeprefix(header).strip()), users=_asked(facts))
     if not facts.facts and not facts.names:
         text = text.partition("\n")[0]
     return Digest(message=job.scope.message("\n".join(filter(None, (prior, text))), header=job.header), cause=cause)
@@ -162,7 +166,7 @@ def _asked(facts: Facts) -> str:
 _NUMBERS = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed): #[\d-]+, ask recall for (?:them|it)")
 
 
-def unnumbered(text: str) -> str:
+def without_handles(text: str) -> str:
     """A digest without the numbers that only a record can resolve."""
     return _NUMBERS.sub("", text)
 
@@ -171,10 +175,10 @@ class _TooLong(Exception):
     """A request that would not fit into the digester's window."""
 
 
-class _Author:
+class _ModelDigest:
     """A digest in the making: what was asked and paid so far."""
 
-    def __init__(self, job: Job, digester: Digester) -> None:
+    def __init__(self, job: DigestRequest, digester: Digester) -> None:
         self.job, self.digester = job, digester
         self.form = job.form or sections(job.scope)
         self.reply = max(1, min(job.cap, digester.reply, digester.window // 4))
@@ -186,7 +190,7 @@ class _Author:
         self.usage: Usage | None = None
         self.orders = 0
 
-    def body(self) -> Generator[Ask, Answer, str]:
+    def body(self) -> Generator[DigesterCall, DigesterReply, str]:
         """The text of the digest; pieces get smaller when the provider finds them too long."""
         for _ in range(_SHRINKS):
             try:
@@ -198,9 +202,9 @@ class _Author:
                     raise
                 self.share *= _SHRINK
                 self.parts.clear()
-        raise Refused("the digester finds every request too long")
+        raise DigestRejected("the digester finds every request too long")
 
-    def _rounds(self) -> Generator[Ask, Answer, str]:
+    def _rounds(self) -> Generator[DigesterCall, DigesterReply, str]:
         """Asked for once where it all fits, else for each piece and then for all of them together."""
         size, room, prior = self.digester.size, self._room(), redact(self.job.prior)
         texts = ["\n".join(lines_of(message, thinking=self.job.thinking)) for message in self.job.messages]
@@ -214,7 +218,7 @@ class _Author:
                 self.parts.append((yield from self._ask(chunk)))
             merged = chunked((line for part in self.parts for line in lines_of(user(part, kind="digest"))), room, size)
             if len(merged) >= len(chunks):
-                raise Refused("the digester's window is too small to bring its digests together")
+                raise DigestRejected("the digester's window is too small to bring its digests together")
             chunks = merged
         return (yield from self._ask("".join(chunks), prior=prior, last=True))
 
@@ -223,14 +227,18 @@ class _Author:
         around = self.form.write("", prior="none", words=self.reply, wishes=self.job.instructions)
         room = self.digester.window - self.reply - self.digester.size(self.form.system + around) - _FRAMING
         if room < _LEAST_ROOM:
-            raise Refused(f"the digester's window of {self.digester.window:,} tokens has no room for a transcript")
+            raise DigestRejected(
+                f"the digester's window of {self.digester.window:,} tokens has no room for a transcript"
+            )
         return max(_LEAST_ROOM, int(room * self.share))
 
-    def _ask(self, transcript: str, *, prior: str = "", last: bool = False) -> Generator[Ask, Answer, str]:
+    def _ask(
+        self, transcript: str, *, prior: str = "", last: bool = False
+    ) -> Generator[DigesterCall, DigesterReply, str]:
         """One request and its reply, judged and cleaned."""
         job = self.job
         words = int(self.reply * _WORDS_PER_TOKEN) if job.form is None else 0
-        ask = Ask(
+        ask = DigesterCall(
             system=self.form.system,
             text=self.form.write(transcript, prior=prior, words=words, wishes=job.instructions if last else ""),
             model=self.digester.model,
@@ -242,17 +250,17 @@ class _Author:
         if not ask.prefix and self.digester.size(ask.system + ask.text) + self.reply > self.digester.window:
             raise _TooLong  # what is counted in pieces may be more as a whole
         answer = yield ask
-        if not isinstance(answer, Answer):
-            raise Refused(f"the digester gave {type(answer).__name__} and not an answer")
+        if not isinstance(answer, DigesterReply):
+            raise DigestRejected(f"the digester gave {type(answer).__name__} and not an answer")
         self.usage = _sum(self.usage, answer.usage)
         much = _MOST * job.cap < len(answer.text) and too_large(job.size(answer.text), job.cap)
         cause = much or refusal(answer, asked=ask.text)
         if cause:
-            raise Refused(redact(cause)[:_CAUSE_CHARS])
+            raise DigestRejected(redact(cause)[:_CAUSE_CHARS])
         text, orders = clean(answer.text, users=self.users)
         self.orders += orders
         if not text:
-            raise Refused("the reply says nothing")
+            raise DigestRejected("the reply says nothing")
         return text
 
     def accepted(self, body: str) -> Digest:
@@ -266,13 +274,13 @@ class _Author:
         least = min(_LEAST_TOKENS, int(_LEAST_SHARE * covered)) if job.least is None else job.least
         cause = too_large(tokens + head, job.cap) or too_small(tokens, least)
         if cause:
-            raise Refused(cause)
+            raise DigestRejected(cause)
         text, loss = top_up(body, facts, floor=job.floor, cap=job.cap - head, size=job.size, kept=job.kept)
-        text, more = unordered(unnumbered(text) if job.bare else text, users=f"{self.users}\n{_asked(facts)}")
+        text, more = unordered(without_handles(text) if job.bare else text, users=f"{self.users}\n{_asked(facts)}")
         message = job.scope.message(f"{reference}{text}", header=job.header, role=job.role)
         cause = no_gain(job.size(message.text), job.covered) if job.covered else ""
         if cause:
-            raise Refused(cause)
+            raise DigestRejected(cause)
         if self.orders + more:
             loss = replace(loss, unsourced=(*loss.unsourced, f"orders to the reader: {self.orders + more}"))
         return Digest(message=message, by=self.digester.name, loss=loss, usage=self.usage)
@@ -286,10 +294,12 @@ def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
 
 def _is_overflow(error: Exception) -> bool:
     """Whether an error says that the request was too long for the model."""
-    return isinstance(error, _TooLong) or (not isinstance(error, Refused) and bool(_OVERFLOW.search(told(error))))
+    return isinstance(error, _TooLong) or (
+        not isinstance(error, DigestRejected) and bool(_OVERFLOW.search(error_cause(error)))
+    )
 
 
-def told(error: BaseException) -> str:
+def error_cause(error: BaseException) -> str:
     """An error as a cause: its kind and its words, short and without secrets."""
     try:
         return redact(f"{type(error).__name__}: {error}".removesuffix(": "))[:_CAUSE_CHARS]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from foldline.digest.digester import Answer
+from foldline.digest.digester import DigesterReply
 from foldline.digest.prompt import CONDENSER_BRIEF, HEADINGS, SECTIONS_ABOUT
 from foldline.digest.quote import harmless
 from foldline.digest.scope import body_of
@@ -56,7 +56,7 @@ _ORDER = re.compile(
 LEFT_OUT = "(a line that gave orders to the reader was left out)"
 
 
-def refusal(answer: Answer, *, asked: str = "") -> str:
+def refusal(answer: DigesterReply, *, asked: str = "") -> str:
     """Why a reply is no digest, in a sentence; "" when it may be one. `asked` is the turn it replies to."""
     stop = answer.stop.lower()
     if answer.error or stop in FAILED:

@@ -15,10 +15,10 @@ from typing import Protocol
 
 from foldline.digest import endpoints as models
 from foldline.digest.audit import audit
-from foldline.digest.digester import Answer, Ask, Digester, appointed
-from foldline.digest.driver import Patience, write
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
+from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.extract.facts import Facts, gather
-from foldline.digest.model_digest import Job, Kept, locally
+from foldline.digest.model_digest import DigestRequest, FoldRefused, write_local_digest
 from foldline.digest.prompt import cumulative
 from foldline.digest.scope import SESSION, body_of
 from foldline.errors import InputError
@@ -75,14 +75,14 @@ def appoint(digester: Digester | None, policy: Policy) -> Digester | None:
     Without its SDK or its key there is nobody, and digests are made locally.
     """
     if digester is not None or not policy.digest_model:
-        return appointed(digester, policy)
+        return with_policy_model(digester, policy)
     provider = model_of(policy.digest_model).vendor or "openai"
     key, maker = _MAKERS.get(provider, ("", models.openai))
     if not os.environ.get(key) or find_spec(provider) is None:
         return None
     made: list[Digester] = []
 
-    def complete(ask: Ask) -> Answer | Awaitable[Answer]:
+    def complete(ask: DigesterCall) -> DigesterReply | Awaitable[DigesterReply]:
         if not made:
             made.append(maker(policy.digest_model))  # the SDK is loaded when it is first needed
         return made[0].complete(ask)
@@ -107,7 +107,7 @@ class Scribe:
         if moves != self._moves:
             self._facts, self._moves = None, moves
 
-    def write(self, fold: Fold, wish: Wish) -> Digest | Kept | None:
+    def write(self, fold: Fold, wish: Wish) -> Digest | FoldRefused | None:
         """The digest of a planned fold; nothing where the policy wants nothing, or why the fold is not made."""
         timeline, policy = self.desk.timeline, self.desk.policy
         lead, before = timeline.lead, timeline.fold
@@ -123,9 +123,9 @@ class Scribe:
             return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
         job = self._job(fold, wish)
         if wish.local and self.digester is not None:
-            return locally(job, cause=wish.local)
+            return write_local_digest(job, cause=wish.local)
         sleep = wish.pulse.sleep if wish.pulse is not None else time.sleep
-        return write(job, self.digester, Patience(seconds=policy.digest_seconds), sleep=sleep)
+        return write_model_digest(job, self.digester, RetryLimits(seconds=policy.digest_seconds), sleep=sleep)
 
     def _by_hand(self, fold: Fold, text: str) -> Digest:
         """A person's own text, with the same report of what it leaves out."""
@@ -135,13 +135,13 @@ class Scribe:
         message = SESSION.message(text, header=policy.digest_header, role=policy.digest_role)
         return Digest(message=message, by="hand", loss=audit(text, self._gathered(), kept=self._kept(fold)))
 
-    def _job(self, fold: Fold, wish: Wish) -> Job:
+    def _job(self, fold: Fold, wish: Wish) -> DigestRequest:
         """The digest to be made: of what leaves now, from the facts of every message; a fold that must be is made."""
         desk, timeline, policy = self.desk, self.desk.timeline, self.desk.policy
         kept = self._kept(fold)
         leaves = [index for index in range(timeline.cut, fold.cut) if index not in kept]
         before = timeline.fold.digest if timeline.fold else None
-        return Job(
+        return DigestRequest(
             messages=[timeline.messages[index] for index in leaves],
             size=lambda text: desk.size(user(text)),
             cap=digest_room(policy, desk.usable),

@@ -16,7 +16,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from foldline.digest.digester import Digester
-from foldline.digest.model_digest import Kept
+from foldline.digest.model_digest import FoldRefused
 from foldline.errors import Conflict, InputError
 from foldline.events import Listener
 from foldline.fold import Fold
@@ -202,7 +202,7 @@ class Session:
         self._refresh()
         planned, mark = self.desk.by_hand(force=force), self._at.mark
         made = None if planned is None else self.scribe.write(planned, Wish(must=force, instructions=instructions))
-        if planned is None or isinstance(made, Kept):
+        if planned is None or isinstance(made, FoldRefused):
             return None
         return preview_of(self.desk, self.desk.complete(planned, made), mark, self.record.place)
 
@@ -218,7 +218,7 @@ class Session:
         fold, reason = preview.fold, "approved by hand"
         if digest is not None:
             made = self.scribe.write(fold, Wish(text=digest))
-            fold = _smaller(self.desk.complete(fold, None if isinstance(made, Kept) else made))
+            fold = _smaller(self.desk.complete(fold, None if isinstance(made, FoldRefused) else made))
             reason += ", with a digest by hand"
         fold = replace(fold, reason=reason)
         self.record.fold(fold, preview.mark)
@@ -260,7 +260,7 @@ class Session:
         if self._at.mark != at.mark or (wish.pulse is not None and wish.pulse.is_set()):
             return False
         try:
-            if isinstance(made, Kept):
+            if isinstance(made, FoldRefused):
                 self.refused = Refused(len(self.desk.timeline), made.cause)
                 self._at = Mark(self._at.length, self.record.refuse(self.refused, at.mark).mark)
                 self.teller.tell("skipped", reason=made.cause)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from foldline.digest.digester import Digester
-from foldline.digest.model_digest import told
+from foldline.digest.model_digest import error_cause
 from foldline.errors import Conflict, FoldlineError, LedgerError
 from foldline.events import Listener
 from foldline.ledger import Branch, Store
@@ -109,7 +109,7 @@ def make(
         came = DROPPED
         session.teller.tell("skipped", reason=conflict.message)
     except Exception as error:  # noqa: BLE001 (whatever it is, the job is given back and its cause told)
-        cause = told(error)
+        cause = error_cause(error)
         with suppress(FoldlineError):
             jobs.fail(claim, cause, rest_s=min(LONGEST_REST_S, REST_S * 2**failures))
         session.teller.tell("failed", cause=cause)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from foldline import ledger
 from foldline.digest.digester import Digester
-from foldline.digest.model_digest import told
+from foldline.digest.model_digest import error_cause
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import JobRequest
 from foldline.ledger.schema import POSTGRES
@@ -65,7 +65,7 @@ class Station:
             if branch is not None and came == FAILED:
                 cause = str(crew.store.jobs.get(branch).body)
         except Exception as error:  # noqa: BLE001 (told, and looked at again: a worker goes on)
-            came, cause = FAILED, told(error)
+            came, cause = FAILED, error_cause(error)
         if came != HELD and self._done is not None:
             self._done(Done(wanted, came, time.monotonic() - began, cause))
         return came

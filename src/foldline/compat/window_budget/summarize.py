@@ -17,10 +17,10 @@ from foldline.compat.window_budget.contract import CompleteFn, CondenseScope, Su
 from foldline.compat.window_budget.messages import Context, SimpleStreamOptions, UserMessage
 from foldline.compat.window_budget.talk import PRESET, REQUEST, Carried, Talk, headless, tokens
 from foldline.digest import prompt
-from foldline.digest.digester import Answer, Ask, Digester
-from foldline.digest.driver import Patience, awrite
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.driver import RetryLimits, write_model_digest_async
 from foldline.digest.endpoints import answer_of
-from foldline.digest.model_digest import Job, Kept, locally
+from foldline.digest.model_digest import DigestRequest, FoldRefused, write_local_digest
 from foldline.digest.prompt import sections
 from foldline.digest.scope import scope_of
 from foldline.message import Message, user
@@ -32,7 +32,7 @@ _LEAST_WINDOW = 16_000
 """No model that is asked for digests reads less; a smaller figure is a host's budget and not the digester's window."""
 _LEAST_CAP = 60
 """Room for the header and one line."""
-_PATIENCE = Patience(seconds=600.0, attempts=1)
+_PATIENCE = RetryLimits(seconds=600.0, attempts=1)
 """A completer is asked once: it has its own retries, and whoever waits has his own deadline."""
 
 
@@ -81,27 +81,27 @@ async def write(carried: Carried, deps: SummarizeDeps) -> Written:
         return write_locally(carried, deps, cause)
     window = max(_LEAST_WINDOW, window_of(deps.model))
     digester = Digester(complete=_Host(complete, deps), model=_name(deps.model), window=window, reply=window)
-    return _written(await awrite(_job(carried, deps), digester, _PATIENCE))
+    return _written(await write_model_digest_async(_job(carried, deps), digester, _PATIENCE))
 
 
 def write_locally(carried: Carried, deps: SummarizeDeps, cause: str = "") -> Written:
     """The digest that needs no model."""
-    return _written(locally(_job(carried, deps), cause=cause))
+    return _written(write_local_digest(_job(carried, deps), cause=cause))
 
 
 def _written(made: Any) -> Written:
-    if isinstance(made, Kept):  # never here: a list is always folded when it comes to this
+    if isinstance(made, FoldRefused):  # never here: a list is always folded when it comes to this
         return Written("", made.cause)
     text = made.message.text
     first, _, body = text.partition("\n")
     return Written(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", made.cause)
 
 
-def _job(carried: Carried, deps: SummarizeDeps) -> Job:
+def _job(carried: Carried, deps: SummarizeDeps) -> DigestRequest:
     said: tuple[Message, ...] = (user(carried.request),) if carried.request else ()
     prior = _prior(carried, deps)
     covered = sum(map(tokens, carried.said)) + _size(prior)
-    return Job(
+    return DigestRequest(
         messages=said + carried.said,
         size=_size,
         cap=max(_LEAST_CAP, min(PRESET.digest_tokens, covered // 2), deps.max_tokens or 0),
@@ -125,7 +125,7 @@ class _Host:
     def __init__(self, complete: CompleteFn, deps: SummarizeDeps) -> None:
         self.complete, self.deps = complete, deps
 
-    async def __call__(self, ask: Ask) -> Answer:
+    async def __call__(self, ask: DigesterCall) -> DigesterReply:
         """One request."""
         context = Context(systemPrompt=ask.system, messages=[UserMessage(content=ask.text)])
         options = SimpleStreamOptions(reasoning="high", signal=self.deps.signal, maxTokens=self.deps.max_tokens)
