@@ -32,7 +32,7 @@ from bench.servers import postgres
 from foldline import Policy, ledger
 from foldline.fold import Fold
 from foldline.message import Message, ToolCall, assistant, tool, user
-from foldline.recall.text_index import Words
+from foldline.recall.text_index import TextIndex
 from foldline.session import Session
 
 SMALL, LARGE = 1_000, 1_000_000
@@ -79,7 +79,7 @@ def build(path: Path, count: int, *, one: bool) -> None:
     if path.exists():
         return
     chance = random.Random(count)
-    store = ledger.open(path, index=Words())
+    store = ledger.open(path, index=TextIndex())
     started = time.perf_counter()
     for number in range(max(1, count // SESSION)):
         main = store.session(NAME if one else f"session-{number}")
@@ -246,7 +246,7 @@ def _searches(found: dict[int, dict[str, float]], large: int) -> bool:
 def shared(url: str) -> None:
     """Turns per second on one server, by how many sessions write at once."""
     for sessions in (1, 4, 16):
-        store = ledger.open(url, index=Words())
+        store = ledger.open(url, index=TextIndex())
         counts = [0] * sessions
         until = time.perf_counter() + 5
 

@@ -31,8 +31,8 @@ from foldline import ledger
 from foldline.ledger import Store
 from foldline.measure.estimator import Chars, Count
 from foldline.message import Message, assistant, user
-from foldline.recall.search import TOKENS, Ask, Recalled, search
-from foldline.recall.text_index import Words
+from foldline.recall.search import TOKENS, RecallQuery, RecallResult, search
+from foldline.recall.text_index import TextIndex
 
 KS = (1, 5, 10, 20)
 SESSIONS = 33
@@ -279,7 +279,7 @@ def share(found: Sequence[bool]) -> float:
 
 def run(source: Source, url: str) -> Iterator[Outcome]:
     """Ask every question of a source."""
-    store = ledger.open(url, owner=f"bench {source.name} {time.time_ns()}", index=Words())
+    store = ledger.open(url, owner=f"bench {source.name} {time.time_ns()}", index=TextIndex())
     plain: dict[str, Plain] = {}
     for case in source.cases:
         texts = [source.line.format(role=message.role, text=message.text) for message in case.messages]
@@ -300,10 +300,10 @@ def outcome(case: Case, store: Store, plain: Plain, texts: Sequence[str], budget
     if not missing:
         yes = dict.fromkeys(KS, True)
         return Outcome(case.chosen_on, True, yes, yes, yes, dict.fromkeys(KS, 0), 0, 0.0)
-    found: dict[int, Recalled] = {}
+    found: dict[int, RecallResult] = {}
     began = time.perf_counter()
     for k in KS:
-        ask = Ask(query=case.question, results=k, before=start)
+        ask = RecallQuery(query=case.question, results=k, before=start)
         found[k] = search(store, store.session(case.talk), ask, Quarter())
     seconds = (time.perf_counter() - began) / len(KS)
     best = plain.best(case.question)
@@ -319,11 +319,11 @@ def outcome(case: Case, store: Store, plain: Plain, texts: Sequence[str], budget
     )
 
 
-def _shown(found: Recalled, missing: Sequence[int]) -> bool:
+def _shown(found: RecallResult, missing: Sequence[int]) -> bool:
     return set(missing) <= {line.position for result in found.results for line in result.lines}
 
 
-def _whole(found: Recalled, missing: Sequence[int], quotes: Sequence[str]) -> bool:
+def _whole(found: RecallResult, missing: Sequence[int], quotes: Sequence[str]) -> bool:
     if quotes:
         text = _plain(str(found))
         return _shown(found, missing) and all(quote in text for quote in quotes)

@@ -18,7 +18,7 @@ from foldline.digest.digester import Digester
 from foldline.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
 from foldline.message import user
 from foldline.policy import Policy
-from foldline.recall.text_index import Words
+from foldline.recall.text_index import TextIndex
 from foldline.session import Ledger, Session
 from foldline.testing import Scripted, assert_sendable, proper
 from support import postgres
@@ -36,7 +36,7 @@ def same(session: Session, ledger: Ledger) -> None:
 
 @pytest.mark.promise("I7", "I19")
 def test_a_disk_that_is_full_under_a_session(tmp_path: Path) -> None:
-    store = records.open(tmp_path / "agent.db", index=Words())
+    store = records.open(tmp_path / "agent.db", index=TextIndex())
     with Ledger(store) as ledger:
         session = ledger.session("s", policy=TIGHT)
         session.add(*turns(2))
@@ -63,7 +63,7 @@ def test_a_disk_that_is_full_under_a_session(tmp_path: Path) -> None:
 
 def test_a_file_that_is_held_under_a_session(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
-    with Ledger(records.open(path, index=Words(), wait_s=0.05)) as ledger:
+    with Ledger(records.open(path, index=TextIndex(), wait_s=0.05)) as ledger:
         session = ledger.session("s", policy=TIGHT)
         session.add(*turns(13))
         holder = sqlite3.connect(path, isolation_level=None)

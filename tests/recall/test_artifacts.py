@@ -16,9 +16,9 @@ from foldline.message import Message, Meta, assistant, tool, user
 from foldline.plan.prune import stub
 from foldline.plan.timeline import handle
 from foldline.policy import Policy
-from foldline.recall.excerpt import said
-from foldline.recall.handles import Handle, fetch, parsed
-from foldline.recall.search import Ask, search
+from foldline.recall.excerpt import searchable_text
+from foldline.recall.handles import Handle, fetch, parse_handle
+from foldline.recall.search import RecallQuery, search
 from support.recalls import told
 
 FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -33,22 +33,22 @@ def test_by_handle_gives_exactly_what_was_said(
     last = data.draw(st.integers(first, len(messages) - 1))
     with told(ground, messages) as (store, branch):
         read: dict[int, str] = {}
-        wanted: Handle | None = parsed(handle(first, last))
+        wanted: Handle | None = parse_handle(handle(first, last))
         while wanted is not None:
             page = fetch(store, branch, wanted, tokens)
             assert Estimator().count(str(page)).upper == page.tokens <= tokens
             for line in page.result.lines:
                 read[line.position] = read.get(line.position, "") + line.text
-            assert page.rest is None or page.rest == parsed(str(page.rest))
+            assert page.rest is None or page.rest == parse_handle(str(page.rest))
             assert page.rest != wanted
             wanted = page.rest
-        assert read == {at: said(messages[at]) for at in range(first, last + 1)}
+        assert read == {at: searchable_text(messages[at]) for at in range(first, last + 1)}
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6), st.none() | st.integers(1, 10**9), st.integers(0, 10**6))
 def test_a_handle_reads_back_as_itself(first: int, more: int, strand: int | None, skip: int) -> None:
     wanted = Handle(first=first, last=first + more, strand=strand, skip=skip)
-    assert parsed(str(wanted)) == wanted
+    assert parse_handle(str(wanted)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_a_handle_reads_back_as_itself(first: int, more: int, strand: int | None
 )
 def test_not_a_handle(text: str) -> None:
     with pytest.raises(InputError, match="#120-131") as caught:
-        parsed(text)
+        parse_handle(text)
     assert len(str(caught.value)) < 300
 
 
 @given(strategies.texts())
 def test_any_text_is_a_handle_or_refused(text: str) -> None:
     with suppress(InputError):
-        assert parsed(str(parsed(text))) == parsed(text)
+        assert parse_handle(str(parse_handle(text))) == parse_handle(text)
 
 
 @pytest.mark.promise("F18", "I19")
@@ -78,7 +78,7 @@ def test_the_handle_of_a_stub_gives_the_whole_back(ground: str) -> None:
     shown = stub(result.results[0], handle(1), Policy())
     assert "the whole is #2" in shown.text
     with told(ground, [user("run it"), result]) as (store, branch):
-        read, wanted = "", parsed("#2")
+        read, wanted = "", parse_handle("#2")
         for _ in range(100):
             page = fetch(store, branch, wanted)
             read += "".join(line.text for line in page.result.lines)
@@ -92,9 +92,9 @@ def test_what_is_not_there_is_said_to_be_not_there(ground: str) -> None:
     with told(ground, [user("one"), assistant("two")]) as (store, branch):
         for text in ("#3", "#1-3", "999999#1"):
             with pytest.raises(InputError, match="not there"):
-                fetch(store, branch, parsed(text))
+                fetch(store, branch, parse_handle(text))
         with pytest.raises(InputError, match="no room"):
-            fetch(store, branch, parsed("#1"), 10)
+            fetch(store, branch, parse_handle("#1"), 10)
 
 
 @pytest.mark.promise("I17")
@@ -102,12 +102,12 @@ def test_a_handle_reaches_other_sessions_but_no_other_owner(ground: str) -> None
     with told(ground, [user("the code is 4711")], session="first") as (store, _):
         second = store.session("second")
         store.append(second, [user("unrelated")])
-        found = search(store, second, Ask(query="code 4711", everywhere=True)).results[0]
-        assert fetch(store, second, parsed(found.handle)).result.lines[0].text == "the code is 4711"
+        found = search(store, second, RecallQuery(query="code 4711", everywhere=True)).results[0]
+        assert fetch(store, second, parse_handle(found.handle)).result.lines[0].text == "the code is 4711"
         stranger = ledger.for_owner(store, "a stranger with a long name")
         stranger.append(stranger.session("second"), [user("mine")])
         with pytest.raises(InputError, match="not there"):
-            fetch(stranger, stranger.session("second"), parsed(found.handle))
+            fetch(stranger, stranger.session("second"), parse_handle(found.handle))
 
 
 def test_a_branch_counts_on_its_own_path(ground: str) -> None:
@@ -115,12 +115,12 @@ def test_a_branch_counts_on_its_own_path(ground: str) -> None:
         side = store.fork(main, "side", at=2)
         store.append(side, [user("two of side")])
         for branch, text in ((main, "two of main"), (side, "two of side")):
-            lines = fetch(store, branch, parsed("#1-3")).result.lines
+            lines = fetch(store, branch, parse_handle("#1-3")).result.lines
             assert [line.text for line in lines] == ["zero", "one", text]
 
 
 def test_what_is_internal_to_the_host_stays_internal(ground: str) -> None:
     hidden = Message(role="user", parts=user("the inner password").parts, meta=Meta(hidden=True))
     with told(ground, [hidden, user("hello")]) as (store, branch):
-        assert "password" not in str(fetch(store, branch, parsed("#1-2")))
-        assert not search(store, branch, Ask(query="password")).results
+        assert "password" not in str(fetch(store, branch, parse_handle("#1-2")))
+        assert not search(store, branch, RecallQuery(query="password")).results

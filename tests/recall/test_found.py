@@ -13,9 +13,9 @@ import strategies
 from foldline import ledger
 from foldline.ledger import Branch, Store
 from foldline.message import Message, ToolCall, assistant, tool, user
-from foldline.recall.handles import fetch, parsed
-from foldline.recall.search import Ask, search
-from foldline.recall.text_index import Words
+from foldline.recall.handles import fetch, parse_handle
+from foldline.recall.search import RecallQuery, search
+from foldline.recall.text_index import TextIndex
 from support.recalls import told
 
 FEW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -83,7 +83,7 @@ def test_whatever_was_said_is_found_and_shown(
     with told(ground, talk) as (store, branch):
         for query in needle.asked:
             for everywhere in (False, True):
-                found = search(store, branch, Ask(query=query, everywhere=everywhere))
+                found = search(store, branch, RecallQuery(query=query, everywhere=everywhere))
                 shown = {line.position: line.text for result in found.results for line in result.lines}
                 assert at in shown, query
                 assert needle.said.split()[0].rstrip(".;") in shown[at], query
@@ -96,7 +96,7 @@ def test_whatever_was_said_is_found_and_shown(
 )
 def test_owners_and_sessions_never_cross(talks: list[list[str]], owners: list[int]) -> None:
     """Whoever asks for any word gets what was said in the session, or by the owner when asked for, and nothing else."""
-    first = ledger.open(":memory:", owner="owner 0", index=Words())
+    first = ledger.open(":memory:", owner="owner 0", index=TextIndex())
     stores = [first, *(ledger.for_owner(first, f"owner {number}") for number in (1, 2))]
     where: list[tuple[Store, Branch]] = []
     for number, words in enumerate(talks):
@@ -106,8 +106,8 @@ def test_owners_and_sessions_never_cross(talks: list[list[str]], owners: list[in
     for number, (store, branch) in enumerate(where):
         own = {word for other, words in enumerate(talks) if owners[other] == owners[number] for word in words}
         for word in {word for words in talks for word in words}:
-            assert (word in str(search(store, branch, Ask(query=word)))) == (word in talks[number])
-            assert (word in str(search(store, branch, Ask(query=word, everywhere=True)))) == (word in own)
+            assert (word in str(search(store, branch, RecallQuery(query=word)))) == (word in talks[number])
+            assert (word in str(search(store, branch, RecallQuery(query=word, everywhere=True)))) == (word in own)
     first.close()
 
 
@@ -118,8 +118,8 @@ def test_what_a_handle_gives_back_is_the_message_to_the_byte(ground: str, text: 
     """Page by page, each within its cap, from what a search said the handle is."""
     whole = f"needleq {text}" * copies
     with told(ground, [user("hay"), user(whole)]) as (store, branch):
-        assert search(store, branch, Ask(query="needleq")).results
-        got, where = "", parsed("#2")
+        assert search(store, branch, RecallQuery(query="needleq")).results
+        got, where = "", parse_handle("#2")
         while True:
             page = fetch(store, branch, where, tokens=tokens)
             got += "".join(line.text for line in page.result.lines)
@@ -137,4 +137,4 @@ def test_a_piece_of_a_name_is_shown_where_it_stands(ground: str) -> None:
         branch,
     ):
         for query in ("tenant", "TenantID", "1234567", "grossentabelle"):
-            assert "resolveTenantId" in str(search(store, branch, Ask(query=query))), query
+            assert "resolveTenantId" in str(search(store, branch, RecallQuery(query=query))), query

@@ -15,10 +15,10 @@ from foldline.ledger import Branch, Store
 from foldline.ledger.index_feed import MAX_UNINDEXED_BYTES
 from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
-from foldline.recall.excerpt import LEFT_OUT, excerpt, said
-from foldline.recall.search import Ask, Recalled, search
+from foldline.recall.excerpt import OMISSION, excerpt, searchable_text
+from foldline.recall.search import RecallQuery, RecallResult, search
 from foldline.recall.terms import STOP
-from foldline.recall.text_index import Words, catch_up
+from foldline.recall.text_index import TextIndex, catch_up
 from support.recalls import told
 
 FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -43,12 +43,12 @@ HOSTILE = [
 ]
 
 
-def positions(found: Recalled) -> list[int]:
+def positions(found: RecallResult) -> list[int]:
     return [line.position for result in found.results for line in result.lines]
 
 
-def ask(store: Store, branch: Branch, query: str, **options: object) -> Recalled:
-    return search(store, branch, Ask(query=query, **options))  # type: ignore[arg-type]  # whatever the test gives
+def ask(store: Store, branch: Branch, query: str, **options: object) -> RecallResult:
+    return search(store, branch, RecallQuery(query=query, **options))  # type: ignore[arg-type]  # whatever the test gives
 
 
 @FEW
@@ -89,8 +89,8 @@ def test_caps_hold_and_everything_shown_was_said_there(
             numbers = [line.position for line in result.lines]
             assert numbers == list(range(numbers[0], numbers[-1] + 1))
             for line in result.lines:
-                text = said(talk[line.position])
-                kept = line.text.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}")
+                text = searchable_text(talk[line.position])
+                kept = line.text.removeprefix(f"{OMISSION} ").removesuffix(f" {OMISSION}")
                 assert line.text == text if line.whole else kept in text
         again = ask(store, branch, query, tokens=tokens, results=results)
         assert again == found
@@ -109,7 +109,7 @@ def test_hostile_words_are_only_words(ground: str) -> None:
 def test_nothing_of_another_owner_is_found(ground: str) -> None:
     """Ten owners with the same session names and nearly the same words."""
     secrets = ["apple", "birch", "cedar", "daisy", "elder", "fern", "grape", "hazel", "iris", "juniper"]
-    first = ledger.open(ground, owner="isolated apple", index=Words())
+    first = ledger.open(ground, owner="isolated apple", index=TextIndex())
     stores = [first, *(ledger.for_owner(first, f"isolated {secret}") for secret in secrets[1:])]
     for secret, store in zip(secrets, stores, strict=True):
         store.append(store.session("talk"), [user(f"the secret word is {secret}"), assistant("noted, the secret")])
@@ -241,7 +241,7 @@ def test_a_whole_discussion_comes_back_as_one_result(ground: str) -> None:
 def test_what_was_left_out_is_marked_and_can_be_asked_for(ground: str) -> None:
     with told(ground, [user("needle " + "hay " * 2000)]) as (store, branch):
         found = ask(store, branch, "needle")
-        assert LEFT_OUT in found.results[0].lines[0].text
+        assert OMISSION in found.results[0].lines[0].text
         assert not found.results[0].lines[0].whole
         assert found.results[0].handle == "#1"
         assert "recall by handle" in str(found)
@@ -271,7 +271,7 @@ def test_retention_forgets_the_words_too(ground: str) -> None:
 def test_impossible_caps_are_refused() -> None:
     for options in ({"tokens": 10}, {"results": 0}):
         with pytest.raises(InputError, match="no room"):
-            Ask(query="x", **options)  # type: ignore[arg-type]  # on purpose
+            RecallQuery(query="x", **options)  # type: ignore[arg-type]  # on purpose
 
 
 @MANY
@@ -288,7 +288,7 @@ def test_an_excerpt_is_short_and_verbatim(text: str, wanted: dict[str, float], c
     if len(text) <= chars:
         assert shown == text
     else:
-        assert shown.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}") in text
+        assert shown.removeprefix(f"{OMISSION} ").removesuffix(f" {OMISSION}") in text
 
 
 def test_a_question_of_asking_words_alone_is_asked_as_it_is(ground: str) -> None:
@@ -299,8 +299,8 @@ def test_a_question_of_asking_words_alone_is_asked_as_it_is(ground: str) -> None
 
 def test_any_counter_holds_the_cap(ground: str) -> None:
     with told(ground, [user("東京 " * 300) for _ in range(20)]) as (store, branch):
-        found = search(store, branch, Ask(query="東京", tokens=300))
+        found = search(store, branch, RecallQuery(query="東京", tokens=300))
         assert Estimator().count(str(found)).upper <= 300
-        loose = search(store, branch, Ask(query="東京", tokens=300), CHARS_4)
+        loose = search(store, branch, RecallQuery(query="東京", tokens=300), CHARS_4)
         assert CHARS_4.count(str(loose)).upper <= 300
         assert len(str(loose)) > len(str(found))

@@ -12,9 +12,9 @@ from foldline.ledger import Branch, Store
 from foldline.measure.estimator import Estimator
 from foldline.message import Message, user
 from foldline.plan.gate import Load
-from foldline.recall.handles import fetch, parsed
-from foldline.recall.search import TOKENS, Ask, search
-from foldline.recall.text_index import Words
+from foldline.recall.handles import fetch, parse_handle
+from foldline.recall.search import TOKENS, RecallQuery, search
+from foldline.recall.text_index import TextIndex
 
 _OWNERS = count()
 
@@ -22,7 +22,7 @@ _OWNERS = count()
 @contextmanager
 def told(url: str, messages: Sequence[Message], *, session: str = "talk") -> Iterator[tuple[Store, Branch]]:
     """A store of a new owner in which one session was said."""
-    store = ledger.open(url, owner=f"owner {next(_OWNERS)}", index=Words())
+    store = ledger.open(url, owner=f"owner {next(_OWNERS)}", index=TextIndex())
     try:
         branch = store.session(session)
         store.append(branch, messages)
@@ -37,17 +37,17 @@ class Desk:
     WINDOW = 1000
 
     def __init__(self, url: str, owner: str = "desk") -> None:
-        self.store = ledger.open(url, owner=owner, index=Words())
+        self.store = ledger.open(url, owner=owner, index=TextIndex())
         self.branch = self.store.session("talk")
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> object:
         if handle:
-            return fetch(self.store, self.branch, parsed(handle), tokens)
-        return search(self.store, self.branch, Ask(query=query, tokens=tokens, everywhere=everywhere))
+            return fetch(self.store, self.branch, parse_handle(handle), tokens)
+        return search(self.store, self.branch, RecallQuery(query=query, tokens=tokens, everywhere=everywhere))
 
     def pin(self, text: str = "", *, handle: str = "") -> str:
         name = f"pin {len(self.store.state(self.branch).pins) + 1}"
-        self.store.pin(self.branch, name, parsed(handle).first if handle else user(text))
+        self.store.pin(self.branch, name, parse_handle(handle).first if handle else user(text))
         return f"pinned as {name}"
 
     def fold(self) -> str:

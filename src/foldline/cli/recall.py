@@ -11,9 +11,9 @@ from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, t
 from foldline.cli.shared.output import console, lines_of, print_json
 from foldline.ledger import Head
 from foldline.plan.timeline import handle as numbered
-from foldline.recall.excerpt import LEFT_OUT
-from foldline.recall.handles import fetch, parsed
-from foldline.recall.search import LEAST_TOKENS, TOKENS, Ask, Result, search
+from foldline.recall.excerpt import OMISSION
+from foldline.recall.handles import fetch, parse_handle
+from foldline.recall.search import LEAST_TOKENS, TOKENS, RecalledRun, RecallQuery, search
 
 
 @click.command()
@@ -41,9 +41,9 @@ def recall(query: tuple[str, ...], place: Place, as_json: bool, **given: Any) ->
     question, handle = " ".join(query).strip(), given["handle"] or ""
     if bool(question) == bool(handle.strip()):
         raise click.UsageError('Ask a question or give a handle: foldline recall which port, or --handle "#12".')
-    wanted = parsed(handle) if handle else None
+    wanted = parse_handle(handle) if handle else None
     anywhere = given["everywhere"] or (wanted is not None and wanted.strand is not None)
-    results: tuple[Result, ...]
+    results: tuple[RecalledRun, ...]
     with opened(place) as found:
         store = found.store
         picked = None if anywhere else told(pick(found, given["session"], given["branch"]))
@@ -52,7 +52,7 @@ def recall(query: tuple[str, ...], place: Place, as_json: bool, **given: Any) ->
             page = fetch(store, where, wanted, given["tokens"])
             results, tokens, rest = (page.result,), page.tokens, page.rest
         else:
-            recalled = search(store, where, Ask(query=question, tokens=given["tokens"], everywhere=anywhere))
+            recalled = search(store, where, RecallQuery(query=question, tokens=given["tokens"], everywhere=anywhere))
             results, tokens, rest = recalled.results, recalled.tokens, None
     if as_json:
         print_json(
@@ -70,7 +70,7 @@ def recall(query: tuple[str, ...], place: Place, as_json: bool, **given: Any) ->
     _print(results, str(rest or ""))
 
 
-def row(result: Result) -> dict[str, Any]:
+def row(result: RecalledRun) -> dict[str, Any]:
     """A result as data."""
     return {
         "handle": result.handle,
@@ -82,7 +82,7 @@ def row(result: Result) -> dict[str, Any]:
     }
 
 
-def _print(results: tuple[Result, ...], rest: str) -> None:
+def _print(results: tuple[RecalledRun, ...], rest: str) -> None:
     out = console()
     if not results:
         out.print("Nothing was said about that.")
@@ -99,4 +99,4 @@ def _print(results: tuple[Result, ...], rest: str) -> None:
     if rest:
         out.print(f'\ngoes on: foldline recall --handle "{rest}"', soft_wrap=True)
     elif any(not line.whole for result in results for line in result.lines):
-        out.print(f'\n{LEFT_OUT} was left out: --handle "#…" gives a message whole', style="dim", soft_wrap=True)
+        out.print(f'\n{OMISSION} was left out: --handle "#…" gives a message whole', style="dim", soft_wrap=True)

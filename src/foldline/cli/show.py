@@ -32,7 +32,7 @@ from foldline.measure.estimator import human
 from foldline.message import Message
 from foldline.plan.timeline import handle as numbered
 from foldline.policy import Policy, read_knobs
-from foldline.recall.handles import fetch, parsed
+from foldline.recall.handles import fetch, parse_handle
 from foldline.session import Ledger
 from foldline.session.record import Known, Tip
 from foldline.session.state import Desk
@@ -222,7 +222,7 @@ def _print_digests(seen: Seen) -> None:
 
 def _print_messages(found: Ledger, given: dict[str, Any], *, as_json: bool) -> None:
     """The messages of a handle, one after another, so that any number of them can be shown."""
-    wanted, out = parsed(given["handle"]), console()
+    wanted, out = parse_handle(given["handle"]), console()
     where: Branch | Head = Head()
     if wanted.strand is None:
         where = told(pick(found, given["session"], given["branch"])).branch

@@ -14,7 +14,7 @@ from itertools import islice
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 from foldline.recall.terms import places
 
-LEFT_OUT = "[…]"
+OMISSION = "[…]"
 WANTED = 12
 """How many terms are looked for: those that weigh most."""
 HITS = 20_000
@@ -23,7 +23,7 @@ _BREAK = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
 
 
-def said(message: Message) -> str:
+def searchable_text(message: Message) -> str:
     """What a message says, calls and results included; reasoning and what is internal to the host is not said."""
     if message.meta.hidden:
         return ""
@@ -52,14 +52,14 @@ def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
     """
     if len(text) <= chars:
         return text
-    room = max(1, chars - 2 * len(f" {LEFT_OUT}"))
+    room = max(1, chars - 2 * len(f" {OMISSION}"))
     first, last = _best(text, wanted, room)
     start = min(max(0, first - max(0, room - (last - first)) // 2), len(text) - room)
     start = _snapped(text, start, first) if start else 0
     end = min(len(text), start + room)
     end = _snapped_back(text, max(start + 1, last), end) if end < len(text) else end
     shown = text[start:end].strip()
-    return f"{LEFT_OUT + ' ' if start else ''}{shown}{' ' + LEFT_OUT if end < len(text) else ''}"
+    return f"{OMISSION + ' ' if start else ''}{shown}{' ' + OMISSION if end < len(text) else ''}"
 
 
 def _best(text: str, wanted: Mapping[str, float], room: int) -> tuple[int, int]:

@@ -14,12 +14,12 @@ from foldline.errors import InputError
 from foldline.ledger import Branch, Head, Store
 from foldline.measure.estimator import Counter, Estimator
 from foldline.plan.timeline import handle
-from foldline.recall.excerpt import said
-from foldline.recall.search import LEAST_TOKENS, ROLE_CHARS, TOKENS, Line, Result
+from foldline.recall.excerpt import searchable_text
+from foldline.recall.search import LEAST_TOKENS, ROLE_CHARS, TOKENS, RecalledMessage, RecalledRun
 
 CHARS_A_TOKEN = 16
 """No text has more characters a token on the mean than this, spaces aside."""
-HINT = "a handle looks like #120 or #120-131, as in the digest or in what recall found"
+HANDLE_HINT = "a handle looks like #120 or #120-131, as in the digest or in what recall found"
 _HANDLE = re.compile(
     r"\s*([1-9][0-9]{0,15})?#([1-9][0-9]{0,11})(?:-([1-9][0-9]{0,11}))?(?:\+([0-9]{1,12}))?\s*", re.ASCII
 )
@@ -39,7 +39,7 @@ class Handle:
         return f"{self.strand or ''}{handle(self.first, self.last)}{f'+{self.skip}' if self.skip else ''}"
 
 
-def parsed(text: str) -> Handle:
+def parse_handle(text: str) -> Handle:
     """The handle that a text is.
 
     >>> parsed("#120-131"), str(parsed("17#5+8000"))
@@ -47,10 +47,10 @@ def parsed(text: str) -> Handle:
     """
     found = _HANDLE.fullmatch(text)
     if found is None:
-        raise InputError(f"not a handle: {text!r:.60}", hint=HINT)
+        raise InputError(f"not a handle: {text!r:.60}", hint=HANDLE_HINT)
     strand, first, last, skip = (int(part or 0) for part in found.groups())
     if last and last < first:
-        raise InputError(f"the handle {text.strip():.60} ends before it begins", hint=HINT)
+        raise InputError(f"the handle {text.strip():.60} ends before it begins", hint=HANDLE_HINT)
     return Handle(first=first - 1, last=(last or first) - 1, strand=strand or None, skip=skip)
 
 
@@ -58,7 +58,7 @@ def parsed(text: str) -> Handle:
 class Page:
     """What a handle names, as much as fits."""
 
-    result: Result
+    result: RecalledRun
     rest: Handle | None = None
     """Where to go on."""
     tokens: int = 0
@@ -75,8 +75,8 @@ def fetch(
         raise InputError(f"no room in {tokens} tokens", hint=f"at least {LEAST_TOKENS}")
     head = _head(store, where, wanted)
     if wanted.last >= head.length:
-        raise InputError(f"{wanted} is not there: {head.length:,} messages were said", hint=HINT)
-    return _Filling(wanted, tokens, counter or Estimator()).filled(store, head)
+        raise InputError(f"{wanted} is not there: {head.length:,} messages were said", hint=HANDLE_HINT)
+    return _PageBuilder(wanted, tokens, counter or Estimator()).filled(store, head)
 
 
 def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
@@ -88,21 +88,23 @@ def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
     return Head() if newest is None else Head(strand=wanted.strand, length=newest + 1)
 
 
-class _Filling:
+class _PageBuilder:
     """A page that is filled until it is full."""
 
     def __init__(self, wanted: Handle, tokens: int, counter: Counter) -> None:
         self.wanted, self.tokens, self.counter = wanted, tokens, counter
-        self.lines: tuple[Line, ...] = ()
+        self.lines: tuple[RecalledMessage, ...] = ()
 
     def filled(self, store: Store, head: Head) -> Page:
         """Messages are read while there is room, and no further."""
         skip = self.wanted.skip
         for stored in store.read(head, start=self.wanted.first, stop=self.wanted.last + 1):
-            whole = said(stored.message)
+            whole = searchable_text(stored.message)
             text = whole[skip:]
             rest = replace(self.wanted, first=stored.position, skip=skip)
-            line = Line(position=stored.position, role=stored.message.role[:ROLE_CHARS], text=text, whole=text == whole)
+            line = RecalledMessage(
+                position=stored.position, role=stored.message.role[:ROLE_CHARS], text=text, whole=text == whole
+            )
             length = self._most(line, rest)
             if length < len(text):
                 length = max(length, int(not self.lines))  # one character at least, or nobody would ever get further
@@ -111,11 +113,11 @@ class _Filling:
             skip = 0
         return self._page(self.lines, None)
 
-    def _cut(self, line: Line, rest: Handle, length: int) -> Page:
+    def _cut(self, line: RecalledMessage, rest: Handle, length: int) -> Page:
         part = replace(line, text=line.text[:length], whole=False)
         return self._page((*self.lines, part), replace(rest, skip=rest.skip + length))
 
-    def _most(self, line: Line, rest: Handle) -> int:
+    def _most(self, line: RecalledMessage, rest: Handle) -> int:
         """How many characters of a message still fit."""
         text = line.text
         if len(text) <= CHARS_A_TOKEN * self.tokens and self._cut(line, rest, len(text)).tokens <= self.tokens:
@@ -129,8 +131,8 @@ class _Filling:
                 too_many = middle
         return fits
 
-    def _page(self, lines: tuple[Line, ...], rest: Handle | None) -> Page:
+    def _page(self, lines: tuple[RecalledMessage, ...], rest: Handle | None) -> Page:
         first, last = (lines[0].position, lines[-1].position) if lines else (self.wanted.first, self.wanted.last)
         named = Handle(first=first, last=last, strand=self.wanted.strand, skip=self.wanted.skip)
-        page = Page(result=Result(handle=str(named), lines=lines), rest=rest)
+        page = Page(result=RecalledRun(handle=str(named), lines=lines), rest=rest)
         return replace(page, tokens=self.counter.count(str(page)).upper)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from foldline.errors import ConfigError
-from foldline.recall.tools import TOOLS, Sitting, Tools
+from foldline.recall.tools import TOOLS, Tools, ToolSession
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -24,7 +24,7 @@ SEEN = "Noted: it is done at the end of this turn."
 """The answer to a call whose only purpose is to be seen."""
 
 
-def server(session: Sitting, beside: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
+def server(session: ToolSession, beside: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
     """An MCP server that offers the tools of one session, and `beside` them tools that others act on who see the call.
 
     One call is carried out after the other: a session is one conversation.
@@ -54,7 +54,7 @@ def server(session: Sitting, beside: Sequence[Mapping[str, Any]] = ()) -> Server
     return Server("foldline", instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called)
 
 
-def serve(session: Sitting, beside: Sequence[Mapping[str, Any]] = ()) -> None:
+def serve(session: ToolSession, beside: Sequence[Mapping[str, Any]] = ()) -> None:
     """Answer on standard input and output until the client hangs up."""
     made = server(session, beside)
 

@@ -30,9 +30,9 @@ NEAR_CHARS = 1000
 """At this distance the square of a neighbour's score counts for a third (1/e)."""
 FEEDBACK = 10
 """How many of the best messages lend their words to the question."""
-LENT_POOL = 40
-LENT_TERMS = 25
-LENT_SHARE = 0.4
+EXPANSION_POOL = 40
+EXPANSION_TERMS = 25
+EXPANSION_SHARE = 0.4
 """The weight of all lent words together, against the question's own."""
 QUERY_TERMS = 48
 """More words make no question."""
@@ -41,7 +41,7 @@ _ASKING = frozenset(terms("what which who whom whose when where why how many muc
 """Words of a question that are not what it is about."""
 
 
-class Doc(NamedTuple):
+class Document(NamedTuple):
     """What is known of a message without reading it."""
 
     id: int
@@ -53,7 +53,7 @@ class Doc(NamedTuple):
     strand: int = 0
 
 
-def asked(query: str) -> dict[str, float]:
+def query_terms(query: str) -> dict[str, float]:
     """The terms of a question with their weights; its asking words only when there is nothing else.
 
     >>> asked("Which port does the worker use?")
@@ -69,7 +69,9 @@ def rarity(holding: int, total: int) -> float:
     return worth
 
 
-def match(found: dict[int, float], hits: Mapping[str, Sequence[int]], worth: Mapping[str, float]) -> dict[int, float]:
+def add_term_scores(
+    found: dict[int, float], hits: Mapping[str, Sequence[int]], worth: Mapping[str, float]
+) -> dict[int, float]:
     """Add to each message, by its id, what the terms that it has are worth."""
     for term, ids in hits.items():
         more = worth[term]
@@ -78,25 +80,25 @@ def match(found: dict[int, float], hits: Mapping[str, Sequence[int]], worth: Map
     return found
 
 
-def best(found: Mapping[int, float], count: int) -> list[int]:
+def top_ids(found: Mapping[int, float], count: int) -> list[int]:
     """The ids that have most, at most `count`, the newest first among equals."""
     least = sorted(found.values(), reverse=True)[count - 1] if len(found) > count else 0.0
     chosen = sorted([(-value, -id_) for id_, value in found.items() if value >= least])
     return [-id_ for _, id_ in chosen[:count]]
 
 
-def score(docs: Iterable[Doc], matched: Mapping[int, float]) -> list[float]:
+def score(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
     """Each message by itself."""
     return [matched.get(doc.id, 0.0) * _worth(doc) for doc in docs]
 
 
-def _worth(doc: Doc) -> float:
+def _worth(doc: Document) -> float:
     """What a match in a message counts."""
     length = 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS
     return (PROMPT_WEIGHT if doc.prompt else 1.0) / length
 
 
-def spread(docs: Sequence[Doc], scores: Sequence[float]) -> list[float]:
+def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> list[float]:
     """Each message with what stands around it; `docs` are in the order of the talk, with gaps where strangers stand.
 
     Squares are summed, so that many faint matches around do not drown one that is clear.
@@ -116,12 +118,12 @@ def spread(docs: Sequence[Doc], scores: Sequence[float]) -> list[float]:
     return [sqrt(square) for square in out]
 
 
-def adjacent(one: Doc, other: Doc) -> bool:
+def adjacent(one: Document, other: Document) -> bool:
     """Whether one message follows the other."""
     return one.strand == other.strand and abs(one.position - other.position) == 1
 
 
-def lent(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
+def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
     """The terms that the best messages share and could lend to the question, each with the share that says so."""
     total = sum(worth for worth, _ in best) or 1.0
     found: dict[str, list[float]] = {}
@@ -131,21 +133,21 @@ def lent(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dic
             if term not in weights:
                 found.setdefault(term, []).append(worth / total / len(own))
     shared = [(term, sum(shares)) for term, shares in found.items() if len(shares) > 1]
-    return dict(sorted(shared, key=lambda item: (-item[1], item[0]))[:LENT_POOL])
+    return dict(sorted(shared, key=lambda item: (-item[1], item[0]))[:EXPANSION_POOL])
 
 
-def lent_weights(
+def expansion_weights(
     weights: Mapping[str, float], pool: Mapping[str, float], rarities: Mapping[str, float]
 ) -> dict[str, float]:
-    """What each lent term weighs: rare ones are preferred, and together they weigh `LENT_SHARE` of the question."""
+    """The weight of each expansion term: rarer ones weigh more, all together `EXPANSION_SHARE` of the query."""
     worth = {term: share * rarities[term] for term, share in pool.items() if term in rarities}
-    best_ = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[:LENT_TERMS]
-    scale = LENT_SHARE * sum(weights.values()) / (sum(value for _, value in best_) or 1.0)
+    best_ = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[:EXPANSION_TERMS]
+    scale = EXPANSION_SHARE * sum(weights.values()) / (sum(value for _, value in best_) or 1.0)
     return {term: value * scale for term, value in best_}
 
 
 def choose(
-    docs: Sequence[Doc], scores: Sequence[float], costs: Sequence[float], *, results: int, budget: float
+    docs: Sequence[Document], scores: Sequence[float], costs: Sequence[float], *, results: int, budget: float
 ) -> list[int]:
     """Which messages to show, best first: indexes into `docs`.
 

@@ -27,9 +27,9 @@ from foldline.measure.estimator import Counter, Estimator
 from foldline.message import Message
 from foldline.plan.timeline import handle
 from foldline.recall import ranking as rank
-from foldline.recall.excerpt import LEFT_OUT, excerpt, said
-from foldline.recall.ranking import Doc
-from foldline.recall.text_index import Reader, catch_up
+from foldline.recall.excerpt import OMISSION, excerpt, searchable_text
+from foldline.recall.ranking import Document
+from foldline.recall.text_index import IndexReader, catch_up
 
 TOKENS = 2000
 """What one recall may cost."""
@@ -46,7 +46,7 @@ PAIRED = 3
 """Of so many common words, the rarest ones, old messages are taken too if they have two of them."""
 PAIRED_HITS = 40_000
 """A word that more messages have is not worth looking for in pairs."""
-LENT_HITS = 300
+EXPANSION_HITS = 300
 """A lent word that more messages have says too little."""
 CANDIDATES = 150
 """Messages that are looked at closely."""
@@ -54,7 +54,7 @@ LOOKED_AT = 2000
 """How many are tried for that where many belong to other paths."""
 WINDOW = 4
 """And so many on each side of them."""
-LENT_CHARS = 4000
+EXPANSION_CHARS = 4000
 """Characters of a message whose words are lent."""
 CHARS_PER_TOKEN = 4
 ROLE_CHARS = 20
@@ -66,7 +66,7 @@ MANY = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class RecalledMessage:
     """One message of a result."""
 
     position: int
@@ -77,11 +77,11 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class RecalledRun:
     """Messages that follow one another."""
 
     handle: str
-    lines: tuple[Line, ...]
+    lines: tuple[RecalledMessage, ...]
     session: str = ""
     """Which session said it, when all were asked."""
 
@@ -92,10 +92,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class RecallResult:
     """What a search found, best first. Its text is what a model is given."""
 
-    results: tuple[Result, ...]
+    results: tuple[RecalledRun, ...]
     tokens: int = 0
     whole: bool = True
     """Everything was searched: not so where the newest could not be indexed now."""
@@ -104,16 +104,16 @@ class Recalled:
         return _text(self.results) if self.results or self.whole else UNSEARCHED
 
 
-def _text(results: Sequence[Result]) -> str:
+def _text(results: Sequence[RecalledRun]) -> str:
     if not results:
         return "Nothing was said about that."
     cut = not all(line.whole for result in results for line in result.lines)
-    note = [f"{LEFT_OUT} was left out: recall by handle gives the whole"] if cut else []
+    note = [f"{OMISSION} was left out: recall by handle gives the whole"] if cut else []
     return "\n\n".join([*map(str, results), *note])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class RecallQuery:
     """A question to everything that was said."""
 
     query: str
@@ -132,12 +132,12 @@ class Ask:
             )
 
 
-def search(store: Store, where: Branch | Head, ask: Ask, counter: Counter | None = None) -> Recalled:
+def search(store: Store, where: Branch | Head, ask: RecallQuery, counter: Counter | None = None) -> RecallResult:
     """What was said about it on a path or, asked for, in all of the owner's sessions."""
     head = where if isinstance(where, Head) else store.head(where)
-    weights = rank.asked(ask.query[:QUERY_CHARS])
+    weights = rank.query_terms(ask.query[:QUERY_CHARS])
     if not weights:
-        return Recalled(results=())
+        return RecallResult(results=())
     catch_up(store)
     spans = None if ask.everywhere else store.spans(head)
     stop = head.length if ask.before is None else min(ask.before, head.length)
@@ -153,22 +153,22 @@ class _Search:
     def __init__(self, store: Store, connection: Connection, spans: Sequence[Span] | None, stop: int) -> None:
         self.store, self.connection = store, connection
         self.path = None if spans is None else _Path(spans, stop)
-        self.index = Reader(store, connection, None if spans is None else [span.strand for span in spans])
+        self.index = IndexReader(store, connection, None if spans is None else [span.strand for span in spans])
         self.total = self.index.total(MANY) if spans is None else stop
 
-    def run(self, ask: Ask, weights: dict[str, float], counter: Counter) -> Recalled:
+    def run(self, ask: RecallQuery, weights: dict[str, float], counter: Counter) -> RecallResult:
         """Ask, ask again with the words that the best messages lend, and show what is best then."""
         hits = self._hits(weights)
         rarities = {term: self._rarity(ids, HITS) for term, ids in hits.items()}
         worth = {term: weights[term] * rarities[term] for term in hits}
-        matched = rank.match({}, hits, worth)
-        pool = rank.lent(self._best(matched), weights)
-        more = dict(zip(pool, self.index.having([[term] for term in pool], LENT_HITS), strict=True))
-        few = {term: self._rarity(ids, LENT_HITS) for term, ids in more.items() if len(ids) < LENT_HITS}
-        lent = rank.lent_weights(weights, pool, few)
+        matched = rank.add_term_scores({}, hits, worth)
+        pool = rank.expansion_terms(self._best(matched), weights)
+        more = dict(zip(pool, self.index.having([[term] for term in pool], EXPANSION_HITS), strict=True))
+        few = {term: self._rarity(ids, EXPANSION_HITS) for term, ids in more.items() if len(ids) < EXPANSION_HITS}
+        lent = rank.expansion_weights(weights, pool, few)
         worth |= {term: weight * few[term] for term, weight in lent.items()}
-        docs, scores = self._near(rank.match(matched, {term: more[term] for term in lent}, worth))
-        scores = rank.spread(docs, scores)
+        docs, scores = self._near(rank.add_term_scores(matched, {term: more[term] for term in lent}, worth))
+        scores = rank.add_neighbour_scores(docs, scores)
         costs = [(min(doc.size, _allowance(doc)) + LINE_CHARS) / CHARS_PER_TOKEN for doc in docs]
         chosen = rank.choose(docs, scores, costs, results=ask.results, budget=ask.tokens)
         return self._fitted([docs[at] for at in chosen], worth, ask.tokens, counter)
@@ -197,10 +197,10 @@ class _Search:
     def _rarity(self, ids: Sequence[int], limit: int) -> float:
         return rank.rarity(self._holding(ids, limit), self.total)
 
-    def _candidates(self, matched: Mapping[int, float]) -> list[Doc]:
+    def _candidates(self, matched: Mapping[int, float]) -> list[Document]:
         """The messages that match best."""
-        ordered = rank.best(matched, LOOKED_AT)
-        found: list[Doc] = []
+        ordered = rank.top_ids(matched, LOOKED_AT)
+        found: list[Document] = []
         for start in range(0, len(ordered), CANDIDATES):
             found += filter(self._allowed, self.index.by_id(ordered[start : start + CANDIDATES]))
             if len(found) >= CANDIDATES:
@@ -213,9 +213,9 @@ class _Search:
         scored = [(score, doc.id) for score, doc in zip(rank.score(docs, matched), docs, strict=True) if score > 0]
         best = sorted(scored, reverse=True)[: rank.FEEDBACK]
         read = self.index.messages([id_ for _, id_ in best])
-        return [(score, said(read[id_])[:LENT_CHARS]) for score, id_ in best if id_ in read]
+        return [(score, searchable_text(read[id_])[:EXPANSION_CHARS]) for score, id_ in best if id_ in read]
 
-    def _near(self, matched: Mapping[int, float]) -> tuple[list[Doc], list[float]]:
+    def _near(self, matched: Mapping[int, float]) -> tuple[list[Document], list[float]]:
         """The messages that match best and their neighbours, in the order of the talk, each with its own score."""
         found = self._candidates(matched)
         places = {(doc.strand, doc.position + step) for doc in found for step in range(-WINDOW, WINDOW + 1)}
@@ -227,10 +227,12 @@ class _Search:
         docs = sorted(around, key=lambda doc: (doc.strand, doc.position))
         return docs, rank.score(docs, matched)
 
-    def _allowed(self, doc: Doc) -> bool:
+    def _allowed(self, doc: Document) -> bool:
         return self.path is None or self.path.has(doc.strand, doc.position)
 
-    def _fitted(self, chosen: list[Doc], worth: Mapping[str, float], tokens: int, counter: Counter) -> Recalled:
+    def _fitted(
+        self, chosen: list[Document], worth: Mapping[str, float], tokens: int, counter: Counter
+    ) -> RecallResult:
         """The chosen messages, as many as fit: what was chosen last is left out first."""
         read = self.index.messages([doc.id for doc in chosen])
         chosen = [doc for doc in chosen if doc.id in read]  # retention may have been faster
@@ -239,19 +241,21 @@ class _Search:
             shown = self._results(chosen, lines)
             size = counter.count(_text(shown)).upper
             if size <= tokens:
-                return Recalled(results=shown, tokens=size)
+                return RecallResult(results=shown, tokens=size)
             first = chosen[0]
             if len(chosen) > 1:
                 chosen.pop()
-            elif len(lines[first].text) > 2 * len(LEFT_OUT):
+            elif len(lines[first].text) > 2 * len(OMISSION):
                 lines[first] = _line(first, read[first.id], worth, len(lines[first].text) // 2)
             else:
                 break
-        return Recalled(results=())
+        return RecallResult(results=())
 
-    def _results(self, chosen: Sequence[Doc], lines: Mapping[Doc, Line]) -> tuple[Result, ...]:
+    def _results(
+        self, chosen: Sequence[Document], lines: Mapping[Document, RecalledMessage]
+    ) -> tuple[RecalledRun, ...]:
         """The chosen messages as runs, the run whose message was chosen first in front."""
-        runs: list[list[Doc]] = []
+        runs: list[list[Document]] = []
         for doc in sorted(chosen, key=lambda doc: (doc.strand, doc.position)):
             if runs and rank.adjacent(runs[-1][-1], doc):
                 runs[-1].append(doc)
@@ -261,12 +265,12 @@ class _Search:
         runs.sort(key=lambda run: min(order[doc] for doc in run))
         return tuple([self._result(run, tuple([lines[doc] for doc in run])) for run in runs])
 
-    def _result(self, run: Sequence[Doc], lines: tuple[Line, ...]) -> Result:
+    def _result(self, run: Sequence[Document], lines: tuple[RecalledMessage, ...]) -> RecalledRun:
         name, strand = handle(run[0].position, run[-1].position), run[0].strand
         if not strand:
-            return Result(handle=name, lines=lines)
+            return RecalledRun(handle=name, lines=lines)
         said_in = branch_table.branch_of_strand(self.connection, self.store.tx.owner, strand).session
-        return Result(handle=f"{strand}{name}", lines=lines, session=said_in)
+        return RecalledRun(handle=f"{strand}{name}", lines=lines, session=said_in)
 
 
 class _Path:
@@ -292,13 +296,13 @@ def _grouped(places: Iterable[tuple[int, int]]) -> list[tuple[int, list[int]]]:
     return [(strand, [at for _, at in group]) for strand, group in groupby(sorted(places), key=itemgetter(0))]
 
 
-def _line(doc: Doc, message: Message, worth: Mapping[str, float], chars: int) -> Line:
+def _line(doc: Document, message: Message, worth: Mapping[str, float], chars: int) -> RecalledMessage:
     """A message as it is shown."""
-    text = said(message)
+    text = searchable_text(message)
     shown = excerpt(text, worth, chars)
-    return Line(position=doc.position, role=message.role[:ROLE_CHARS], text=shown, whole=shown == text)
+    return RecalledMessage(position=doc.position, role=message.role[:ROLE_CHARS], text=shown, whole=shown == text)
 
 
-def _allowance(doc: Doc) -> int:
+def _allowance(doc: Document) -> int:
     """How many characters of a message are shown."""
     return PROMPT_CHARS if doc.prompt else OTHER_CHARS

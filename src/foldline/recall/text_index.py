@@ -20,8 +20,8 @@ from foldline.ledger.serialize import read_message, unpack
 from foldline.ledger.sqlite import SqliteConnection
 from foldline.ledger.store import Store
 from foldline.message import Message
-from foldline.recall.excerpt import said
-from foldline.recall.ranking import Doc
+from foldline.recall.excerpt import searchable_text
+from foldline.recall.ranking import Document
 from foldline.recall.terms import checksum, checksums
 
 ASKED = 400
@@ -32,7 +32,7 @@ STRANDS = 64
 _DOC = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
 
 
-class Scope:
+class IndexScope:
     """Whose words: one strand's, or all of an owner's."""
 
     def __init__(self, kind: str, id_: int) -> None:
@@ -47,11 +47,11 @@ class Scope:
 def numbers(owner: int, strand: int, text: str) -> str:
     """All numbers of a message, as both databases read them."""
     found = checksums(text)
-    both = Scope("owner", owner).numbers(found) + Scope("strand", strand).numbers(found)
+    both = IndexScope("owner", owner).numbers(found) + IndexScope("strand", strand).numbers(found)
     return "{" + ",".join(map(str, both)) + "}"
 
 
-class Words:
+class TextIndex:
     """The index as the store calls it: `ledger.open(url, index=Words())`."""
 
     def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
@@ -62,7 +62,7 @@ class Words:
         for row in rows:
             if row.id in known:
                 continue
-            text = said(row.message)
+            text = searchable_text(row.message)
             words.append((row.id, numbers(row.owner, row.strand, text)))
             documents.append((row.id, row.owner, row.strand, row.position, len(text), int(row.message.is_prompt)))
         sql = "INSERT INTO documents (message, owner, strand, position, size, prompt) VALUES (?, ?, ?, ?, ?, ?)"
@@ -76,7 +76,7 @@ class Words:
             "WHERE d.owner = ? AND d.message"
         )
         gone = [
-            (id_, numbers(owner, strand, said(read_message(unpack(body), meta))))
+            (id_, numbers(owner, strand, searchable_text(read_message(unpack(body), meta))))
             for id_, strand, body, meta in _among(connection, sql, (owner,), ids)
         ]
         if isinstance(connection, SqliteConnection):
@@ -92,21 +92,23 @@ def catch_up(store: Store) -> int:
     Where nothing can be written, or somebody else writes for long, the search goes without: what is unread is the
     newest, and so it is mostly in view.
     """
-    tx, words, done = store.tx, Words(), 0
+    tx, words, done = store.tx, TextIndex(), 0
     with suppress(LedgerBusy, LedgerUnavailable):
         while has_unindexed(tx):
             done += tx.write(lambda connection: index_pending(tx, words, connection))
     return done
 
 
-class Reader:
+class IndexReader:
     """Questions to the index, within one owner, on one connection."""
 
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
         self._postgres = store.tx.pool.database.name == POSTGRES
         few = strands is not None and 0 < len(strands) <= STRANDS
-        self.scopes = [Scope("strand", strand) for strand in strands or ()] if few else [Scope("owner", self.owner)]
+        self.scopes = (
+            [IndexScope("strand", strand) for strand in strands or ()] if few else [IndexScope("owner", self.owner)]
+        )
 
     def having(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         """For each group of terms, the newest messages that have all of them, newest first, by id; in one statement."""
@@ -143,12 +145,12 @@ class Reader:
         found = _among(self.connection, sql, (self.owner,), ids)
         return {id_: read_message(unpack(body), meta) for id_, body, meta in found}
 
-    def by_id(self, ids: Sequence[int]) -> list[Doc]:
+    def by_id(self, ids: Sequence[int]) -> list[Document]:
         """What is known of messages; a stranger's are left out."""
         sql = _DOC + "WHERE d.owner = ? AND d.message"
         return [_doc(row) for row in _among(self.connection, sql, (self.owner,), ids)]
 
-    def at(self, strand: int, positions: Sequence[int]) -> list[Doc]:
+    def at(self, strand: int, positions: Sequence[int]) -> list[Document]:
         """What is known of the messages that stand in these places of a strand."""
         sql = _DOC + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.strand = ? AND m.position"
         return [_doc(row) for row in _among(self.connection, sql, (self.owner, strand), positions)]
@@ -160,8 +162,8 @@ class Reader:
         return count
 
 
-def _doc(row: Values) -> Doc:
-    return Doc(id=row[0], position=row[1], size=row[2], prompt=bool(row[3]), strand=row[4])
+def _doc(row: Values) -> Document:
+    return Document(id=row[0], position=row[1], size=row[2], prompt=bool(row[3]), strand=row[4])
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:

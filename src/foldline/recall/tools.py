@@ -25,7 +25,7 @@ PINNED_CHARS = 4000
 """A longer text is no note but a message: it is pinned by its handle."""
 
 
-class Sitting(Protocol):
+class ToolSession(Protocol):
     """What the tools need of a session. Every answer is read as text."""
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
@@ -106,7 +106,7 @@ NOTHING_FOLDED = "Nothing was folded: what is in sight is recent, or too little 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ToolAnswer:
     """What a call is answered with."""
 
     text: str
@@ -119,7 +119,7 @@ class Answer:
 class Tools:
     """The tools of one session."""
 
-    def __init__(self, session: Sitting) -> None:
+    def __init__(self, session: ToolSession) -> None:
         self.session = session
         self._acts: dict[str, Callable[[dict[str, Any]], str]] = {
             RECALL.name: self._recall,
@@ -133,23 +133,23 @@ class Tools:
         """The tools as a provider wants them."""
         return definitions(provider)
 
-    def handle(self, call: Any) -> Answer:
+    def handle(self, call: Any) -> ToolAnswer:
         """Carry out a call: a `ToolCall`, a provider's dict, or an SDK's object."""
         try:
             made = call_of(call)
             return self.carry_out(made.name, _arguments(made.arguments))
         except FoldlineError as error:
-            return Answer(text=f"error: {error}", is_error=True)
+            return ToolAnswer(text=f"error: {error}", is_error=True)
 
-    def carry_out(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+    def carry_out(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Carry out a call whose arguments were read already."""
         try:
             chosen = next((tool_ for tool_ in TOOLS if tool_.name == name), None)
             if chosen is None:
                 raise InputError(f"no tool {name!r:.60}", hint=f"there are {', '.join(self._acts)}")
-            return Answer(text=self._acts[name](_checked(chosen, arguments)))
+            return ToolAnswer(text=self._acts[name](_checked(chosen, arguments)))
         except FoldlineError as error:
-            return Answer(text=f"error: {error}", is_error=True)
+            return ToolAnswer(text=f"error: {error}", is_error=True)
 
     def answer(self, call: Any) -> Message:
         """The message that answers a call, to be added to the session."""

@@ -13,7 +13,7 @@ from foldline.events import Listener
 from foldline.ledger import MAIN, Store
 from foldline.ledger.records import IntegrityFault, SessionInfo
 from foldline.policy import Policy
-from foldline.recall.text_index import Words
+from foldline.recall.text_index import TextIndex
 from foldline.session.record import Tip
 from foldline.session.session import Session
 from foldline.session.worker import Crew, Elsewhere, Worker
@@ -109,5 +109,5 @@ def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are nam
 
     Folds that can wait for a model's digest are made in a thread, or left to `foldline worker` (`process`).
     """
-    store = ledger.open(url, owner=owner, clock=clock, index=Words())
+    store = ledger.open(url, owner=owner, clock=clock, index=TextIndex())
     return Ledger(store, digester=digester, listener=listener, worker=worker)

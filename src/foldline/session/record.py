@@ -17,7 +17,7 @@ from foldline.ledger import Branch, Head, Store
 from foldline.ledger.jobs import Claim
 from foldline.message import Message
 from foldline.policy import Policy
-from foldline.recall.text_index import Words
+from foldline.recall.text_index import TextIndex
 
 SETTINGS = "settings"
 """The entry of the log that says which model, policy and tools hold from here on."""
@@ -170,7 +170,7 @@ class Memory:
 
     def searched(self) -> tuple[Store, Branch]:
         """Where to search: a ledger that holds the messages for as long as it is asked."""
-        store = ledger.open(":memory:", index=Words())
+        store = ledger.open(":memory:", index=TextIndex())
         branch = store.session("memory")
         store.append(branch, self.messages)
         return store, branch

@@ -28,9 +28,9 @@ from foldline.plan.plan import Plan
 from foldline.plan.timeline import Timeline
 from foldline.plan.timeline import handle as numbered
 from foldline.policy import Policy, read_knobs
-from foldline.recall.excerpt import said
-from foldline.recall.handles import fetch, parsed
-from foldline.recall.search import TOKENS, Ask, search
+from foldline.recall.excerpt import searchable_text
+from foldline.recall.handles import fetch, parse_handle
+from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session.digest_writer import Pulse, Scribe, Wish, appoint
 from foldline.session.emitter import Teller
 from foldline.session.lock import in_turn
@@ -308,7 +308,7 @@ class Session:
             position = self._say(text)
             return (self._hold(position, name),)
         self._refresh()
-        length, wanted = len(self.desk.timeline), parsed(handle)
+        length, wanted = len(self.desk.timeline), parse_handle(handle)
         if wanted.strand is not None:
             raise InputError(f"{handle} was said elsewhere", hint="pin what it says, as a text")
         if wanted.last >= length:
@@ -325,7 +325,7 @@ class Session:
     def _again(self, position: int) -> int:
         """Where that is said again which has left the view: where it is pinned already, or at the end."""
         timeline = self.desk.timeline
-        text = "".join(said(message) for message in self.record.read(position, position + 1))
+        text = "".join(searchable_text(message) for message in self.record.read(position, position + 1))
         if not text:
             raise InputError(f"{numbered(position)} says nothing that could be pinned", hint="pin a text")
         known = [pin for pin in timeline.pins if timeline.messages[pin].text == text]
@@ -372,9 +372,9 @@ class Session:
             )
         store, branch = self.record.searched()
         if handle:
-            found: Any = fetch(store, branch, parsed(handle), tokens=tokens, counter=self.desk.counter)
+            found: Any = fetch(store, branch, parse_handle(handle), tokens=tokens, counter=self.desk.counter)
         else:
-            ask = Ask(query=query, tokens=tokens, everywhere=everywhere)
+            ask = RecallQuery(query=query, tokens=tokens, everywhere=everywhere)
             found = search(store, branch, ask, self.desk.counter)
         self.teller.tell("recalled", handle=handle, tokens=found.tokens)
         return found

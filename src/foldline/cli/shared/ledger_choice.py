@@ -26,7 +26,7 @@ from foldline.cli.shared.settings import Settings, settings
 from foldline.errors import ConfigError, FoldlineError, InputError
 from foldline.ledger import MAIN, Branch, Store
 from foldline.ledger.records import SessionInfo
-from foldline.recall.text_index import Words
+from foldline.recall.text_index import TextIndex
 from foldline.session import Ledger
 
 DEFAULT_FILE = Path("foldline", "ledger.db")
@@ -110,7 +110,7 @@ def opened(place: Place, *, make: bool = False, wait_s: float | None = None) -> 
         raise InputError(
             f"there is no ledger at {place}", hint="foldline import FILE makes one, --ledger names another"
         )
-    with Ledger(ledger.open(place.url, owner=place.owner, index=Words(), wait_s=wait)) as found:
+    with Ledger(ledger.open(place.url, owner=place.owner, index=TextIndex(), wait_s=wait)) as found:
         yield found
 
 
