@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "tool_calls": BASE,
     "events": BASE,
     "redact": BASE,
-    "models": BASE | {"measure"},
+    "models": BASE,
     "measure": BASE | {"models"},
     "plan": BASE | {"models", "measure", "tool_calls"},
     "wire": BASE,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import foldline.models.table as module
 from foldline.errors import ConfigError
-from foldline.models.table import ENVIRONMENT, Prices, model, plain_name
+from foldline.measure.estimator import families
+from foldline.models.table import ENVIRONMENT, MediaRule, Prices, model, plain_name
 from foldline.wire.codec import PROVIDERS
 
 TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text("utf-8"))
@@ -112,6 +113,16 @@ def test_every_wire_format_in_the_table_is_a_known_one() -> None:
     assert {model(name).format for name in TABLE["model"]} <= set(PROVIDERS)
 
 
+def test_the_families_of_the_table_are_those_with_weights() -> None:
+    rows = (TABLE["default"], *TABLE["vendor"].values(), *TABLE["model"].values())
+    assert {row["family"] for row in rows if "family" in row} == set(families())
+
+
+def test_a_table_of_ones_own_says_how_images_are_counted(tmp_path: Path) -> None:
+    table = written(tmp_path, '[media.flat]\ntile_pixels = 0\nbase_tokens = 77\n[model.shed]\nmedia = "flat"\n')
+    assert model("shed", table=table).media == MediaRule(tile_pixels=0, base_tokens=77)
+
+
 def test_a_table_of_ones_own_names_the_wire_format(tmp_path: Path) -> None:
     table = written(
         tmp_path, '[default]\nformat = "gemini"\n[model.shed]\nformat = "anthropic"\n[model.hut]\nwindow = 9\n'
@@ -147,8 +158,8 @@ def test_prices_that_nobody_states_are_those_of_input() -> None:
 
 def test_claude_since_4_7_counts_and_sees_differently() -> None:
     older, newer = model("claude-opus-4-6"), model("claude-opus-4-7")
-    assert (older.family, older.media) == ("claude_le46", "claude")
-    assert (newer.family, newer.media) == ("claude_ge47", "claude-hd")
+    assert (older.family, older.media.max_long_edge) == ("claude_le46", 1_568)
+    assert (newer.family, newer.media.max_long_edge) == ("claude_ge47", 2_576)
     assert older.vocabulary == newer.vocabulary == ""
 
 
@@ -197,14 +208,17 @@ def test_a_changed_table_is_read_again(tmp_path: Path) -> None:
         ("[model.x]\nread = -1\n", "[model.x] read: -1 is not a price"),
         ("[model.x]\ninput = nan\n", "[model.x] input: nan is not a price"),
         ("[model.x]\ncache_ttl = -5\n", "[model.x] cache_ttl: -5 is not a whole number"),
-        ("[model.x]\nfamily = 'bpe'\n", "[model.x] family: no family 'bpe'"),
-        ("[model.x]\nmedia = 'free'\n", "[model.x] media: no media rule 'free'"),
+        ("[model.x]\nfamily = 'bpe'\n", "[model.x] family: unknown family 'bpe'"),
+        ("[model.x]\nmedia = 'free'\n", "[model.x] media: unknown media rule 'free'"),
         ("[model.x]\nvendor = 3\n", "[model.x] vendor: 3 is not a name"),
-        ("[model.x]\nwindows = 3\n", "[model.x] windows: there is no such field"),
+        ("[model.x]\nwindows = 3\n", "[model.x] windows: unknown field"),
         ("[model.x]\nvendor = 'nobody'\n", "[model.x] vendor: unknown vendor 'nobody'"),
         ("[vendor.p]\nwindow = 0\n", "[vendor.p] window: 0 is not a number of tokens"),
-        ("[models.x]\nwindow = 1\n", "there is no section [models]"),
+        ("[models.x]\nwindow = 1\n", "unknown section [models]"),
         ("model = 3\n", "model must be a section"),
+        ("[media.m]\ntile_pixels = -1\n", "[media.m] tile_pixels: -1 is not a number"),
+        ("[media.m]\ntiles = 1\n", "[media.m] tiles: unknown field"),
+        ("[media]\nm = 1\n", "media.m must be a section"),
         ("[model]\nx = 3\n", "model.x must be a section"),
         ("[model.x\n", "not TOML"),
     ],

@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.errors import ConfigError
+from foldline.compat.window_budget.talk import FRAMING as WINDOW_BUDGET
 from foldline.measure.estimator import CHARS_4, Estimator
-from foldline.measure.media_tokens import RULES, image_size, media_tokens, rule
+from foldline.measure.media_tokens import image_size, media_tokens
 from foldline.measure.message_size import (
     Framing,
     framing_for,
@@ -24,9 +26,12 @@ from foldline.measure.message_size import (
     value_tokens,
 )
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.models.table import model
+from foldline.models import table as model_table
+from foldline.models.table import MediaRule, model
 
-CLAUDE = framing_for("anthropic")
+TABLE = tomllib.loads(Path(model_table.__file__).with_name("models.toml").read_text("utf-8"))
+RULES = {name: MediaRule(**row) for name, row in TABLE["media"].items()} | {"flat-1024": WINDOW_BUDGET.media}
+CLAUDE = framing_for("anthropic", media=RULES["claude"])
 COUNTER = Estimator("claude_ge47")
 BARE = framing_for("none")
 
@@ -82,16 +87,16 @@ def test_a_picture_says_its_size_in_its_first_bytes(width: int, height: int, bef
 @settings(deadline=None)
 @given(st.one_of(st.binary(max_size=200).map(encoded), st.text(max_size=200)), st.sampled_from(sorted(RULES)))
 def test_a_damaged_picture_has_a_stated_size(data: str, name: str) -> None:
-    assert media_tokens(image(data or "!"), rule(name)) > 0
+    assert media_tokens(image(data or "!"), RULES[name]) > 0
     for kind in ("document", "audio", "video", "hologram"):
-        assert media_tokens(Media(kind=kind, data=data), rule(name)) > 0
+        assert media_tokens(Media(kind=kind, data=data), RULES[name]) > 0
 
 
 @pytest.mark.parametrize("kind", ["image", "document", "audio", "video", "hologram"])
 @pytest.mark.parametrize("name", sorted(RULES))
 def test_co07_media_that_is_only_an_address_counts(kind: str, name: str) -> None:
     for media in (Media(kind=kind, url="https://example.org/a"), Media(kind=kind, url="file-abc123"), Media(kind=kind)):
-        assert media_tokens(media, rule(name)) > 0
+        assert media_tokens(media, RULES[name]) > 0
 
 
 def test_co05_the_same_pixels_cost_the_same_at_any_weight() -> None:
@@ -126,14 +131,14 @@ def test_co05_the_same_pixels_cost_the_same_at_any_weight() -> None:
 )
 @pytest.mark.promise("S0.18")
 def test_co10_pictures_cost_what_the_provider_says(name: str, width: int, height: int, tokens: int) -> None:
-    assert media_tokens(image(png(width, height)), rule(name)) == tokens
+    assert media_tokens(image(png(width, height)), RULES[name]) == tokens
 
 
 def test_low_detail_is_the_base_price() -> None:
     data = png(2_000, 2_000)
     chat = image(data, wire={"type": "image_url", "image_url": {"url": "…", "detail": "low"}})
     responses = image(data, wire={"type": "input_image", "detail": "low"})
-    assert [media_tokens(media, rule("tiles")) for media in (chat, responses, image(data))] == [85, 85, 765]
+    assert [media_tokens(media, RULES["tiles"]) for media in (chat, responses, image(data))] == [85, 85, 765]
 
 
 def test_documents_count_by_page_and_sound_by_the_second() -> None:
@@ -143,12 +148,12 @@ def test_documents_count_by_page_and_sound_by_the_second() -> None:
         + b"<< /Type /Pages /Count 7 >>"
     )
     document = Media(kind="document", mime="application/pdf", data=encoded(pdf))
-    assert media_tokens(document, rule("claude")) == 7 * 3_000
+    assert media_tokens(document, RULES["claude"]) == 7 * 3_000
     closed = Media(kind="document", mime="application/pdf", data=encoded(b"%PDF-1.7\n" + b"\x17" * 300_000))
-    assert media_tokens(closed, rule("claude")) == 5 * 3_000
+    assert media_tokens(closed, RULES["claude"]) == 5 * 3_000
     head = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0" + struct.pack("<IIHH", 16_000, 32_000, 2, 16)
     wav = Media(kind="audio", mime="audio/wav", data=encoded(head + b"\0" * (320_000 - len(head))))
-    assert media_tokens(wav, rule("gemini")) == pytest.approx(10 * 32, abs=2)
+    assert media_tokens(wav, RULES["gemini"]) == pytest.approx(10 * 32, abs=2)
     words = Media(kind="document", mime="text/plain", text="word " * 1_000)
     assert part_tokens(words, CHARS_4, BARE) == 1_250
 
@@ -264,14 +269,12 @@ def test_framing_is_the_providers() -> None:
     assert 50 <= claude <= 100
     assert openai < claude
     assert framing_for("deepseek") == framing_for("openai-responses") == framing_for("openai")
-    assert framing_for("anthropic", media="claude-hd").media.most == 4_784
-    with pytest.raises(ConfigError, match=r"no media rule 'claude-4k'.*claude-hd"):
-        framing_for("anthropic", media="claude-4k")
+    assert framing_for("anthropic", media=RULES["claude-hd"]).media.max_tiles == 4_784
 
 
 @pytest.mark.promise("S0.19")
 def test_the_documented_framing_of_window_budget() -> None:
-    framing = framing_for("window_budget")
+    framing = WINDOW_BUDGET
     assert (framing.message, framing.part, framing.call, framing.reply) == (4, 2, 6, 0)
     assert message_tokens(Message(role="user", parts=(image(),)), CHARS_4, framing) == 4 + 2 + 1_024
     assert message_tokens(Message(role="user", parts=(Text(text="x" * 8),)), CHARS_4, framing) == 4 + 2 + 2
@@ -291,5 +294,7 @@ def test_tools_count_as_they_are_on_the_wire() -> None:
 def test_a_model_names_its_own_media_rule(name: str) -> None:
     known = model(name)
     framing: Framing = framing_for(known.format, media=known.media)
-    assert framing.media is RULES[known.media]
+    entry = known.source.split()[1] if known.vendor else ""
+    row = {**TABLE["default"], **TABLE["vendor"].get(known.vendor, {}), **TABLE["model"].get(entry, {})}
+    assert framing.media == RULES[row["media"]]
     assert message_tokens(Message(role="user", parts=(image(png(500, 500)),)), COUNTER, framing) > 100

@@ -1,8 +1,8 @@
-"""What an image, a document, a sound or a film costs.
+"""Tokens of an image, a document, a sound or a film.
 
-Providers price what they see, not the base64 it travels in: a picture of the same pixels costs the same at 5 kB and at
-5 MB. So a size is read from the first bytes of the data and put into the provider's rule, and where the size cannot be
-known (an address, a damaged header) a stated upper figure stands in. The rules are data; a model names the one it uses.
+Vendors count pixels, not the base64 that carries them: an image of the same pixels costs the same at 5 kB and at 5 MB.
+So the size is read from the first bytes of the data and counted by the model's `MediaRule` (data in `models.toml`).
+Where the size is unknown (an address, a damaged header), the rule has an upper figure.
 """
 
 from __future__ import annotations
@@ -11,108 +11,47 @@ import re
 from binascii import Error as BadBase64
 from binascii import a2b_base64
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from foldline.errors import ConfigError
 from foldline.message import Media
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaRule:
-    """How one kind of model prices what is not text. Pixels are cut into squares of `square` pixels."""
-
-    square: int = 0
-    """0: every image costs `base`."""
-    each: float = 1.0
-    """Tokens of one square."""
-    base: int = 0
-    """Tokens of an image before its first square; also what a low-detail image costs."""
-    most: int = 0
-    """No image has more squares than this: larger ones are scaled down first. 0: no such limit."""
-    long: int = 0
-    """The long edge is scaled down to this. 0: not scaled."""
-    short: int = 0
-    """The short edge is then scaled down to this. 0: not scaled."""
-    unknown: int
-    """Tokens of an image whose size cannot be read."""
-    page: int
-    """Tokens of a page of a document: its text and its picture."""
-    audio_second: int = 32
-    video_second: int = 300
-
-
-RULES = {
-    # 28-pixel squares, read off public measurements of ten image sizes (2026-10) and stated by several clients. Before
-    # 4.7 images were scaled to 1,568 pixels and about 1,600 tokens; since then to 2,576 pixels and 4,784 tokens.
-    # A page of text was measured at 2,100 (Haiku 4.5) and 2,350 (5.5); the provider says 1,500 to 3,000 and its image.
-    "claude": MediaRule(square=28, most=1_600, long=1_568, unknown=1_600, page=3_000),
-    "claude-hd": MediaRule(square=28, most=4_784, long=2_576, unknown=4_784, page=3_400),
-    # 512-pixel tiles inside 2,048 by 768, by the OpenAI guide: GPT-4o and 4.1; GPT-5 and 5.1; the o-series; 4o-mini.
-    "tiles": MediaRule(square=512, each=170, base=85, long=2_048, short=768, unknown=1_445, page=2_000),
-    "tiles-5": MediaRule(square=512, each=140, base=70, long=2_048, short=768, unknown=1_190, page=2_000),
-    "tiles-o": MediaRule(square=512, each=150, base=75, long=2_048, short=768, unknown=1_275, page=2_000),
-    "tiles-mini": MediaRule(square=512, each=5_667, base=2_833, long=2_048, short=768, unknown=48_169, page=30_000),
-    # 32-pixel squares times a factor, by the same guide: 4.1-mini and 5-mini; the nano models; o4-mini; since 5.4 a
-    # budget of 10,000 squares. Where the size is unknown there: what "high" detail allows (2,500 squares).
-    "squares-mini": MediaRule(square=32, each=1.62, most=1_536, unknown=2_489, page=3_500),
-    "squares-nano": MediaRule(square=32, each=2.46, most=1_536, unknown=3_779, page=4_800),
-    "squares-o4": MediaRule(square=32, each=1.72, most=1_536, unknown=2_642, page=3_700),
-    "squares": MediaRule(square=32, each=1.2, most=10_000, unknown=3_000, page=4_000),
-    # 768-pixel tiles of 258 tokens until Gemini 2.5; since Gemini 3 a fixed figure per image and 560 a page (measured).
-    "gemini": MediaRule(square=768, each=258, most=16, unknown=1_548, page=258),
-    "gemini-3": MediaRule(base=1_120, unknown=1_120, page=560),
-    # What nobody documents: the dearest common rule that is not absurd.
-    "default": MediaRule(square=28, most=4_784, unknown=3_000, page=3_400),
-    # The flat figure of the window_budget preset, whatever the resolution.
-    "flat-1024": MediaRule(base=1_024, unknown=1_024, page=1_024),
-}
-"""The rules by name."""
+from foldline.models.table import MediaRule
 
 _PDF_PAGE_BYTES = 75_000
-"""A page of an average PDF, where its pages cannot be counted."""
+"""Bytes of an average PDF page, for PDFs whose pages cannot be counted."""
 _AUDIO_BYTES, _VIDEO_BYTES = 8_000, 125_000
-"""A second of compressed sound (64 kbit) and film (1 Mbit), where no header says more: low, so seconds err high."""
+"""A second of compressed sound (64 kbit) and film (1 Mbit), without a header: low, so that seconds err high."""
 _UNKNOWN_SECONDS = 60
-"""A sound or film that is only an address."""
-
-
-def rule(name: str) -> MediaRule:
-    """A rule by name."""
-    found = RULES.get(name)
-    if found is None:
-        raise ConfigError(f"no media rule {name!r}", hint=f"use one of {', '.join(RULES)}")
-    return found
+"""Seconds of a sound or film that is given by its address."""
 
 
 def media_tokens(media: Media, by: MediaRule) -> int:
-    """Tokens of one image, document, sound or film; its text, if it has any, is the caller's to count."""
+    """Tokens of one image, document, sound or film, without its text."""
     mime = media.mime.lower()
     if media.kind == "image" or mime.startswith("image/"):
         return _image_tokens(media, by)
     if media.kind == "audio" or mime.startswith("audio/"):
-        return ceil(_seconds(media, _AUDIO_BYTES) * by.audio_second)
+        return ceil(_seconds(media, _AUDIO_BYTES) * by.audio_tokens)
     if media.kind == "video" or mime.startswith("video/"):
-        return ceil(_seconds(media, _VIDEO_BYTES) * by.video_second)
+        return ceil(_seconds(media, _VIDEO_BYTES) * by.video_tokens)
     if media.text:
         return 0
-    return _pages(media) * by.page
+    return _pages(media) * by.page_tokens
 
 
 def _image_tokens(media: Media, by: MediaRule) -> int:
-    if not by.square or _low_detail(media):
-        return by.base or by.unknown
+    if not by.tile_pixels or _low_detail(media):
+        return by.base_tokens or by.unknown_tokens
     size = image_size(base64_of(media))
     if size is None:
-        return by.unknown
+        return by.unknown_tokens
     width, height = size
-    for edge_of, limit in ((max, by.long), (min, by.short)):
+    for edge_of, limit in ((max, by.max_long_edge), (min, by.max_short_edge)):
         scale = limit / edge_of(width, height) if limit else 1
         if scale < 1:
             width, height = width * scale, height * scale
-    squares = ceil(width / by.square) * ceil(height / by.square)
-    return by.base + ceil(by.each * (min(squares, by.most) if by.most else squares))
+    squares = ceil(width / by.tile_pixels) * ceil(height / by.tile_pixels)
+    return by.base_tokens + ceil(by.tile_tokens * (min(squares, by.max_tiles) if by.max_tiles else squares))
 
 
 def _low_detail(media: Media) -> bool:

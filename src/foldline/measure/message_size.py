@@ -14,8 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foldline.measure.estimator import Counter
-from foldline.measure.media_tokens import RULES, MediaRule, media_tokens, rule
+from foldline.measure.media_tokens import media_tokens
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.models.table import MediaRule
+
+_CAUTIOUS = MediaRule()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,30 +40,26 @@ class Framing:
     """Once per request that has tools: the provider's own instructions for using them."""
     tool: int = 8
     """Around each tool definition."""
-    media: MediaRule = RULES["default"]
+    media: MediaRule = _CAUTIOUS
 
 
 _FRAMINGS = {
     # Claude: fitted on the input growth of 9,000 requests of real sessions (Opus 4.5 and 4.6, Sonnet 4.5): a call with
     # its result adds 70 (median) to 90 (mean) beyond its text. Tool instructions: 346 in the provider's price page.
-    "anthropic": Framing(name="anthropic", message=4, part=1, call=45, result=20, tools=346, media=RULES["claude"]),
+    "anthropic": Framing(name="anthropic", message=4, part=1, call=45, result=20, tools=346),
     # OpenAI: 3 a message and 3 for the reply by its cookbook; calls and results fitted on Codex sessions with usage.
-    "openai": Framing(name="openai", message=3, part=1, call=11, result=7, tools=12, media=RULES["tiles"]),
+    "openai": Framing(name="openai", message=3, part=1, call=11, result=7, tools=12),
     # Gemini states no figures; these are OpenAI's.
-    "gemini": Framing(name="gemini", message=3, part=1, call=11, result=7, media=RULES["gemini"]),
-    # The documented constants of the window_budget preset. A result is a message there, not a part of one as here.
-    "window_budget": Framing(
-        name="window_budget", message=4, part=2, call=6, result=-2, reply=0, tool=0, media=RULES["flat-1024"]
-    ),
-    # The other presets count text and nothing else.
+    "gemini": Framing(name="gemini", message=3, part=1, call=11, result=7),
+    # The presets of other designs count text alone.
     "none": Framing(name="none", message=0, call=0, result=0, reply=0, tool=0),
 }
 
 
-def framing_for(provider: str, *, media: str = "") -> Framing:
-    """The framing of a provider's models, with a model's own media rule. Whoever is not known speaks as OpenAI does."""
-    found = _FRAMINGS.get(provider, _FRAMINGS["openai"])
-    return replace(found, media=rule(media)) if media else found
+def framing_for(form: str, *, media: MediaRule | None = None) -> Framing:
+    """The framing of a wire format, with a model's media rule. An unknown format has the framing of OpenAI's."""
+    found = _FRAMINGS.get(form, _FRAMINGS["openai"])
+    return replace(found, media=media) if media else found
 
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:

@@ -1,8 +1,8 @@
-"""What is known of a model: how much fits, how long a reply can be, how it counts, what it costs.
+"""The model table: vendor, wire format, window, prices, cache rules and image rules by model name.
 
-All of it is data with a date, because it changes every month, and none of it binds anybody: a user's own file wins
-field by field, and a model nobody has heard of gets stated defaults instead of an error. Every model says where its
-figures come from, so that a wrong window can be traced to the line that is wrong.
+The figures are data with a date (`models.toml`), because they change every month. A user's own file overrides them
+field by field, and an unknown model gets stated defaults instead of an error. Every model carries the source of its
+figures, so that a wrong one can be traced to its line.
 """
 
 from __future__ import annotations
@@ -12,25 +12,23 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from foldline.errors import ConfigError
-from foldline.measure.estimator import families
-from foldline.measure.media_tokens import RULES
 
 ENVIRONMENT = "FOLDLINE_MODELS"
-"""Names the user's own table where none is passed."""
+"""The environment variable with the path of the user's own table."""
 
 MILLION_MARK = "[1m]"
-"""How Claude Code asks for a window of a million: at the end of the model's name."""
+"""Claude Code's suffix to a model name that asks for a window of 1,000,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars per million tokens. What a provider does not state costs as much as plain input."""
+    """US dollars per million tokens. A price that the vendor does not state is that of plain input."""
 
     input: float
     output: float
@@ -41,20 +39,45 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRules:
-    """How the provider's prompt cache finds a prefix again."""
+    """Rules of the vendor's prompt cache."""
 
     min_tokens: int
-    """A shorter prefix is silently not cached."""
+    """Shorter prefixes are not cached."""
     ttl_seconds: int
     lookback_blocks: int
-    """How many blocks before a breakpoint an entry is looked for; 0: any number."""
+    """How many blocks before a breakpoint the cache searches for an entry; 0: all of them."""
     breakpoints: int
-    """How many a request may set; 0: the provider caches by itself."""
+    """The most that a request may set; 0: the vendor places them itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaRule:
+    """How the tokens of images, documents, sounds and films are counted. The defaults hold for undocumented models."""
+
+    tile_pixels: int = 28
+    """Edge of the squares that an image is divided into. 0: every image costs `base_tokens`."""
+    tile_tokens: float = 1.0
+    base_tokens: int = 0
+    """Added once per image; also the whole cost of a low-detail image."""
+    max_tiles: int = 4_784
+    """Images with more tiles are scaled down. 0: no limit."""
+    max_long_edge: int = 0
+    """In pixels: an image with a longer edge is scaled down. 0: no limit."""
+    max_short_edge: int = 0
+    """The same for the shorter edge, afterwards."""
+    unknown_tokens: int = 3_000
+    """An image whose size cannot be read."""
+    page_tokens: int = 3_400
+    """A page of a document: its text and its picture."""
+    audio_tokens: int = 32
+    """A second of sound."""
+    video_tokens: int = 300
+    """A second of film."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One model as it is used, with the source of every figure."""
+    """A model with the source of its figures."""
 
     name: str
     vendor: str
@@ -62,81 +85,82 @@ class Model:
     format: str
     """The wire format of the vendor's API: `anthropic`, `openai` or `gemini`. "" for an unknown model."""
     family: str
-    """Whose weights estimate its tokens."""
+    """The family of vocabularies whose weights estimate its tokens."""
     vocabulary: str
-    """Its own vocabulary, where that is public: exact counting is possible. Else empty."""
+    """Its own vocabulary, where that is public, for exact counting; else empty."""
     window: int
     reply: int
-    """The longest reply it gives."""
-    media: str
-    """The rule its images are priced by."""
+    """The longest reply in tokens."""
+    media: MediaRule
     drops_thinking: bool
-    """Whether the thinking of earlier turns leaves the prompt when the user speaks again."""
+    """Whether the thinking of earlier turns leaves the prompt with the next user message."""
     prices: Prices | None
-    """None where nobody stated any."""
+    """None where none are stated."""
     cache: CacheRules
     source: str
 
 
 def model(name: str, *, table: Path | None = None) -> Model:
     """The model with a given name: bare, dated, with a vendor in front or `[1m]` behind. Unknown names get defaults."""
-    ours = _ours()
+    shipped = _shipped()
     path = table or (Path(os.environ[ENVIRONMENT]) if os.environ.get(ENVIRONMENT) else None)
-    theirs = _theirs(path) if path else _EMPTY
+    user = _user_table(path) if path else _EMPTY
     bare = plain_name(name)
-    entry, own = _match(bare, ours.models), _match(bare, theirs.models)
-    if len(own) < len(entry):
-        own = ""  # theirs is about another model, of which ours knows this variant apart
-    said, told = ours.models.get(entry, {}), theirs.models.get(own, {})
-    fields = {**ours.default, **theirs.default}
+    shipped_name, user_name = _match(bare, shipped.models), _match(bare, user.models)
+    if len(user_name) < len(shipped_name):
+        user_name = ""  # the user's entry is for another model; the shipped table has this variant of it apart
+    shipped_entry, user_entry = shipped.models.get(shipped_name, {}), user.models.get(user_name, {})
+    known = {**shipped.default, **user.default}
     vendor = ""
-    if entry or own:
-        vendor = str(told.get("vendor") or said.get("vendor") or ours.default["vendor"])
-        if vendor not in ours.vendors and vendor not in theirs.vendors:
-            known = ", ".join(sorted({*ours.vendors, *theirs.vendors}))
-            raise _wrong(theirs.name, f"model.{own}", "vendor", f"unknown vendor {vendor!r}", f"use one of {known}")
-        fields |= {**ours.vendors.get(vendor, {}), **said}
-        sources = [f"{ours.name} {entry} ({ours.read_on})"] if entry else []
+    if shipped_name or user_name:
+        vendor = str(user_entry.get("vendor") or shipped_entry.get("vendor") or shipped.default["vendor"])
+        if vendor not in shipped.vendors and vendor not in user.vendors:
+            names = ", ".join(sorted({*shipped.vendors, *user.vendors}))
+            raise _wrong(user.name, f"model.{user_name}", "vendor", f"unknown vendor {vendor!r}", f"use one of {names}")
+        known |= {**shipped.vendors.get(vendor, {}), **shipped_entry}
+        sources = [f"{shipped.name} {shipped_name} ({shipped.read_on})"] if shipped_name else []
     else:
-        fields["format"] = theirs.default.get("format", "")
+        known["format"] = user.default.get("format", "")
         sources = [f"default: unknown model {name!r}"]
     if name.strip().lower().endswith(MILLION_MARK):
-        fields["window"] = 1_000_000
+        known["window"] = 1_000_000
         sources.append(f"window from the mark {MILLION_MARK}")
-    wishes = {**theirs.vendors.get(vendor, {}), **told}
-    if wishes:
-        sources.append(f"{', '.join(wishes)} from {theirs.name} {own or vendor}")
-    return _build(name, {**fields, **wishes, "vendor": vendor}, "; ".join(sources))
+    overrides = {**user.vendors.get(vendor, {}), **user_entry}
+    if overrides:
+        sources.append(f"{', '.join(overrides)} from {user.name} {user_name or vendor}")
+    known |= {**overrides, "vendor": vendor}
+    media = user.media.get(known["media"]) or shipped.media[known["media"]]
+    return _build(name, known, media, "; ".join(sources))
 
 
-def _build(name: str, fields: Mapping[str, Any], source: str) -> Model:
+def _build(name: str, values: Mapping[str, Any], media: MediaRule, source: str) -> Model:
     prices = None
-    if "input" in fields:
-        plain = fields["input"]
-        write = fields.get("write", plain)
+    if "input" in values:
+        plain = values["input"]
+        write = values.get("write", plain)
         prices = Prices(
             input=plain,
-            output=fields.get("output", plain),
-            read=fields.get("read", plain),
+            output=values.get("output", plain),
+            read=values.get("read", plain),
             write=write,
-            write_1h=fields.get("write_1h", write),
+            write_1h=values.get("write_1h", write),
         )
     return Model(
         name=name,
-        vendor=fields["vendor"],
-        format=fields["format"],
-        family=fields["family"],
-        vocabulary=fields.get("vocabulary", ""),
-        window=fields["window"],
-        reply=min(fields["reply"], fields["window"]),
-        media=fields["media"],
-        drops_thinking=fields["drops_thinking"],
+        vendor=values["vendor"],
+        format=values["format"],
+        family=values["family"],
+        vocabulary=values.get("vocabulary", ""),
+        window=values["window"],
+        reply=min(values["reply"], values["window"]),
+        media=media,
+        drops_thinking=values["drops_thinking"],
         prices=prices,
         cache=CacheRules(
-            min_tokens=fields["cache_min"],
-            ttl_seconds=fields["cache_ttl"],
-            lookback_blocks=fields["cache_lookback"],
-            breakpoints=fields["cache_breakpoints"],
+            min_tokens=values["cache_min"],
+            ttl_seconds=values["cache_ttl"],
+            lookback_blocks=values["cache_lookback"],
+            breakpoints=values["cache_breakpoints"],
         ),
         source=source,
     )
@@ -149,7 +173,7 @@ _REVISION = re.compile(r"-v\d+(?:-\d+)?$")
 
 
 def plain_name(name: str) -> str:
-    """A model's name without the clothes that platforms put on it.
+    """A model's name without the prefixes and suffixes that platforms add.
 
     >>> plain_name("us.anthropic.claude-sonnet-4-5-20250929-v1:0"), plain_name("openrouter/openai/gpt-5:free")
     ('claude-sonnet-4-5-20250929', 'gpt-5-free')
@@ -162,7 +186,7 @@ def plain_name(name: str) -> str:
 
 
 def _match(bare: str, models: Mapping[str, Any]) -> str:
-    """The entry for a name: the same, or the longest one it begins with and is a variant of. "" if there is none."""
+    """The entry for a name: the name itself, or the longest entry it is a variant of; "" if there is none."""
     if bare in models:
         return bare
     return max(
@@ -171,7 +195,7 @@ def _match(bare: str, models: Mapping[str, Any]) -> str:
 
 
 def _is_variant(key: str, rest: str) -> bool:
-    """Whether what follows an entry's name makes a variant of it, and not another version.
+    """True if `key + rest` names a variant of the entry `key`, and not another version.
 
     After a digit, `-9` and `.9` are another version (`claude-opus-4` is not 4-9), a date or a word is not. After a
     letter, a number is a version of that family (`grok` and `grok-9`).
@@ -183,26 +207,33 @@ def _is_variant(key: str, rest: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table as read: where from, and its three kinds of entries."""
+    """A parsed table: where it was read, and its four kinds of entries."""
 
     name: str
     read_on: str
     default: Mapping[str, Any]
     vendors: Mapping[str, Mapping[str, Any]]
     models: Mapping[str, Mapping[str, Any]]
+    media: Mapping[str, MediaRule]
+
+    @property
+    def families(self) -> set[str]:
+        """Every family that an entry names."""
+        entries = (self.default, *self.vendors.values(), *self.models.values())
+        return {entry["family"] for entry in entries if "family" in entry}
 
 
-_EMPTY = _Table("", "", {}, {}, {})
+_EMPTY = _Table("", "", {}, {}, {}, {})
 
 
 @cache
-def _ours() -> _Table:
-    """The table as shipped, read when first asked for."""
+def _shipped() -> _Table:
+    """The table that comes with foldline, read at the first use."""
     return _parse("models.toml", (pkgutil.get_data(__name__, "models.toml") or b"").decode())
 
 
-def _theirs(path: Path) -> _Table:
-    """The user's table, read again when the file has changed."""
+def _user_table(path: Path) -> _Table:
+    """The user's table, read again after the file has changed."""
     try:
         stat = path.stat()
         return _read(path, stat.st_mtime_ns, stat.st_size)
@@ -212,7 +243,16 @@ def _theirs(path: Path) -> _Table:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, _changed: int, _size: int) -> _Table:
-    return _parse(str(path), path.read_text("utf-8"))
+    shipped, table = _shipped(), _parse(str(path), path.read_text("utf-8"))
+    kinds = (("vendor.", table.vendors), ("model.", table.models), ("", {"default": table.default}))
+    for entry, values in ((f"{kind}{key}", values) for kind, found in kinds for key, values in found.items()):
+        if values.get("family", "") not in {"", *shipped.families}:
+            names = ", ".join(sorted(shipped.families))
+            raise _wrong(table.name, entry, "family", f"unknown family {values['family']!r}", f"use one of {names}")
+        if values.get("media", "") not in {"", *shipped.media, *table.media}:
+            names = ", ".join((*shipped.media, *table.media))
+            raise _wrong(table.name, entry, "media", f"unknown media rule {values['media']!r}", f"use one of {names}")
+    return table
 
 
 def _parse(name: str, text: str) -> _Table:
@@ -221,12 +261,18 @@ def _parse(name: str, text: str) -> _Table:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name}: not TOML: {error}") from None
     for key in data:
-        if key not in ("read_on", "default", "vendor", "model"):
-            raise ConfigError(f"{name}: there is no section [{key}]", hint="use [model.NAME], [vendor.NAME], [default]")
-    default = _checked(name, "default", data.get("default", {}))
-    vendors = {key: _checked(name, f"vendor.{key}", value) for key, value in _section(name, data, "vendor")}
-    models = {plain_name(key): _checked(name, f"model.{key}", value) for key, value in _section(name, data, "model")}
-    return _Table(name, str(data.get("read_on", "")), default, vendors, models)
+        if key not in ("read_on", "default", "vendor", "model", "media"):
+            raise ConfigError(
+                f"{name}: unknown section [{key}]", hint="use [model.NAME], [vendor.NAME], [media.NAME] or [default]"
+            )
+    return _Table(
+        name=name,
+        read_on=str(data.get("read_on", "")),
+        default=_checked(name, "default", data.get("default", {})),
+        vendors={key: _checked(name, f"vendor.{key}", value) for key, value in _section(name, data, "vendor")},
+        models={plain_name(key): _checked(name, f"model.{key}", value) for key, value in _section(name, data, "model")},
+        media={key: _media_rule(name, f"media.{key}", value) for key, value in _section(name, data, "media")},
+    )
 
 
 def _section(name: str, data: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
@@ -243,11 +289,11 @@ _WORDS = ("vendor", "format", "family", "vocabulary", "media")
 _FLAGS = ("drops_thinking",)
 
 
-def _checked(file: str, entry: str, fields: Any) -> dict[str, Any]:
-    """One entry's fields, or an error that names the file, the entry and the field."""
-    if not isinstance(fields, dict):
+def _checked(file: str, entry: str, values: Any) -> dict[str, Any]:
+    """The fields of one entry, or an error that names the file, the entry and the field."""
+    if not isinstance(values, dict):
         raise ConfigError(f"{file}: {entry} must be a section", hint=f"write [{entry}] and the fields below it")
-    for field, value in fields.items():
+    for field, value in values.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if field in _TOKENS and not (isinstance(value, int) and number and value > 0):
             raise _wrong(file, entry, field, f"{value!r} is not a number of tokens", "write a whole number above 0")
@@ -259,14 +305,23 @@ def _checked(file: str, entry: str, fields: Any) -> dict[str, Any]:
             raise _wrong(file, entry, field, f"{value!r} is not a name", "write it in quotes")
         if field in _FLAGS and not isinstance(value, bool):
             raise _wrong(file, entry, field, f"{value!r} is not a yes or no", "write true or false")
-        if field == "family" and value not in families():
-            raise _wrong(file, entry, field, f"no family {value!r}", f"use one of {', '.join(families())}")
-        if field == "media" and value not in RULES:
-            raise _wrong(file, entry, field, f"no media rule {value!r}", f"use one of {', '.join(RULES)}")
         known = (*_TOKENS, *_NUMBERS, *_PRICES, *_WORDS, *_FLAGS)
         if field not in known:
-            raise _wrong(file, entry, field, "there is no such field", f"use one of {', '.join(known)}")
-    return fields
+            raise _wrong(file, entry, field, "unknown field", f"use one of {', '.join(known)}")
+    return values
+
+
+def _media_rule(file: str, entry: str, values: Any) -> MediaRule:
+    """The media rule of one entry, or an error that names the file, the entry and the field."""
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file}: {entry} must be a section", hint=f"write [{entry}] and the fields below it")
+    known = [field.name for field in fields(MediaRule)]
+    for field, value in values.items():
+        if field not in known:
+            raise _wrong(file, entry, field, "unknown field", f"use one of {', '.join(known)}")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+            raise _wrong(file, entry, field, f"{value!r} is not a number", "write 0 or more")
+    return MediaRule(**values)
 
 
 def _wrong(file: str, entry: str, field: str, what: str, hint: str) -> ConfigError:

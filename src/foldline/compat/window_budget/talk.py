@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from foldline.compat.given import MESSAGE, OBJECT, Given, form_of, written
 from foldline.compat.window_budget.messages import UserMessage
 from foldline.measure.estimator import CHARS_36, Count
-from foldline.measure.message_size import framing_for, message_tokens
+from foldline.measure.message_size import Framing, message_tokens
 from foldline.message import Message, Meta, Opaque, ToolResult, user
+from foldline.models.table import MediaRule
 from foldline.plan.timeline import Timeline, timeline_of
 from foldline.policy import Policy
 from foldline.wire.fields import pick, plain, text_of
@@ -25,9 +26,19 @@ HEADERS = {"session": PRESET.digest_header, "branch": "[branch digest — archiv
 """The first line of a digest, by scope."""
 REQUEST = "[the user's newest request, word for word]"
 """Stands in a digest before the request that the kept messages answer, when they do not hold it themselves."""
-FRAMING = framing_for("window_budget")
+FRAMING = Framing(
+    name="window_budget",
+    message=4,
+    part=2,
+    call=6,
+    result=-2,  # a result is a message in this API, not a part of one as in foldline
+    reply=0,
+    tool=0,
+    media=MediaRule(tile_pixels=0, base_tokens=1_024, unknown_tokens=1_024, page_tokens=1_024),
+)
+"""The documented constants: tokens added per message, part and call, and a flat figure per image."""
 CHARS_PER_TOKEN: float = CHARS_36.tenths / 10
-IMAGE_TOKENS: int = FRAMING.media.unknown
+IMAGE_TOKENS: int = FRAMING.media.unknown_tokens
 
 _KINDS = {"session": "digest", "branch": "branch_digest"}
 _RESULTS = ("toolResult", "tool")
