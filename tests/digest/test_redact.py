@@ -11,20 +11,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from foldline.redact.patterns import PLACES, RUNS, Shape
+from foldline.redact.patterns import OTHER_KEYS, WORD_KEYS, KeyShape
 from foldline.redact.redact import redact
 
 BODY = "aK7xP9mQ2wE5rT8yU1iO3pA6sD4fG0hJ" * 8
 """Letters and digits in turns, as keys have them; put together here, so that no scanner takes this file for a leak."""
 
 
-def key_of(shape: Shape, prefix: str) -> str:
+def key_of(shape: KeyShape, prefix: str) -> str:
     """A key of a shape."""
     body = "".join(letter for letter in BODY if re.fullmatch(f"[{shape.letters}]", letter))
     return prefix + (body * 8)[: shape.least]
 
 
-KEYS = [key_of(shape, prefix) for shape in (*RUNS, *PLACES) for prefix in shape.prefixes]
+KEYS = [key_of(shape, prefix) for shape in (*WORD_KEYS, *OTHER_KEYS) for prefix in shape.prefixes]
 
 AROUND = {
     "bare": "{}",

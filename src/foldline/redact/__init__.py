@@ -1,1 +1,1 @@
-"""redact."""
+"""Removal of secrets: `redact.redact`, with what it looks for in `patterns`."""
