@@ -408,11 +408,11 @@ class TestHosts:
     @pytest.mark.promise("S0.13", "S0.14")
     def test_a_hosts_own_messages_are_read_by_their_role_and_come_back_as_they_are(self) -> None:
         @dataclass(frozen=True)
-        class Said:
+        class PlainMessage:
             role: str
             content: str
 
-        messages = [Said("user" if n % 2 == 0 else "assistant", "x" * 360) for n in range(10)]
+        messages = [PlainMessage("user" if n % 2 == 0 else "assistant", "x" * 360) for n in range(10)]
         plan = plan_slice(messages, policy(300))
         assert plan.cut
         assert all(kept is own for kept, own in zip(plan.kept, messages[plan.cut :], strict=True))

@@ -268,12 +268,12 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "times out": (_raising(TimeoutError("30 s")), "TimeoutError: 30 s"),
     "is cancelled": (_raising(asyncio.CancelledError()), "DigestCancelled: the digester was cancelled"),
     "raises without words": (_raising(Unspeakable()), "Unspeakable"),
-    "gives nothing": (Recorder(None), "TypeError: the completer gave NoneType and not a reply"),
-    "gives a text": (Recorder("# Objective"), "TypeError: the completer gave str and not a reply"),
-    "gives a number": (Recorder(7), "TypeError: the completer gave int and not a reply"),
+    "gives nothing": (Recorder(None), "TypeError: the completer returned NoneType, not an assistant message"),
+    "gives a text": (Recorder("# Objective"), "TypeError: the completer returned str, not an assistant message"),
+    "gives a number": (Recorder(7), "TypeError: the completer returned int, not an assistant message"),
     "speaks as the user": (
         Recorder(UserMessage(content="# Objective")),
-        "TypeError: the completer gave UserMessage and not a reply",
+        "TypeError: the completer returned UserMessage, not an assistant message",
     ),
     "says nothing": (Recorder(_reply()), "the reply says nothing"),
     "says white space": (Recorder(_reply(TextBlock(text=" \n"))), "the reply says nothing"),
@@ -303,7 +303,7 @@ def test_whatever_a_model_does_there_is_a_digest_and_the_cause_is_told(
     messages = talk(20)
     assert run(condenser_of(complete), messages)[1:] == plan_slice(messages, POLICY).kept
     [line] = caplog.messages
-    assert line == f"digest made without the model: {cause.partition(':')[0]}"
+    assert line == f"digest written locally: {cause.partition(':')[0]}"
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ class TestCondenser:
         rebuilt = run(condenser_of(grown), messages)
         assert text_of(rebuilt[0]).startswith(f"{SESSION}\n")
         assert estimate_tokens(rebuilt) < estimate_tokens(messages)
-        assert caplog.messages == ["digest made without the model: the digest is larger than its cap"]
+        assert caplog.messages == ["digest written locally: the digest is larger than its cap"]
         small = [UserMessage(content="hi"), *talk(1, 9_000)]
         unasked = Recorder()
         assert run(condenser_of(unasked), small) is small

@@ -1,1 +1,1 @@
-"""The documented APIs of other systems, thin, on the one engine: each face translates words and decides nothing."""
+"""The documented APIs of five other systems. Each one only translates its terms; the engine makes the decisions."""

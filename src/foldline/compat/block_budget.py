@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from foldline.compat.block_caps import Blocks, Fitted, Report, fit_blocks, size_of
-from foldline.compat.given import Given, written
+from foldline.compat.caller_messages import CallerMessages, render_list
 from foldline.errors import ConfigError
 from foldline.measure.estimator import WORDS, Counter
 from foldline.message import Message, Text, system, user
@@ -96,7 +96,7 @@ class Assembled:
                 f"{self.form} messages have no place for the system prompt",
                 hint="call assemble(), and send its system text in the request's own field",
             )
-        return [*written([system(self.system)], self.form), *self.turns]
+        return [*render_list([system(self.system)], self.form), *self.turns]
 
 
 class MemoryManager:
@@ -126,23 +126,23 @@ class MemoryManager:
         self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
     ) -> Assembled:
         """The prompt with its parts apart. `user_message` is a text, or a message in the form of the history."""
-        given = Given([*history, *([] if isinstance(user_message, str) else [user_message])], self.format)
-        said = given.messages[len(history) :] or (user(str(user_message)),)
-        shown = [_labelled(message, item) for message, item in zip(given.messages, history, strict=False)]
+        caller = CallerMessages([*history, *([] if isinstance(user_message, str) else [user_message])], self.format)
+        said = caller.messages[len(history) :] or (user(str(user_message)),)
+        shown = [_labelled(message, item) for message, item in zip(caller.messages, history, strict=False)]
         timeline = timeline_of(shown, (size_of(message, self._counter) for message in shown))
 
         def frame(memory: str, digest: str) -> str:
             return system_text(base_prompt, memory, digest)
 
-        policy = _spared(self._policy, size_of(_start(len(timeline)), self._counter) if given.form in _STRICT else 0)
+        policy = _spared(self._policy, size_of(_start(len(timeline)), self._counter) if caller.format in _STRICT else 0)
         fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=timeline), policy, self._counter, frame)
         report = replace(fitted.report, fallback=self.fallback)
         _LOG.debug("context budget: %s", report)
         return Assembled(
             system=frame(fitted.memory, fitted.digest),
-            turns=given.back((*_started(fitted, given.form), *fitted.history, *said)),
+            turns=caller.restore((*_started(fitted, caller.format), *fitted.history, *said)),
             report=report,
-            form=given.form,
+            form=caller.format,
         )
 
 

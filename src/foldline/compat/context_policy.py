@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foldline.compat.caller_messages import CallerMessages
 from foldline.compat.context_settings import (
     PRESET,
     AgentSpec,
@@ -24,7 +25,6 @@ from foldline.compat.context_settings import (
     ContextCompactionMode,
     ContextWindowPolicy,
 )
-from foldline.compat.given import Given
 from foldline.message import Message, Meta, Text
 from foldline.plan.plan import Plan
 from foldline.policy import Policy
@@ -84,11 +84,11 @@ def transform(
     Sizes are characters by four; with a `model` they are counted as that model does.
     """
     policy, artifacts = policy or ContextWindowPolicy(), artifacts or ArtifactCompaction()
-    given = Given(messages)
+    caller = CallerMessages(messages)
     session = Session(model=model, policy=truncation_policy(policy, artifacts, model), tools=tools)
-    session.add(*given.messages)
+    session.add(*caller.messages)
     session.view()
-    return given.back(messages_of(session.timeline, given.provider))
+    return caller.restore(messages_of(session.timeline, caller.wire_format))
 
 
 def plan_compaction(
@@ -102,15 +102,15 @@ def plan_compaction(
     config = config or CompactionConfig()
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return None
-    given = Given(messages)
-    whole_turn = _planned(given.messages, compaction_policy(policy, config, keep_turns=1))
+    caller = CallerMessages(messages)
+    whole_turn = _planned(caller.messages, compaction_policy(policy, config, keep_turns=1))
     found = whole_turn.fold
     if whole_turn.verdict and (found is None or found.after > policy.autocompact_threshold):
-        found = _planned(given.messages, compaction_policy(policy, config, keep_turns=0)).fold or found
+        found = _planned(caller.messages, compaction_policy(policy, config, keep_turns=0)).fold or found
     if found is None:
         return None
     raw = tuple(sorted((*found.pinned, *found.carried)))
-    lead = next((place for place, each in enumerate(given.messages) if each.role != "system"), 0)
+    lead = next((place for place, each in enumerate(caller.messages) if each.role != "system"), 0)
     covered = tuple(index for index in range(lead, found.cut) if index not in raw)
     return CompactionPlan(
         boundary=found.cut, raw=raw, covered=covered, before=found.before, after=found.after, reason=found.reason
@@ -119,11 +119,13 @@ def plan_compaction(
 
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
     """The messages with a summary in place of those it covers, and of the summary before it."""
-    given = Given(messages)
+    caller = CallerMessages(messages)
     covered = set(plan.covered)
-    kept = [message for index, message in enumerate(given.messages) if index not in covered and not is_summary(message)]
+    kept = [
+        message for index, message in enumerate(caller.messages) if index not in covered and not is_summary(message)
+    ]
     lead = next((place for place, each in enumerate(kept) if each.role != "system"), len(kept))
-    return given.back([*kept[:lead], _summary(summary), *kept[lead:]])
+    return caller.restore([*kept[:lead], _summary(summary), *kept[lead:]])
 
 
 def is_summary(message: Message) -> bool:

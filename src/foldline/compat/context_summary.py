@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from foldline.compat.caller_messages import CallerMessages
 from foldline.compat.context_policy import (
     MIN_COMPACTION_GAIN_TOKENS,
     CompactionPlan,
@@ -31,7 +32,6 @@ from foldline.compat.context_settings import (
     CompactionExecutionMode,
     ContextWindowPolicy,
 )
-from foldline.compat.given import Given
 from foldline.digest.digester import Digester
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.model_digest import DigestRequest, FoldRefused
@@ -46,7 +46,7 @@ from foldline.models.table import model as model_of
 from foldline.models.table import plain_name
 from foldline.policy import Policy
 
-_PATIENCE = RetryLimits(seconds=PRESET.digest_seconds)
+_RETRIES = RetryLimits(seconds=PRESET.digest_seconds)
 _FRAMING = framing_for("none")
 
 
@@ -137,7 +137,7 @@ def compact(  # noqa: PLR0913 (all but the first two are named)
     task = _Task.of(messages, policy, config, state, digester)
     if task is None:
         return messages, state or CompactionState()
-    return task.done(write_model_digest(task.job, task.digester, _PATIENCE), clock())
+    return task.done(write_model_digest(task.job, task.digester, _RETRIES), clock())
 
 
 async def acompact(  # noqa: PLR0913 (as above)
@@ -153,7 +153,7 @@ async def acompact(  # noqa: PLR0913 (as above)
     task = _Task.of(messages, policy, config, state, digester)
     if task is None:
         return messages, state or CompactionState()
-    return task.done(await write_model_digest_async(task.job, task.digester, _PATIENCE), clock())
+    return task.done(await write_model_digest_async(task.job, task.digester, _RETRIES), clock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +182,9 @@ class _Task:
         plan = plan_compaction(messages, policy, config)
         if plan is None:
             return None
-        given = Given(messages).messages
-        covered = [given[index] for index in plan.covered]
-        before = next((body_of(each.text, PRESET.digest_header) for each in given if is_summary(each)), "")
+        read = CallerMessages(messages).messages
+        covered = [read[index] for index in plan.covered]
+        before = next((body_of(each.text, PRESET.digest_header) for each in read if is_summary(each)), "")
         job = DigestRequest(
             messages=[each for each in covered if not each.meta.hidden and not is_summary(each)],
             size=_text_size,
@@ -204,7 +204,7 @@ class _Task:
             return self.messages, self._refused(made.cause)
         summary = body_of(made.message.text, PRESET.digest_header)
         after = apply_summary(self.messages, self.plan, summary)
-        pre, post = (sum(map(_size, Given(said).messages)) for said in (self.messages, after))
+        pre, post = (sum(map(_size, CallerMessages(each).messages)) for each in (self.messages, after))
         gain = pre - post
         if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.job.covered:
             return self.messages, self._refused(f"the summary would free only {max(0, gain):,} tokens")

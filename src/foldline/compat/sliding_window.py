@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from foldline.compat.given import Given, provider_of, written
+from foldline.compat.caller_messages import CallerMessages, render_list, wire_format_of
 from foldline.compat.text_caps import fit_text
 from foldline.digest.extract.facts import Facts, gather
 from foldline.digest.local import local_digest
@@ -80,11 +80,11 @@ class SlidingWindow:
         self._summarize = summarize
         self._facts: Facts | None = None
         """What the clipped turns hold, so that none is read twice; it follows from them."""
-        self._form = PLAIN
+        self._format = PLAIN
         self._timeline = Timeline()
         self._unsure = [0]
         self._complete = 0
-        self._own: dict[int, Any] = {}
+        self._originals: dict[int, Any] = {}
         self._history_tokens, self._summary_tokens = _cap(history_tokens, "history"), _cap(summary_tokens, "summary")
         self._policy = _policy(self._history_tokens)
         self.use_model(model, counter)
@@ -92,11 +92,13 @@ class SlidingWindow:
     def add(self, *messages: Any) -> None:
         """Store messages at the end. A turn is completed by a reply that calls nothing, or by the next prompt."""
         for item in messages:
-            given = Given([item], self._form if isinstance(item, Mapping) and self._form in _TELLING else None)
-            message, self._form = given.messages[0], given.form
+            caller = CallerMessages(
+                [item], self._format if isinstance(item, Mapping) and self._format in _TELLING else None
+            )
+            message, self._format = caller.messages[0], caller.format
             if message.is_prompt and len(self._timeline) and not self._timeline.messages[-1].is_prompt:
                 self.complete_turn()
-            self._own[id(message)] = item
+            self._originals[id(message)] = item
             self.messages.append(item)
             self._append(message)
             if message.role == "assistant" and message.text and not message.calls:
@@ -109,7 +111,7 @@ class SlidingWindow:
 
     def request(self) -> list[Any]:
         """The messages to send: the summary if there is one, and everything from the boundary on, as it was given."""
-        return written(messages_of(self._timeline, provider_of(self._form, ())), self._form, self._own)
+        return render_list(messages_of(self._timeline, wire_format_of(self._format, ())), self._format, self._originals)
 
     @property
     def boundary(self) -> int:

@@ -1,12 +1,12 @@
-"""Window budget: measure a transcript, decide when and where to cut, fold the head into one digest message.
+"""Window budget: measure a transcript, decide when and where to cut, replace the head by one digest message.
 
     condenser = create_condenser(CondenserDeps(complete=my_completer, model=my_model))
     messages = await condenser(messages)
 
-The documented names, constants, headers and prompts, on foldline's engine. It departs from the documentation where a
-documented rule would lose a session: a newest step that is larger than `keep_recent` no longer stops folding, a failing
-completer gives a local digest instead of an error, the digest before is carried into the next, and a call is never
-parted from its result.
+The documented names, constants, headers and prompts, on foldline's engine. It deviates from the documentation where a
+documented rule would break a session: a newest step larger than `keep_recent` does not stop folding, a failing
+completer gives a local digest instead of an error, the previous digest is included in the next, and a call is never
+separated from its result.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from foldline.compat.window_budget.contract import (
     Summary,
     TokenEstimate,
 )
+from foldline.compat.window_budget.host_messages import CHARS_PER_TOKEN, IMAGE_TOKENS
 from foldline.compat.window_budget.messages import (
     AgentMessage,
     AssistantMessage,
@@ -58,7 +59,6 @@ from foldline.compat.window_budget.summarize import (
     flatten_transcript,
     summarize,
 )
-from foldline.compat.window_budget.talk import CHARS_PER_TOKEN, IMAGE_TOKENS
 from foldline.digest.prompt import CONDENSER_BRIEF
 
 __all__ = [

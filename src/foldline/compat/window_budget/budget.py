@@ -1,4 +1,4 @@
-"""When and where: the documented estimate, gate and slice, as questions to the engine. Pure arithmetic."""
+"""The documented estimate, gate and slice, computed by the engine. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.compat.window_budget.contract import BudgetPolicy, CondensePlan, TokenEstimate
-from foldline.compat.window_budget.talk import PRESET, Talk, tokens
+from foldline.compat.window_budget.host_messages import PRESET, HostMessages, tokens
 from foldline.measure.usage_anchor import Gauge
 from foldline.message import Message
 from foldline.models.table import model as model_of
@@ -24,8 +24,8 @@ DEFAULT_POLICY = BudgetPolicy(
 
 
 def estimate_message_tokens(message: Any) -> int:
-    """The size of one message, rather too high than too low."""
-    return tokens(Talk([message]).messages[0])
+    """The estimated size of one message; errs high."""
+    return tokens(HostMessages([message]).messages[0])
 
 
 def estimate_tokens(messages: Sequence[Any]) -> int:
@@ -35,58 +35,58 @@ def estimate_tokens(messages: Sequence[Any]) -> int:
 
 def prefix_tokens(messages: Sequence[Any]) -> list[int]:
     """The size of the first i messages at each i, from 0 to all of them."""
-    return list(Talk(messages).timeline.prefix)
+    return list(HostMessages(messages).timeline.prefix)
 
 
 def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
-    """How full the window is: by the provider's own figure and an estimate of what came after it, where there is one.
+    """How full the window is: the last reported usage plus an estimate of later messages, or an estimate alone.
 
-    A figure measured the messages that stood before it. After a fold they are gone, so only a reply that is younger
-    than the digest in front is believed.
+    Usage measured the messages before it. After a fold they are gone, so only the usage of a reply that is newer than
+    the leading digest counts.
     """
-    gauge = gauge_of(Talk(messages))
+    gauge = gauge_of(HostMessages(messages))
     return TokenEstimate(context_tokens=gauge.tokens, context_window=window_of(model), anchored=gauge.anchored)
 
 
 def budget_limit(model: Any, policy: BudgetPolicy) -> float:
-    """The size above which a fold is due: the window without its reserve, times the ratio; never below 0."""
-    return limit(engine(policy).rules[0], _usable(model, policy))
+    """The size above which a fold is due: (window - reserve) * ratio, at least 0."""
+    return limit(engine_policy(policy).rules[0], _usable(model, policy))
 
 
 def is_over_budget(messages: Sequence[Any], model: Any, policy: BudgetPolicy) -> bool:
     """Whether the estimate is above the limit."""
-    return over(Talk(messages).timeline.prefix[-1], model, policy)
+    return exceeds_limit(HostMessages(messages).timeline.prefix[-1], model, policy)
 
 
 def plan_slice(messages: Sequence[Any], policy: BudgetPolicy) -> CondensePlan:
-    """Keep about `keep_recent` tokens of the newest part, and never begin it with a result.
+    """The slice that keeps about `keep_recent` tokens of the newest messages and never begins with a tool result.
 
-    Where the newest step alone is larger, it is kept and everything before it is dropped.
+    If the newest step alone is larger, it is kept and everything before it is dropped.
     """
-    cut = slice_at(Talk(messages), policy)
+    cut = slice_at(HostMessages(messages), policy)
     return CondensePlan(cut=cut, kept=messages[cut:], dropped=messages[:cut])
 
 
-def over(size: int, model: Any, policy: BudgetPolicy) -> bool:
-    """The gate's word on a size."""
-    return bool(gate(Load(request=size, history=size, count=0, usable=_usable(model, policy)), engine(policy)))
+def exceeds_limit(size: int, model: Any, policy: BudgetPolicy) -> bool:
+    """Whether a size is above the limit."""
+    return bool(gate(Load(request=size, history=size, count=0, usable=_usable(model, policy)), engine_policy(policy)))
 
 
-def slice_at(talk: Talk, policy: BudgetPolicy) -> int:
+def slice_at(host: HostMessages, policy: BudgetPolicy) -> int:
     """The first message that is kept; 0 when nothing can be dropped."""
-    cut = floor(talk.timeline, engine(policy), 0)
-    return cut if cut > talk.timeline.lead else 0
+    cut = floor(host.timeline, engine_policy(policy), 0)
+    return cut if cut > host.timeline.lead else 0
 
 
-def gauge_of(talk: Talk) -> Gauge:
-    """The measure of a transcript, with the usage that still holds."""
-    lead = talk.timeline.lead
-    front = talk.messages[lead] if lead < len(talk.messages) else None
+def gauge_of(host: HostMessages) -> Gauge:
+    """The measured size of a transcript, built on the usage that is still valid."""
+    lead = host.timeline.lead
+    front = host.messages[lead] if lead < len(host.messages) else None
     folded = front is not None and front.kind == "digest"
     since = front.meta.at if front is not None else None
     gauge = Gauge()
-    for index, message in enumerate(talk.messages):
-        gauge = gauge.add(message if not folded else _unless_void(message, since), talk.timeline.tokens(index))
+    for index, message in enumerate(host.messages):
+        gauge = gauge.add(message if not folded else _unless_void(message, since), host.timeline.tokens(index))
     return gauge
 
 
@@ -96,14 +96,14 @@ def _unless_void(message: Message, since: float | None) -> Message:
     return replace(message, meta=replace(message.meta, usage=None))
 
 
-def engine(policy: BudgetPolicy) -> Policy:
-    """The policy in the engine's words."""
+def engine_policy(policy: BudgetPolicy) -> Policy:
+    """The documented policy as a foldline `Policy`."""
     rule = replace(PRESET.rules[0], ratio=policy.trigger_ratio)
     return PRESET.but(rules=(rule,), keep_tokens=policy.keep_recent, reserve_tokens=policy.reserve_tokens or 0)
 
 
 def window_of(model: Any) -> int:
-    """The window that a model says it has, else what is known of a model of that name."""
+    """The window of a model object, else that of the model table by name."""
     given = pick(model, "contextWindow")
     if isinstance(given, (int, float)):
         return max(0, int(given))

@@ -1,4 +1,4 @@
-"""Gate, slice and digest in one function: list in, list out."""
+"""The condenser: gate, slice and digest in one function that takes and returns a list."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from foldline.compat.window_budget.budget import DEFAULT_POLICY, gauge_of, over, slice_at
+from foldline.compat.window_budget.budget import DEFAULT_POLICY, exceeds_limit, gauge_of, slice_at
 from foldline.compat.window_budget.contract import CondenserDeps, SummarizeDeps
-from foldline.compat.window_budget.summarize import Written, write, write_locally
-from foldline.compat.window_budget.talk import REQUEST, Carried, Talk, is_said, tokens
+from foldline.compat.window_budget.host_messages import REQUEST, DigestInput, HostMessages, is_conversation, tokens
+from foldline.compat.window_budget.summarize import DigestText, local_digest_text, model_digest_text
 from foldline.message import user
 
 _LOG = logging.getLogger("foldline.window_budget")
 
 
 def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-    """A condenser: the very same list while there is nothing to do, else one digest and the newest messages.
+    """A condenser: it returns the same list while nothing is due, else one digest and the newest messages.
 
-    The gate is the documented one, and also the provider's own figure where a reply brought one: an estimate by
+    The gate takes the larger of the documented estimate and the last reported usage, because an estimate by
     characters is far too low for some scripts.
     """
     deps = deps or CondenserDeps()
@@ -27,64 +27,64 @@ def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Corou
     async def condenser(messages: Any) -> Any:
         if deps.model is None:
             return messages
-        talk = Talk(messages)
-        gauge = gauge_of(talk)
-        size = max(talk.timeline.prefix[-1], gauge.tokens if gauge.anchored else 0)
-        if not over(size, deps.model, policy):
+        host = HostMessages(messages)
+        gauge = gauge_of(host)
+        size = max(host.timeline.prefix[-1], gauge.tokens if gauge.anchored else 0)
+        if not exceeds_limit(size, deps.model, policy):
             return messages
-        return await _fold(talk, slice_at(talk, policy), deps)
+        return await _fold(host, slice_at(host, policy), deps)
 
     return condenser
 
 
 async def condense_transcript(messages: Any, force: bool = False, deps: CondenserDeps | None = None) -> Any:
-    """What a host's own command does: fold all that lies beyond the newest `keep_recent` tokens.
+    """Fold everything but the newest `keep_recent` tokens, for a host's own command.
 
-    With `force` (`/compact`) everything before the last user turn, however little that is. Without a model the digest
-    is a local one.
+    With `force` (`/compact`), fold everything before the last user turn, however little that is. Without a model the
+    digest is a local one.
     """
     deps = deps or CondenserDeps()
-    talk = Talk(messages)
+    host = HostMessages(messages)
     if force:
-        turns = talk.timeline.cuts["turn"]
-        return await _fold(talk, turns[-1] if turns else 0, deps, force=True)
-    return await _fold(talk, slice_at(talk, deps.policy or DEFAULT_POLICY), deps)
+        turns = host.timeline.cuts["turn"]
+        return await _fold(host, turns[-1] if turns else 0, deps, force=True)
+    return await _fold(host, slice_at(host, deps.policy or DEFAULT_POLICY), deps)
 
 
-async def _fold(talk: Talk, cut: int, deps: CondenserDeps, *, force: bool = False) -> Any:
-    """The list with a digest in place of what is before the cut; the same list where that would gain nothing.
+async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: bool = False) -> Any:
+    """The list with a digest in place of everything before the cut; the same list if that would save nothing.
 
-    System messages stay in front. What would be gained is looked at before the model is asked, and again after. A
-    forced fold may be content with fewer messages.
+    System messages stay in front. The saving is computed before the model is called, and again after. A forced fold
+    needs no saving if it replaces more than one message.
     """
-    lead = talk.timeline.lead
-    head = talk.messages[lead:cut]
-    if not any(map(is_said, head)):
-        return talk.items
-    carried, needs = Carried.of(head), SummarizeDeps(complete=deps.complete, model=deps.model)
-    request = _request(carried, talk, cut)
-    gain = talk.timeline.prefix[cut] - talk.timeline.prefix[lead]
-    local = write_locally(carried, needs)
+    lead = host.timeline.lead
+    head = host.messages[lead:cut]
+    if not any(map(is_conversation, head)):
+        return host.items
+    source, needs = DigestInput.of(head), SummarizeDeps(complete=deps.complete, model=deps.model)
+    request = _request(source, host, cut)
+    gain = host.timeline.prefix[cut] - host.timeline.prefix[lead]
+    local = local_digest_text(source, needs)
     if _size(local, request) >= gain and not (force and len(head) > 1):
-        return talk.items
-    made = await write(carried, needs)
+        return host.items
+    made = await model_digest_text(source, needs)
     if _size(made, request) >= gain:
         made = local._replace(cause="the digest is larger than what it stands for")
     if made.cause and deps.model is not None:
-        # The kind of failure only: what an error says may hold an address with a key in it.
-        _LOG.warning("digest made without the model: %s", made.cause.partition(":")[0])
-    digest = talk.digest(made.text + request)
-    return [*talk.items[:lead], digest, *talk.items[cut:]]
+        # Log only the kind of failure: an error text may contain an address with a key.
+        _LOG.warning("digest written locally: %s", made.cause.partition(":")[0])
+    digest = host.digest(made.text + request)
+    return [*host.items[:lead], digest, *host.items[cut:]]
 
 
-def _request(carried: Carried, talk: Talk, cut: int) -> str:
-    """The user's newest words as the end of a digest, when they are not among what is kept."""
-    if any(message.is_prompt for message in talk.messages[cut:]):
+def _request(source: DigestInput, host: HostMessages, cut: int) -> str:
+    """The end of a digest that quotes the newest user request; "" if a kept message holds one."""
+    if any(message.is_prompt for message in host.messages[cut:]):
         return ""
-    asked = [message.text for message in carried.said if message.is_prompt and message.text]
-    newest = asked[-1] if asked else carried.request
+    asked = [message.text for message in source.messages if message.is_prompt and message.text]
+    newest = asked[-1] if asked else source.request
     return f"\n\n{REQUEST}\n{newest}" if newest else ""
 
 
-def _size(made: Written, request: str) -> int:
+def _size(made: DigestText, request: str) -> int:
     return tokens(user(made.text + request))

@@ -1,6 +1,6 @@
-"""The shapes and seams of the window budget: what is configured, what is found, and where a host plugs in.
+"""The types of the window budget: settings, results and the completer protocol.
 
-Nothing here does anything beyond refusing settings that cannot work.
+The types compute nothing; settings are validated when they are created.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from foldline.compat.window_budget.messages import AgentMessage
 from foldline.errors import ConfigError
 
 CondenseScope: TypeAlias = Literal["session", "branch"]
-"""The session that goes on, or a branch that was left."""
+"""The current session, or a branch that was abandoned."""
 
 Condenser: TypeAlias = Callable[[list[AgentMessage]], list[AgentMessage] | Awaitable[list[AgentMessage]]]
-"""List in, list out: the very same list when there is nothing to do."""
+"""Takes a list and returns a list: the same object when nothing is due."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetPolicy:
-    """When to fold, and how much of the newest part stays word for word."""
+    """When to fold, and how much of the newest messages stays verbatim."""
 
     trigger_ratio: float
     """Share of the usable window above which a fold is due, in (0, 1]."""
     keep_recent: int
     """Tokens."""
     reserve_tokens: int | None = None
-    """Taken off the window first."""
+    """Tokens subtracted from the window before the ratio applies."""
 
     def __post_init__(self) -> None:
         if not 0 < self.trigger_ratio <= 1:
@@ -36,7 +36,7 @@ class BudgetPolicy:
         sizes: dict[str, Any] = {"keep_recent": self.keep_recent, "reserve_tokens": self.reserve_tokens or 0}
         for name, value in sizes.items():
             if not isinstance(value, int) or value < 0:
-                raise ConfigError(f"{name} must be a number of tokens, not {value!r}")
+                raise ConfigError(f"{name} must be a whole number of tokens, at least 0, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class TokenEstimate:
     context_tokens: int
     context_window: int
     anchored: bool
-    """Whether the figure rests on the provider's own usage rather than on an estimate alone."""
+    """Whether the figure builds on reported usage and not on an estimate alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class CondensePlan:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The one message that stands for others."""
+    """A message that replaces others."""
 
     message: Any
     covered_count: int
     """How many messages it replaces."""
     cause: str = ""
-    """Why foldline wrote it and not the model; empty when the model did."""
+    """Why the digest was written locally; empty when the model wrote it."""
 
 
 class CompleteFn(Protocol):
@@ -78,7 +78,7 @@ class CompleteFn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CondenserDeps:
-    """What a condenser works with. Without a model it has no window to measure, and does nothing."""
+    """The completer, model and policy of a condenser. Without a model the condenser does nothing."""
 
     complete: CompleteFn | None = None
     model: Any = None
@@ -87,17 +87,17 @@ class CondenserDeps:
 
 @dataclass(frozen=True, slots=True)
 class SummarizeDeps:
-    """What one digest is made with. Without a model it is made locally."""
+    """The completer, model and options of one digest. Without a model it is written locally."""
 
     complete: CompleteFn | None = None
     model: Any = None
     scope: CondenseScope = "session"
     prior_digest: str | None = None
-    """The digest before this one."""
+    """The previous digest."""
     signal: Any = None
-    """Handed to the completer as it is."""
+    """Passed to the completer unchanged."""
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.scope not in get_args(CondenseScope):
-            raise ConfigError(f"no scope is called {self.scope!r}", hint='use "session" or "branch"')
+            raise ConfigError(f"unknown scope {self.scope!r}", hint='use "session" or "branch"')

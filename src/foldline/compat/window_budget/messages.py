@@ -1,8 +1,8 @@
 # ruff: noqa: N815  (the field names are the documented ones)
-"""The messages, blocks and model that the documented examples name.
+"""The message, block and model types that the documented examples use.
 
-Nobody has to use them: every function here reads whatever has a `role` and a `content`, a host's own objects and wire
-dicts included. They are for those who have no host, and for the one message that foldline itself adds.
+They are optional: every function of this API accepts any object with `role` and `content`, and wire dicts. foldline
+itself uses `UserMessage` for the digest that it adds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A text."""
+    """A text block."""
 
     text: str
     type: str = "text"
@@ -22,7 +22,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingBlock:
-    """What the model thought."""
+    """A thinking block."""
 
     thinking: str
     thinkingSignature: str | None = None
@@ -31,7 +31,7 @@ class ThinkingBlock:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallBlock:
-    """A call that a `ToolResultMessage` answers."""
+    """A tool call; a `ToolResultMessage` holds its result."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class ToolCallBlock:
 
 @dataclass(frozen=True, slots=True)
 class ImageBlock:
-    """A picture, in base64."""
+    """An image, in base64."""
 
     data: str = field(repr=False)
     mimeType: str
@@ -54,7 +54,7 @@ Content: TypeAlias = str | Sequence[Block]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the provider says a request held; the figures do not overlap."""
+    """Token counts that the provider reported for a request; they do not overlap."""
 
     input: int = 0
     output: int = 0
@@ -64,7 +64,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What the user said. Times are milliseconds since 1970."""
+    """A user message. Times are milliseconds since 1970."""
 
     content: Content
     timestamp: float | None = None
@@ -73,7 +73,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """What the model said, thought and called."""
+    """A model reply."""
 
     content: Content
     usage: Usage | None = None
@@ -86,7 +86,7 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolResultMessage:
-    """The answer to one call."""
+    """The result of one tool call."""
 
     toolCallId: str
     content: Content
@@ -98,7 +98,7 @@ class ToolResultMessage:
 
 @dataclass(frozen=True, slots=True)
 class BashExecutionMessage:
-    """A command the user ran himself."""
+    """A shell command that the user ran, with its output."""
 
     command: str
     output: str = ""
@@ -112,7 +112,7 @@ class BashExecutionMessage:
 
 @dataclass(frozen=True, slots=True)
 class CustomMessage:
-    """A note of an extension."""
+    """A message of an extension."""
 
     content: Content
     customType: str = ""
@@ -122,7 +122,7 @@ class CustomMessage:
 
 @dataclass(frozen=True, slots=True)
 class BranchSummaryMessage:
-    """What came of a branch that was left."""
+    """The summary of an abandoned branch."""
 
     summary: str
     timestamp: float | None = None
@@ -131,7 +131,7 @@ class BranchSummaryMessage:
 
 @dataclass(frozen=True, slots=True)
 class CompactionSummaryMessage:
-    """What the host itself condensed before."""
+    """A summary that the host wrote."""
 
     summary: str
     timestamp: float | None = None
@@ -151,7 +151,7 @@ AgentMessage: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """As much of a model as the budget needs."""
+    """A model: its window, name and reply limit."""
 
     contextWindow: int
     id: str = ""
@@ -160,7 +160,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a completer is asked."""
+    """The request passed to a completer."""
 
     systemPrompt: str
     messages: Sequence[Any]
@@ -168,7 +168,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class SimpleStreamOptions:
-    """How it is asked."""
+    """The options passed to a completer."""
 
     reasoning: str | None = None
     signal: Any = None

@@ -1,7 +1,7 @@
-"""How: one digest of some messages, by the model where there is one, else locally. It never fails.
+"""Writes one digest of some messages, by a model where there is one, else locally. Never raises.
 
-Whatever goes wrong with a model (it raises, times out, says nothing, breaks off, calls a tool) must not cost the user
-his session, so the local digest takes its place, and the cause is told.
+If the model raises, times out, returns nothing, is cut off or calls a tool, the local digest replaces its reply, and
+`Summary.cause` says why.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from typing import Any, NamedTuple
 
 from foldline.compat.window_budget.budget import window_of
 from foldline.compat.window_budget.contract import CompleteFn, CondenseScope, SummarizeDeps, Summary
+from foldline.compat.window_budget.host_messages import (
+    PRESET,
+    REQUEST,
+    DigestInput,
+    HostMessages,
+    tokens,
+    without_header,
+)
 from foldline.compat.window_budget.messages import Context, SimpleStreamOptions, UserMessage
-from foldline.compat.window_budget.talk import PRESET, REQUEST, Carried, Talk, headless, tokens
 from foldline.digest import prompt
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest_async
@@ -29,26 +36,26 @@ from foldline.wire.fields import pick, text_of
 _HOST = "indusagi.ai"
 """The documented host: its completer is the default one wherever it is installed."""
 _LEAST_WINDOW = 16_000
-"""No model that is asked for digests reads less; a smaller figure is a host's budget and not the digester's window."""
+"""Smallest window assumed for a digest model; a smaller figure is a host's budget, not the model's window."""
 _LEAST_CAP = 60
 """Room for the header and one line."""
-_PATIENCE = RetryLimits(seconds=600.0, attempts=1)
-"""A completer is asked once: it has its own retries, and whoever waits has his own deadline."""
+_RETRIES = RetryLimits(seconds=600.0, attempts=1)
+"""A completer is called once: it has its own retries, and its caller has its own deadline."""
 
 
-class Written(NamedTuple):
-    """A digest as text, and why it is a local one if it is."""
+class DigestText(NamedTuple):
+    """A digest as text; `cause` says why it was written locally."""
 
     text: str
     cause: str = ""
 
 
 async def summarize(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """One digest of these messages, as a user's message under the header of its scope."""
+    """One digest of these messages, as a user message under the header of its scope."""
     deps = deps or SummarizeDeps()
-    talk = Talk(messages)
-    made = await write(Carried.of(talk.messages), deps)
-    return Summary(message=talk.digest(made.text, deps.scope), covered_count=len(messages), cause=made.cause)
+    host = HostMessages(messages)
+    made = await model_digest_text(DigestInput.of(host.messages), deps)
+    return Summary(message=host.digest(made.text, deps.scope), covered_count=len(messages), cause=made.cause)
 
 
 async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
@@ -62,47 +69,47 @@ async def condense_scope(messages: Sequence[Any], deps: SummarizeDeps | None = N
 
 
 def flatten_transcript(messages: Sequence[Any]) -> str:
-    """Everything that was said, each piece behind the mark of who said it."""
-    return prompt.flatten_transcript(Talk(messages).messages)
+    """The messages as text, each piece behind a mark of its role."""
+    return prompt.flatten_transcript(HostMessages(messages).messages)
 
 
 def build_summary_prompt(
     messages: Sequence[Any], scope: CondenseScope = "session", prior_digest: str | None = None
 ) -> str:
-    """What the model is asked."""
-    return prompt.build_summary_prompt(Talk(messages).messages, scope, prior_digest)
+    """The prompt for the digest model."""
+    return prompt.build_summary_prompt(HostMessages(messages).messages, scope, prior_digest)
 
 
-async def write(carried: Carried, deps: SummarizeDeps) -> Written:
-    """The digest with its header."""
+async def model_digest_text(source: DigestInput, deps: SummarizeDeps) -> DigestText:
+    """The digest with its header, by the model if there is one."""
     complete = deps.complete or _host_completer()
     if deps.model is None or complete is None:
         cause = "no model was given" if deps.model is None else "no completer was given"
-        return write_locally(carried, deps, cause)
+        return local_digest_text(source, deps, cause)
     window = max(_LEAST_WINDOW, window_of(deps.model))
     digester = Digester(complete=_Host(complete, deps), model=_name(deps.model), window=window, reply=window)
-    return _written(await write_model_digest_async(_job(carried, deps), digester, _PATIENCE))
+    return _digest_text(await write_model_digest_async(_digest_request(source, deps), digester, _RETRIES))
 
 
-def write_locally(carried: Carried, deps: SummarizeDeps, cause: str = "") -> Written:
+def local_digest_text(source: DigestInput, deps: SummarizeDeps, cause: str = "") -> DigestText:
     """The digest that needs no model."""
-    return _written(write_local_digest(_job(carried, deps), cause=cause))
+    return _digest_text(write_local_digest(_digest_request(source, deps), cause=cause))
 
 
-def _written(made: Any) -> Written:
-    if isinstance(made, FoldRefused):  # never here: a list is always folded when it comes to this
-        return Written("", made.cause)
+def _digest_text(made: Any) -> DigestText:
+    if isinstance(made, FoldRefused):  # not reached: `_job` asks for a local digest on failure
+        return DigestText("", made.cause)
     text = made.message.text
     first, _, body = text.partition("\n")
-    return Written(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", made.cause)
+    return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", made.cause)
 
 
-def _job(carried: Carried, deps: SummarizeDeps) -> DigestRequest:
-    said: tuple[Message, ...] = (user(carried.request),) if carried.request else ()
-    prior = _prior(carried, deps)
-    covered = sum(map(tokens, carried.said)) + _size(prior)
+def _digest_request(source: DigestInput, deps: SummarizeDeps) -> DigestRequest:
+    request: tuple[Message, ...] = (user(source.request),) if source.request else ()
+    prior = _prior(source, deps)
+    covered = sum(map(tokens, source.messages)) + _size(prior)
     return DigestRequest(
-        messages=said + carried.said,
+        messages=request + source.messages,
         size=_size,
         cap=max(_LEAST_CAP, min(PRESET.digest_tokens, covered // 2), deps.max_tokens or 0),
         scope=scope_of(deps.scope),
@@ -120,20 +127,20 @@ def _size(text: str) -> int:
 
 
 class _Host:
-    """A host's completer, asked in the documented way."""
+    """A host's completer, called in the documented way."""
 
     def __init__(self, complete: CompleteFn, deps: SummarizeDeps) -> None:
         self.complete, self.deps = complete, deps
 
-    async def __call__(self, ask: DigesterCall) -> DigesterReply:
+    async def __call__(self, call: DigesterCall) -> DigesterReply:
         """One request."""
-        context = Context(systemPrompt=ask.system, messages=[UserMessage(content=ask.text)])
+        context = Context(systemPrompt=call.system, messages=[UserMessage(content=call.text)])
         options = SimpleStreamOptions(reasoning="high", signal=self.deps.signal, maxTokens=self.deps.max_tokens)
         reply: Any = self.complete(self.deps.model, context, options)
         reply = await reply if isawaitable(reply) else reply
-        message = Talk([reply]).messages[0]
+        message = HostMessages([reply]).messages[0]
         if message.role != "assistant":
-            raise TypeError(f"the completer gave {type(reply).__name__} and not a reply")
+            raise TypeError(f"the completer returned {type(reply).__name__}, not an assistant message")
         return replace(answer_of(message), error=text_of(pick(reply, "errorMessage")) or "")
 
 
@@ -141,9 +148,9 @@ def _name(model: Any) -> str:
     return text_of(model) or text_of(pick(model, "id")) or text_of(pick(model, "name"))
 
 
-def _prior(carried: Carried, deps: SummarizeDeps) -> str:
-    given = headless(deps.prior_digest or "").replace(REQUEST, f"\\{REQUEST}")
-    return "\n\n".join(filter(None, (given, carried.prior)))
+def _prior(source: DigestInput, deps: SummarizeDeps) -> str:
+    from_deps = without_header(deps.prior_digest or "").replace(REQUEST, f"\\{REQUEST}")
+    return "\n\n".join(filter(None, (from_deps, source.prior)))
 
 
 def _host_completer() -> CompleteFn | None:

@@ -1,7 +1,7 @@
-"""A caller's list, read once: whatever it holds, as messages with their sizes and the places where it may be cut.
+"""Reads a host's list of messages, with their sizes and legal cuts.
 
-Reading is total. A host hands over its own objects, wire dicts, and sometimes things that are neither; what cannot be
-read still counts by its serialised form, and a result is still a result, so that no fold can start with one.
+Reading never fails. An element that cannot be read counts by its serialised form, and a tool result is always
+recognised, so that the kept part never starts with one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from foldline.compat.given import MESSAGE, OBJECT, Given, form_of, written
+from foldline.compat.caller_messages import MESSAGE, OBJECT, CallerMessages, format_of, render_list
 from foldline.compat.window_budget.messages import UserMessage
 from foldline.measure.estimator import CHARS_36, Count
 from foldline.measure.message_size import Framing, message_tokens
@@ -25,7 +25,7 @@ PRESET = Policy.preset("indus")
 HEADERS = {"session": PRESET.digest_header, "branch": "[branch digest — archived from a path not taken]"}
 """The first line of a digest, by scope."""
 REQUEST = "[the user's newest request, word for word]"
-"""Stands in a digest before the request that the kept messages answer, when they do not hold it themselves."""
+"""The line before a user request that a digest quotes because the kept messages do not hold it."""
 FRAMING = Framing(
     name="window_budget",
     message=4,
@@ -44,109 +44,112 @@ _KINDS = {"session": "digest", "branch": "branch_digest"}
 _RESULTS = ("toolResult", "tool")
 
 
-class Talk:
-    """The list as given, and the message that each of its elements is."""
+class HostMessages:
+    """A host's list, with a `Message` for each of its elements."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items
-        self.form, self.messages = _read(items)
+        self.format, self.messages = _read(items)
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The messages with their sizes, to be cut only where no call is parted from its result.
+        """The messages with their sizes. A cut never separates a call from its result.
 
-        Its newest unit, which always stays, is the last message that a cut can stand before: in a documented slice the
-        tail in tokens decides, also over a row of prompts that nobody has answered yet.
+        The tail that always stays is the last legal cut, also in a row of prompts without a reply: the documented slice
+        is decided by tokens alone.
         """
         timeline = timeline_of(self.messages, map(tokens, self.messages))
-        whole = _whole(self.messages)
+        is_closed = _closed_steps(self.messages)
         for cuts in timeline.cuts.values():
-            cuts[:] = [cut for cut in cuts if whole[cut]]
+            cuts[:] = [cut for cut in cuts if is_closed[cut]]
         timeline.tail = max(timeline.cuts["message"], default=timeline.lead)
         return timeline
 
     def digest(self, text: str, scope: str = "session") -> Any:
-        """A digest as a user's message in the form of the list. It bears the time of the newest message there was."""
+        """A digest as a user message in the format of the list, with the time of the newest message."""
         newest = max((each.meta.at for each in self.messages if each.meta.at is not None), default=None)
-        if self.form == MESSAGE:
+        if self.format == MESSAGE:
             return replace(user(text, kind=_KINDS[scope]), meta=Meta(at=newest))
-        if self.form == OBJECT or not self.items:
+        if self.format == OBJECT or not self.items:
             return UserMessage(content=text, timestamp=None if newest is None else newest * 1000)
-        return written([user(text)], self.form)[0]
+        return render_list([user(text)], self.format)[0]
 
 
-class Carried(NamedTuple):
-    """The digests in front of some messages, without their headers; the request they kept; what was said since."""
+class DigestInput(NamedTuple):
+    """What a digest is written from."""
 
     prior: str
+    """The digests in front of the messages, without their headers."""
     request: str
-    said: tuple[Message, ...]
+    """The newest user request that those digests quote."""
+    messages: tuple[Message, ...]
+    """All other messages."""
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> Carried:
-        """Take the digests off the front; a later one is something said."""
+    def of(cls, messages: Sequence[Message]) -> DigestInput:
+        """Split off the digests at the front; a later digest counts as a message."""
         lead = next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))
         end = next((place for place in range(lead, len(messages)) if messages[place].kind != "digest"), len(messages))
-        pieces = [headless(each.text).partition(REQUEST) for each in messages[lead:end]]
+        pieces = [without_header(each.text).partition(REQUEST) for each in messages[lead:end]]
         return cls(
             prior="\n\n".join(filter(None, (body.strip() for body, _, _ in pieces))),
             request=pieces[-1][2].strip() if pieces else "",
-            said=(*messages[:lead], *messages[end:]),
+            messages=(*messages[:lead], *messages[end:]),
         )
 
 
 def tokens(message: Message) -> int:
-    """The documented estimate: characters by 3.6, rounded up once, with so much around each message, block and call."""
-    letters = _Letters()
-    around = message_tokens(message, letters, FRAMING)
-    return around - (-letters.seen * 10 // CHARS_36.tenths)
+    """The documented estimate: characters / 3.6, rounded up once, plus framing for each message, block and call."""
+    chars = _CharCounter()
+    framing = message_tokens(message, chars, FRAMING)
+    return framing - (-chars.total * 10 // CHARS_36.tenths)
 
 
-def is_said(message: Message) -> bool:
-    """Whether a message is more than an order of the host or a digest of what was said before."""
+def is_conversation(message: Message) -> bool:
+    """Whether a message is neither a system message nor a digest."""
     return message.role != "system" and message.kind != "digest"
 
 
-class _Letters:
-    """Counts letters instead of tokens, so that a message is rounded up once and not for each of its parts."""
+class _CharCounter:
+    """Sums characters instead of tokens, so that a message is rounded up once and not once per part."""
 
     name, exact = CHARS_36.name, False
 
     def __init__(self) -> None:
-        self.seen = 0
+        self.total = 0
 
     def count(self, text: str) -> Count:
-        """Remember the letters."""
-        self.seen += len(text)
+        """Add the characters of a text."""
+        self.total += len(text)
         return Count(0, False, self.name)
 
 
 def _read(items: Sequence[Any]) -> tuple[str, tuple[Message, ...]]:
     try:
-        given = Given(items)
-        return given.form, tuple(map(_marked, given.messages))
+        caller = CallerMessages(items)
+        return caller.format, tuple(map(_with_digest_kind, caller.messages))
     except Exception:  # noqa: BLE001 (a host's object may raise anything when it is looked at)
-        form = next((found for item in items if (found := _form(item))), OBJECT)
-        return form, tuple(_marked(_read_one(item, form)) for item in items)
+        format = next((found for item in items if (found := _format(item))), OBJECT)
+        return format, tuple(_with_digest_kind(_read_one(item, format)) for item in items)
 
 
-def _form(item: Any) -> str:
-    """The format of a dict on its own; "" for what shows none."""
+def _format(item: Any) -> str:
+    """The format of a single dict; "" where it cannot be detected."""
     try:
-        return form_of([item]) if isinstance(item, Mapping) else ""
+        return format_of([item]) if isinstance(item, Mapping) else ""
     except Exception:  # noqa: BLE001 (as above)
         return ""
 
 
-def _read_one(item: Any, form: str) -> Message:
+def _read_one(item: Any, format: str) -> Message:
     try:
-        return Given([item], form).messages[0]
+        return CallerMessages([item], format).messages[0]
     except Exception:  # noqa: BLE001 (as above)
-        return _unread(item)
+        return _opaque_message(item)
 
 
-def _unread(item: Any) -> Message:
-    """A message of what cannot be read."""
+def _opaque_message(item: Any) -> Message:
+    """A message for an element that cannot be read."""
     role, call = _field(item, "role"), _field(item, "toolCallId")
     try:
         value = plain(item)
@@ -165,8 +168,8 @@ def _field(item: Any, name: str) -> str:
         return ""
 
 
-def _marked(message: Message) -> Message:
-    """A digest of ours that comes back as a user's message is a digest all the same."""
+def _with_digest_kind(message: Message) -> Message:
+    """The message, marked as a digest if it is a user message that starts with a digest header."""
     if message.role != "user" or message.kind:
         return message
     text = message.text
@@ -174,22 +177,22 @@ def _marked(message: Message) -> Message:
     return message if scope is None else replace(message, kind=_KINDS[scope])
 
 
-def headless(text: str) -> str:
+def without_header(text: str) -> str:
     """A digest without its header."""
     for header in HEADERS.values():
         text = text.removeprefix(header)
     return text.strip()
 
 
-def _whole(messages: Sequence[Message]) -> list[bool]:
-    """For each place whether everything before it that was answered was answered before it."""
+def _closed_steps(messages: Sequence[Message]) -> list[bool]:
+    """For each position, whether every answered call before it has its result before it too."""
     called: dict[str, int] = {}
     answered: dict[int, int] = {}
     for index, message in enumerate(messages):
         answered.update((called[part.call_id], index) for part in message.results if part.call_id in called)
         called.update((call.id, index) for call in message.calls)
-    whole, furthest = [], -1
+    closed, furthest = [], -1
     for index in range(len(messages)):
-        whole.append(furthest < index)
+        closed.append(furthest < index)
         furthest = max(furthest, answered.get(index, -1))
-    return whole
+    return closed
