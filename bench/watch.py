@@ -76,12 +76,12 @@ def rate(lines: list[bytes]) -> float:
     from foldline.text_lines import CHUNK_BYTES, LineSplitter, raw_lines_of_file
     from foldline.watch.agent_events import load
     from foldline.watch.scratch_files import ScratchWriter
-    from foldline.watch.watcher import Watch
+    from foldline.watch.watcher import Watcher
 
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "session.jsonl"
         file.write_bytes(b"".join(lines))
-        watch = Watch(writer=ScratchWriter(place))
+        watch = Watcher(writer=ScratchWriter(place))
         start = time.process_time()
         tee = lambda chunk: watch.pace(behind=len(chunk) == CHUNK_BYTES)  # noqa: E731
         for line in raw_lines_of_file(str(file), LineSplitter(), follow=False, tee=tee):

@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 from foldline.compat.context_budget import ScratchModel, ScratchWriter
-from foldline.watch.watcher import Watch
+from foldline.watch.watcher import Watcher
 
 with tempfile.TemporaryDirectory() as worktree:
-    watch = Watch(writer=ScratchWriter(worktree), model=ScratchModel(job="the table test", phase="WORK"))
+    watch = Watcher(writer=ScratchWriter(worktree), model=ScratchModel(job="the table test", phase="WORK"))
     for line in Path("examples/agent-stream.jsonl").read_text().splitlines():
         watch.feed(json.loads(line))
     print((Path(worktree) / ".context" / "scratch.md").read_text(), end="")

@@ -19,7 +19,7 @@ from foldline.cli.watch import COMPACT, COST, CUT, FAILED
 from foldline.text_lines import EVENT_BYTES, LineSplitter
 from foldline.watch import meter
 from foldline.watch import status_line as statusline
-from foldline.watch.installer import TARGETS, place, plan
+from foldline.watch.installer import TARGETS, plan_change, settings_path
 from support.agent_events import ANYTHING, answer, boundary, call, reply, result, said
 from support.shapes import documented, wrong
 
@@ -391,10 +391,10 @@ class TestInstall:
 
     def test_the_users_own_settings_are_found(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "moved"))
-        assert place(TARGETS["claude-code"], project=None) == tmp_path / "moved" / "settings.json"
+        assert settings_path(TARGETS["claude-code"], project=None) == tmp_path / "moved" / "settings.json"
         monkeypatch.delenv("CODEX_HOME", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
-        assert place(TARGETS["codex"], project=None) == tmp_path / ".codex" / "hooks.json"
+        assert settings_path(TARGETS["codex"], project=None) == tmp_path / ".codex" / "hooks.json"
 
     def test_a_link_stays_a_link_and_the_mode_stays(self, tmp_path: Path) -> None:
         real = tmp_path / "dotfiles.json"
@@ -402,7 +402,7 @@ class TestInstall:
         real.chmod(0o640)
         link = tmp_path / "settings.json"
         link.symlink_to(real)
-        plan(TARGETS["claude-code"], link).apply()
+        plan_change(TARGETS["claude-code"], link).apply()
         assert link.is_symlink()
         assert real.stat().st_mode & 0o777 == 0o640
         assert "foldline" in real.read_text()

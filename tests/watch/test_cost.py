@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.watch.cost import CostBudget, Limits, ProjectCosts, Spending
+from foldline.watch.cost import CostBudget, CostLimits, ProjectCosts, Spending
 from support.agent_events import ANYTHING, reply, result
 
 
@@ -109,8 +109,8 @@ def test_a_share_of_a_limit_in_cents_is_reached_to_the_cent(cents: int, calls: i
     assert not CostBudget(limit_usd=whole).check((cents * 80 - 1) / 10_000)
 
 
-def project(file: Path, job: str, limit: float = 1) -> Limits:
-    return Limits(project=CostBudget(limit_usd=limit, scope="project"), costs=ProjectCosts(file, job))
+def project(file: Path, job: str, limit: float = 1) -> CostLimits:
+    return CostLimits(project=CostBudget(limit_usd=limit, scope="project"), costs=ProjectCosts(file, job))
 
 
 @pytest.mark.promise("S1.32")

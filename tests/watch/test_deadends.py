@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.watch.dead_ends import MOST, DeadEnd, DeadEnds
+from foldline.watch.dead_ends import MOST, DeadEnd, DeadEndDetector
 from support.agent_events import EVENTS, answer, call, reply, said
 
 pytestmark = pytest.mark.promise("S1.35")
@@ -24,7 +24,7 @@ class Agent:
     """An agent at work, and what was noticed about it."""
 
     def __init__(self) -> None:
-        self.watch = DeadEnds()
+        self.watch = DeadEndDetector()
         self.found: list[DeadEnd] = []
         self._ids: Iterator[int] = count(1)
 
@@ -379,7 +379,7 @@ def test_a_subject_is_told_once_and_a_session_is_not_flooded() -> None:
 
 
 def test_a_sub_agents_troubles_are_its_own() -> None:
-    watch = DeadEnds()
+    watch = DeadEndDetector()
     for each in ("a", "b"):
         assert not watch.feed(reply(9, call("Bash", each, command="x"), parent_tool_use_id="t0"))
         assert not watch.feed(answer("Error: no", each, error=True, parent_tool_use_id="t0"))
@@ -387,7 +387,7 @@ def test_a_sub_agents_troubles_are_its_own() -> None:
 
 @given(st.lists(EVENTS, max_size=15))
 def test_no_event_can_break_it(events: list[Any]) -> None:
-    watch = DeadEnds()
+    watch = DeadEndDetector()
     for event in [said("go"), *events]:
         if isinstance(event, dict):
             for found in watch.feed(event):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from foldline.compat.context_budget import ScratchModel, ScratchWriter
 from foldline.errors import ConfigError
 from foldline.watch.safe_files import append_line, write_whole
-from foldline.watch.watcher import Watch
+from foldline.watch.watcher import Watcher
 from support.agent_events import answer, boundary, call, reply, result, said
 
 NAMES = ("human-input.md", "state-changes.md", "dead-ends.md", "decisions.md")
@@ -25,7 +25,7 @@ NAMES = ("human-input.md", "state-changes.md", "dead-ends.md", "decisions.md")
 
 def watched(tree: Path, *events: dict[str, Any]) -> None:
     """One run of a watcher over a stream."""
-    watch = Watch(writer=ScratchWriter(tree))
+    watch = Watcher(writer=ScratchWriter(tree))
     for event in events:
         watch.feed(event)
     watch.save()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from foldline.watch.meter import Meter
-from foldline.watch.watcher import Watch
+from foldline.watch.watcher import Watcher
 
 DATA = Path(os.environ.get("FOLDLINE_DATA", "/nowhere"))
 FILES = sorted(DATA.glob("entire-c*/*.jsonl.gz"))
@@ -48,7 +48,7 @@ def provider_says(event: dict[str, Any]) -> int:
 def test_occupancy_is_the_providers_figure_at_every_call() -> None:
     calls = 0
     for file in FILES:
-        watch = Watch()
+        watch = Watcher()
         for event in events(file):
             watch.feed(event)
             said = provider_says(event)
@@ -97,7 +97,7 @@ def test_the_warning_precedes_them_even_by_the_whole_window() -> None:
 
 def test_dead_ends_do_not_flood() -> None:
     for file in FILES:
-        watch = Watch()
+        watch = Watcher()
         for event in events(file):
             watch.feed(event)
         assert watch.dead_ends <= 10, file.name

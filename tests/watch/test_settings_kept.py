@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.watch.hooks import EVENTS, handle
-from foldline.watch.installer import TARGETS, Plan, is_ours, place, plan
+from foldline.watch.agent_hooks import EVENTS, handle
+from foldline.watch.installer import TARGETS, SettingsChange, is_foldline_entry, plan_change, settings_path
 from support.agent_events import ANYTHING
 from support.command import ENTRY, clean, one_sentence, spawned
 from support.jsontext import Raw, written
@@ -74,8 +74,8 @@ def wanted(was: dict[str, Any], name: str) -> dict[str, Any]:
     return {**was, "hooks": hooks, **status}
 
 
-def planned(file: Path, name: str = "claude-code", *, remove: bool = False) -> Plan:
-    return plan(TARGETS[name], file, remove=remove, start=shlex.quote(START))
+def planned(file: Path, name: str = "claude-code", *, remove: bool = False) -> SettingsChange:
+    return plan_change(TARGETS[name], file, remove=remove, start=shlex.quote(START))
 
 
 @given(texts(), st.sampled_from(list(TARGETS)))
@@ -100,7 +100,7 @@ def test_another_installation_is_replaced_and_comes_out_as_well(
 ) -> None:
     file = tmp_path_factory.mktemp("settings") / "settings.json"
     file.write_bytes(text.encode())
-    plan(TARGETS["claude-code"], file, start="/usr/bin/python3.9 -m foldline.cli").apply()
+    plan_change(TARGETS["claude-code"], file, start="/usr/bin/python3.9 -m foldline.cli").apply()
     planned(file).apply()
     assert known(file.read_text("utf-8")) == wanted(known(text), "claude-code")
     planned(file, remove=True).apply()
@@ -151,8 +151,8 @@ def test_ours_takes_the_shape_of_what_is_around_it(tmp_path: Path) -> None:
     ],
 )
 def test_every_command_that_installing_writes_is_ours(command: str) -> None:
-    assert is_ours({"type": "command", "command": command}, "hook")
-    assert not is_ours({"type": "command", "command": command}, "statusline")
+    assert is_foldline_entry({"type": "command", "command": command}, "hook")
+    assert not is_foldline_entry({"type": "command", "command": command}, "statusline")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_users_own_command_stays_whatever_it_mentions(tmp_path: Path, command:
 
 @pytest.mark.parametrize("value", [None, [], "foldline hook", {"type": "command"}, {"command": ["foldline", "hook"]}])
 def test_what_is_no_entry_is_not_ours(value: Any) -> None:
-    assert not is_ours(value, "hook")
+    assert not is_foldline_entry(value, "hook")
 
 
 def test_a_hook_that_a_user_put_into_our_group_stays(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("CODEX_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as it does for a user whom the system does not know
     with pytest.raises(ConfigError, match="set HOME or CODEX_HOME"):
-        place(TARGETS["codex"], project=None)
+        settings_path(TARGETS["codex"], project=None)
 
 
 # The command

@@ -15,7 +15,7 @@ from foldline.compat.context_budget import ContextBudget, ScratchModel
 from foldline.text_lines import LineSplitter, raw_lines_of_file
 from foldline.watch.agent_events import load
 from foldline.watch.scratch_files import ScratchWriter
-from foldline.watch.watcher import Notice, Watch
+from foldline.watch.watcher import Watcher, WatchEvent
 from support.agent_events import MODEL, answer, boundary, call, reply, result, said
 from support.command import foldline
 
@@ -23,11 +23,11 @@ REFUSED = "To tell you how to proceed, the user said:"
 DATA = Path(os.environ.get("FOLDLINE_DATA", "/nowhere"))
 
 
-def told(watch: Watch, *events: dict[str, Any]) -> list[Notice]:
+def told(watch: Watcher, *events: dict[str, Any]) -> list[WatchEvent]:
     return [notice for event in events for notice in watch.feed(event)]
 
 
-def of(notices: list[Notice], name: str) -> list[Notice]:
+def of(notices: list[WatchEvent], name: str) -> list[WatchEvent]:
     return [notice for notice in notices if notice.event == name]
 
 
@@ -53,7 +53,7 @@ STEPS = st.lists(
 @pytest.mark.promise("S1.9")
 @given(st.lists(STEPS, min_size=1, max_size=6))
 def test_a_session_file_has_a_turn_for_every_prompt_that_was_answered(turns: list[list[dict[str, Any]]]) -> None:
-    watch = Watch()
+    watch = Watcher()
     for steps in turns:
         told(watch, *map(filed, (said("go on"), *steps)))
     assert watch.turns == sum(bool(steps) for steps in turns[:-1])
@@ -62,7 +62,7 @@ def test_a_session_file_has_a_turn_for_every_prompt_that_was_answered(turns: lis
 
 @given(STEPS)
 def test_in_a_stream_only_a_result_ends_a_turn(steps: list[dict[str, Any]]) -> None:
-    watch = Watch()
+    watch = Watcher()
     assert not of(told(watch, *steps, said("and hurry"), *steps), "turn")
     assert not watch.end()
     assert len(of(told(watch, result()), "turn")) == 1
@@ -70,19 +70,19 @@ def test_in_a_stream_only_a_result_ends_a_turn(steps: list[dict[str, Any]]) -> N
 
 @pytest.mark.promise("S1.13")
 def test_a_session_file_that_is_full_gets_its_compaction_at_the_next_prompt_or_at_its_end() -> None:
-    watch = Watch()
+    watch = Watcher()
     full = filed(reply(160_000, text("done")))
     assert [notice.event for notice in told(watch, full)][-2:] == ["warning", "compact"]
     assert of(told(watch, filed(said("next"))), "intervention")
-    assert of(Watch().end(), "intervention") == []
-    other = Watch()
+    assert of(Watcher().end(), "intervention") == []
+    other = Watcher()
     told(other, full)
     assert of(other.end(), "intervention")
     assert other.last_error is False
 
 
 def test_every_piece_of_the_last_reply_may_say_that_it_ends_the_turn() -> None:
-    watch = Watch()
+    watch = Watcher()
     pieces = [filed(reply(9, content)) for content in ({"type": "thinking", "thinking": "so"}, text("done"))]
     for piece in pieces:
         piece["message"]["stop_reason"] = "end_turn"
@@ -96,14 +96,14 @@ def test_what_comes_after_the_end_of_a_turn_opens_none_unless_it_is_the_agent_or
     closing["message"]["stop_reason"] = "end_turn"
     aside = filed(reply(20, text("in the background"), parent_tool_use_id="t9"))
     for last in (closing, aside, {"type": "cost-state", "sessionId": "s1", "totalCostUSD": 1.0}):
-        watch = Watch()
+        watch = Watcher()
         told(watch, filed(said("go")), closing, last)
         assert (watch.turns, watch.last_error) == (1, False), last
-    stream = Watch()
+    stream = Watcher()
     told(stream, reply(9), result(), reply(20, parent_tool_use_id="t9"))
     assert stream.last_error is False
     for person in (filed(said("now the other one")), filed(reply(10, call("Bash", command="ls")))):
-        watch = Watch()
+        watch = Watcher()
         told(watch, filed(said("go")), closing, person)
         assert not watch.end()
         assert watch.last_error is None
@@ -111,14 +111,14 @@ def test_what_comes_after_the_end_of_a_turn_opens_none_unless_it_is_the_agent_or
 
 @pytest.mark.promise("S1.9")
 def test_a_stop_reason_ends_no_turn_of_a_stream() -> None:
-    watch, last = Watch(), reply(160_000)
+    watch, last = Watcher(), reply(160_000)
     last["message"]["stop_reason"] = "end_turn"
     assert not of(told(watch, said("go"), last), "turn")
     assert [notice.event for notice in told(watch, result())] == ["turn", "intervention"]
 
 
 def test_a_file_that_ends_with_an_error_of_the_provider_has_failed() -> None:
-    watch = Watch()
+    watch = Watcher()
     told(watch, filed(said("go")), filed(reply(9, text("API Error: 500"), model="<synthetic>", isApiErrorMessage=True)))
     assert of(watch.end(), "turn")
     assert watch.last_error is True
@@ -126,20 +126,20 @@ def test_a_file_that_ends_with_an_error_of_the_provider_has_failed() -> None:
 
 @pytest.mark.promise("S1.5")
 def test_a_session_that_comes_back_has_its_model_and_window() -> None:
-    watch = Watch()
+    watch = Watcher()
     for session, model in (("a", f"{MODEL}[1m]"), ("b", "claude-haiku-4-5")):
         told(watch, {"type": "system", "subtype": "init", "session_id": session, "model": model})
     assert not of(told(watch, reply(300_000, session="a")), "warning")
     assert watch.meter.window.tokens == 1_000_000
     told(watch, {"type": "system", "subtype": "init", "session_id": "c", "model": MODEL}, reply(160_000, session="c"))
     assert watch.meter.should_compact
-    watch = Watch()
+    watch = Watcher()
     told(watch, reply(160_000), result(modelUsage={MODEL: {"contextWindow": 1_000_000}}), reply(9, session="b"))
     assert not of(told(watch, reply(161_000)), "warning")
 
 
 def test_a_smaller_window_clears_no_flag() -> None:
-    watch = Watch()
+    watch = Watcher()
     told(watch, reply(170_000), reply(100_000), result(modelUsage={MODEL: {"contextWindow": 190_000}}))
     assert watch.meter.should_warn
     assert watch.meter.should_compact
@@ -147,7 +147,7 @@ def test_a_smaller_window_clears_no_flag() -> None:
 
 @pytest.mark.promise("F9")
 def test_a_later_piece_of_a_reply_belongs_to_its_own_session() -> None:
-    watch = Watch()
+    watch = Watcher()
     wish = reply(1_000, call("compact_context", focus="task of a"), session="a")
     found = told(watch, reply(1_000, session="a"), said("go", session_id="b"), wish, result(session_id="b"))
     assert not of(found, "intervention")
@@ -155,7 +155,7 @@ def test_a_later_piece_of_a_reply_belongs_to_its_own_session() -> None:
 
 @pytest.mark.promise("S1.30")
 def test_costs_of_sessions_that_take_turns_are_told_apart() -> None:
-    watch = Watch()
+    watch = Watcher()
 
     def priced(usd: float, session: str) -> dict[str, Any]:
         """A reply of that price, at three dollars for a million tokens."""
@@ -185,27 +185,27 @@ def test_a_run_without_a_result_is_noted_whole_and_a_file_that_is_read_again_onc
 
 @pytest.mark.parametrize("fields", [{"is_error": True}, {"subtype": "error_max_turns"}])
 def test_a_turn_that_failed_says_so(fields: dict[str, Any]) -> None:
-    watch = Watch()
+    watch = Watcher()
     told(watch, reply(9), result(**fields))
     assert watch.last_error
 
 
 @pytest.mark.promise("F9", "S1.13")
 def test_a_wish_lapses_with_its_session() -> None:
-    watch = Watch()
+    watch = Watcher()
     wish = reply(100, call("compact_context", focus="parser of a"), session="a")
     assert not of(told(watch, wish, reply(50, session="b"), result(session_id="b")), "intervention")
 
 
 def test_a_wish_that_was_refused_is_none() -> None:
     wish = reply(100, call("compact_context", focus="the parser"))
-    assert not of(told(Watch(), wish, answer("no", error=True), result()), "intervention")
-    assert of(told(Watch(), wish, answer("yes"), result()), "intervention")
+    assert not of(told(Watcher(), wish, answer("no", error=True), result()), "intervention")
+    assert of(told(Watcher(), wish, answer("yes"), result()), "intervention")
 
 
 @pytest.mark.promise("S1.7", "S1.8")
 def test_a_session_that_is_full_from_its_first_event_is_told_of() -> None:
-    watch = Watch()
+    watch = Watcher()
     told(watch, reply(160_000, session="a"))
     found = told(watch, reply(159_000, session="b"))
     assert [notice.event for notice in found] == ["session", "meter", "warning", "compact"]
@@ -213,7 +213,7 @@ def test_a_session_that_is_full_from_its_first_event_is_told_of() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(3, 200_000)), max_size=20))
 def test_sessions_that_take_turns_in_one_stream_keep_their_figures(steps: list[tuple[str, int]]) -> None:
-    watch, last = Watch(), dict[str, int]()
+    watch, last = Watcher(), dict[str, int]()
     for session, used in steps:
         told(watch, reply(used, session=session))
         last[session] = used
@@ -225,7 +225,7 @@ def test_sessions_that_take_turns_in_one_stream_keep_their_figures(steps: list[t
 @pytest.mark.promise("S1.5", "S1.10")
 def test_a_flag_that_came_of_a_guessed_window_goes_when_the_stream_names_it() -> None:
     told_window = {"modelUsage": {MODEL: {"contextWindow": 1_000_000}}}
-    watch = Watch()
+    watch = Watcher()
     assert not of(told(watch, reply(160_000), result(**told_window)), "intervention")
     assert of(told(watch, reply(800_000), result(**told_window)), "intervention")
 
@@ -253,7 +253,7 @@ def test_figures_in_both_places_of_a_result_belong_together() -> None:
 @pytest.mark.promise("S1.12")
 def test_the_pointer_names_the_whole_path_when_the_notes_are_not_where_the_agent_works(tmp_path: Path) -> None:
     def prompt(tree: str) -> str:
-        watch = Watch(writer=ScratchWriter(tmp_path))
+        watch = Watcher(writer=ScratchWriter(tmp_path))
         init = {"type": "system", "subtype": "init", "session_id": "s1", "cwd": tree}
         return str(of(told(watch, init, reply(160_000), result()), "intervention")[0].facts["text"])
 
@@ -267,7 +267,7 @@ def test_while_more_waits_to_be_read_the_notes_wait_too_but_nobody_is_pointed_to
         file = tmp_path / ".context" / "human-input.md"
         return file.read_text("utf-8") if file.exists() else ""
 
-    watch = Watch(writer=ScratchWriter(tmp_path))
+    watch = Watcher(writer=ScratchWriter(tmp_path))
     watch.pace(behind=True)
     told(watch, said("first"), reply(9), result())
     assert not notes()
@@ -322,7 +322,7 @@ def test_only_a_persons_own_words_are_human_input(event: dict[str, Any], words: 
 def test_every_recorded_session_that_is_full_gets_its_compaction() -> None:
     full = turns = files = 0
     for file in sorted(DATA.glob("entire-claude-code/*.jsonl.gz")):
-        watch, files = Watch(), files + 1
+        watch, files = Watcher(), files + 1
         notices = [
             notice
             for line in raw_lines_of_file(str(file), LineSplitter())
@@ -348,14 +348,14 @@ def test_nobody_is_pointed_to_notes_that_could_not_be_written(tmp_path: Path) ->
         def write_scratch(self, model: ScratchModel) -> bool:
             return model.weight < 0
 
-    watch = Watch(writer=Full())
+    watch = Watcher(writer=Full())
     found = of(told(watch, said("keep the tabs"), reply(160_000), result()), "intervention")
     assert "scratch.md" not in found[0].facts["text"]
     assert watch.model.human_inputs == ["keep the tabs"]
 
 
 def test_an_index_that_somebody_else_wrote_is_put_right(tmp_path: Path) -> None:
-    watch = Watch(writer=ScratchWriter(tmp_path), model=ScratchModel(job="the table test"))
+    watch = Watcher(writer=ScratchWriter(tmp_path), model=ScratchModel(job="the table test"))
     told(watch, said("go"), reply(9), result())
     ScratchWriter(tmp_path).write_scratch(ScratchModel())
     told(watch, reply(10), result())

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from foldline.compat.context_budget import ContextBudget, ScratchModel, ScratchWriter
 from foldline.watch.cost import CostBudget, ProjectCosts
-from foldline.watch.installer import TARGETS, plan
-from foldline.watch.watcher import Notice, Watch
+from foldline.watch.installer import TARGETS, plan_change
+from foldline.watch.watcher import Watcher, WatchEvent
 from support.agent_events import SOUND, answer, boundary, call, lines, reply, result, said
 from support.command import foldline
 
@@ -98,7 +98,7 @@ HELPERS = st.builds(
 )
 
 
-def of_the_window(notices: list[Notice]) -> list[tuple[str, Any]]:
+def of_the_window(notices: list[WatchEvent]) -> list[tuple[str, Any]]:
     kinds = ("meter", "warning", "compact", "turn", "intervention", "compacted")
     return [(notice.event, notice.facts.get("used")) for notice in notices if notice.event in kinds]
 
@@ -107,7 +107,7 @@ def of_the_window(notices: list[Notice]) -> list[tuple[str, Any]]:
 def test_sub_agents_anywhere_in_between_change_no_figure(
     steps: list[tuple[dict[str, Any], list[dict[str, Any]]]],
 ) -> None:
-    alone, among = Watch(), Watch()
+    alone, among = Watcher(), Watcher()
     plain, mixed = alone.feed(reply(9)), among.feed(reply(9))
     for event, helpers in steps:
         for helper in helpers:
@@ -123,7 +123,7 @@ def test_sub_agents_anywhere_in_between_change_no_figure(
 @pytest.mark.promise("S1.13")
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(3, 200_000), st.booleans()), max_size=20))
 def test_a_command_is_only_for_a_session_that_was_too_full_itself(steps: list[tuple[str, int, bool]]) -> None:
-    watch = Watch()
+    watch = Watcher()
     full: set[str] = set()
     for session, used, ends in steps:
         told = watch.feed(reply(used, session=session))
@@ -295,7 +295,7 @@ def test_what_a_user_puts_beside_ours_stays_when_ours_goes(
 ) -> None:
     file = tmp_path_factory.mktemp("home") / "settings.json"
     target = TARGETS["claude-code"]
-    plan(target, file).apply()
+    plan_change(target, file).apply()
     mine = json.loads(file.read_text("utf-8"))
     mine.update(keys)
     for event, within_ours, hook in hooks:
@@ -305,7 +305,7 @@ def test_what_a_user_puts_beside_ours_stays_when_ours_goes(
         else:
             groups.append({"matcher": "auto", "hooks": [hook]})
     file.write_text(json.dumps(mine), "utf-8")
-    plan(target, file, remove=True).apply()
+    plan_change(target, file, remove=True).apply()
     left = json.loads(file.read_text("utf-8"))
     assert "foldline" not in json.dumps(left)
     assert {key: value for key, value in left.items() if key != "hooks"} == keys
@@ -316,7 +316,7 @@ def test_what_a_user_puts_beside_ours_stays_when_ours_goes(
 
 
 def test_a_result_that_comes_before_its_call_is_no_dead_end(tmp_path: Path) -> None:
-    watch = Watch(writer=ScratchWriter(tmp_path))
+    watch = Watcher(writer=ScratchWriter(tmp_path))
     for event in (answer("Exit code 1", "t1", error=True), reply(9, call("Bash", "t1", command="make")), result()):
         watch.feed(event)
     assert watch.dead_ends == 0

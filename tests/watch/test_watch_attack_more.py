@@ -235,8 +235,8 @@ def test_a_scratch_that_cannot_be_is_one_sentence_with_a_way_out(tmp_path: Path,
 def test_memory_stays_bounded_whatever_is_never_answered() -> None:
     """Calls without results, files without end, sessions without number."""
     code = (
-        "import json, resource, sys\nfrom foldline.watch.watcher import Watch\n"
-        "watch = Watch()\nfor line in sys.stdin.buffer:\n    watch.feed(json.loads(line))\n"
+        "import json, resource, sys\nfrom foldline.watch.watcher import Watcher\n"
+        "watch = Watcher()\nfor line in sys.stdin.buffer:\n    watch.feed(json.loads(line))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-_AT_ONCE = {"statusline": "foldline.watch.status_line", "hook": "foldline.watch.hooks"}
+_AT_ONCE = {"statusline": "foldline.watch.status_line", "hook": "foldline.watch.agent_hooks"}
 """What an agent runs at every turn, without options: it starts without the rest of the command line."""
 
 

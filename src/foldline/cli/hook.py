@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from foldline.watch.hooks import run
+from foldline.watch.agent_hooks import run
 
 
 @click.command()

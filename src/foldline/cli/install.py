@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from foldline.cli.shared.output import lines_of, print_json
-from foldline.watch.installer import TARGETS, Plan, place, plan
+from foldline.watch.installer import TARGETS, SettingsChange, plan_change, settings_path
 
 
 @click.command()
@@ -30,8 +30,8 @@ def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bo
               foldline install codex --uninstall
     """
     target = TARGETS[agent]
-    path = place(target, project=Path.cwd() if where == "project" else None)
-    change = plan(target, path, remove=uninstall)
+    path = settings_path(target, project=Path.cwd() if where == "project" else None)
+    change = plan_change(target, path, remove=uninstall)
     if how["as_json"]:
         writes = bool(change.diff) and how["yes"] and not dry_run
         if writes:
@@ -54,7 +54,7 @@ def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bo
     click.echo(f"{path}: {done}", err=True)
 
 
-def _show(change: Plan) -> None:
+def _show(change: SettingsChange) -> None:
     """Print the change: as it is for a program, and without what a terminal would obey for a person."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     click.echo("".join(f"{line}\n" for line in lines_of(change.diff)) if on_terminal else change.diff, nl=False)

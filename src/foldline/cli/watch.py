@@ -13,15 +13,21 @@ from typing import Any, Self
 
 import click
 
-from foldline.cli.shared.live_meter import Live
-from foldline.cli.shared.watch_io import Missing, Out, SteadyCosts, SteadyNotes, Stop
+from foldline.cli.shared.live_meter import LiveMeter
+from foldline.cli.shared.watch_io import (
+    DeferredSignals,
+    TolerantCostRecorder,
+    TolerantScratchWriter,
+    UnbufferedOutput,
+    WriteFailures,
+)
 from foldline.text_lines import CHUNK_BYTES, LineSplitter, Tee, raw_lines_of_file, raw_lines_of_stream
-from foldline.watch.agent_events import DELTA, Event, load
-from foldline.watch.cost import CostBudget, Limits, ProjectCosts
+from foldline.watch.agent_events import DELTA_PREFIX, RawEvent, load
+from foldline.watch.cost import CostBudget, CostLimits, ProjectCosts
 from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
-from foldline.watch.watcher import Watch
+from foldline.watch.watcher import Watcher
 
 ENDED, FAILED, REFUSED, UNWRITTEN, COMPACT, COST, CUT, STOPPED = 0, 1, 2, 4, 10, 11, 12, 128
 EXITS = {
@@ -69,7 +75,7 @@ def watch(file: str | None, **options: Any) -> int:
               claude -p "fix the tests" --output-format stream-json --verbose | foldline watch --scratch .
     """
     _check(file, options)
-    with Stop() as stop:
+    with DeferredSignals() as stop:
         return _run(file, options, stop)
 
 
@@ -91,11 +97,13 @@ def _check(file: str | None, options: dict[str, Any]) -> None:
         raise click.UsageError("--project-limit and --project-costs go together: a limit, and the file that is shared")
 
 
-def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
+def _run(file: str | None, options: dict[str, Any], stop: DeferredSignals) -> int:
     """Feed every line to the watch; why it ended."""
-    missing = Missing(lambda text: view.fail(text))  # noqa: PLW0108  # the view comes later, as it needs this one
+    missing = WriteFailures(lambda text: view.fail(text))  # noqa: PLW0108  # the view comes later, as it needs this one
     view, splitter = _view(options["as_json"], options["pass_through"], missing), LineSplitter()
-    passing = Out(sys.stdout, "the stream that passes through", missing) if options["pass_through"] else None
+    passing = (
+        UnbufferedOutput(sys.stdout, "the stream that passes through", missing) if options["pass_through"] else None
+    )
 
     def hear(chunk: bytes) -> None:
         with stop.busy():
@@ -120,7 +128,7 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
                     break
                 event = load(line)
                 if event is None:
-                    garbage += not line.startswith(DELTA)
+                    garbage += not line.startswith(DELTA_PREFIX)
                 else:
                     go_on = _feed(watching, view, event, stop if options["ask"] else None)
         except KeyboardInterrupt:
@@ -135,7 +143,7 @@ def _run(file: str | None, options: dict[str, Any], stop: Stop) -> int:
     return int(facts["code"])
 
 
-def _feed(watching: Watch, view: Live | _Events, event: Event, asks: Stop | None) -> bool:
+def _feed(watching: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, asks: DeferredSignals | None) -> bool:
     """Take one event and show what there is to tell; False when a person said that it is enough."""
     notices = watching.feed(event)
     for notice in notices:
@@ -151,7 +159,7 @@ def _feed(watching: Watch, view: Live | _Events, event: Event, asks: Stop | None
     return go_on
 
 
-def _end(watching: Watch, stop: Stop, missing: Missing) -> dict[str, Any]:
+def _end(watching: Watcher, stop: DeferredSignals, missing: WriteFailures) -> dict[str, Any]:
     """Why it ended, and what is missing."""
     code = _why(watching)
     reason = EXITS[code]
@@ -165,7 +173,7 @@ def _end(watching: Watch, stop: Stop, missing: Missing) -> dict[str, Any]:
     return {**facts, "missing": missing.texts} if missing.texts else facts
 
 
-def _why(watching: Watch) -> int:
+def _why(watching: Watcher) -> int:
     if watching.limits is not None and watching.limits.over is not None:
         return COST
     if watching.meter.should_compact:
@@ -175,7 +183,7 @@ def _why(watching: Watch) -> int:
     return FAILED if watching.last_error else ENDED
 
 
-def _watch(file: str | None, options: dict[str, Any], missing: Missing) -> Watch:
+def _watch(file: str | None, options: dict[str, Any], missing: WriteFailures) -> Watcher:
     """What watches; whatever cannot work is refused here."""
     meter = Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"])
     model, notes = ScratchModel(job=options["job"], phase=options["state"]), None
@@ -183,8 +191,8 @@ def _watch(file: str | None, options: dict[str, Any], missing: Missing) -> Watch
     if options["scratch"]:
         writer = ScratchWriter(Path(options["scratch"]))
         writer.write_scratch(model)
-        notes = SteadyNotes(writer, missing)
-    return Watch(meter=meter, writer=notes, model=model, limits=limits, state=options["state"])
+        notes = TolerantScratchWriter(writer, missing)
+    return Watcher(meter=meter, writer=notes, model=model, limits=limits, state=options["state"])
 
 
 def _run_of(session: str | None) -> str:
@@ -194,16 +202,16 @@ def _run_of(session: str | None) -> str:
     return hashlib.sha256(os.path.realpath(session).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _limits(session: str | None, options: dict[str, Any], missing: Missing) -> Limits | None:
+def _limits(session: str | None, options: dict[str, Any], missing: WriteFailures) -> CostLimits | None:
     job, project, file = options["cost_limit"], options["project_limit"], options["project_costs"]
     if job is None and project is None:
         return None
     run = _run_of(session)
     name = options["job"] or f"job-{run or os.getpid()}"
-    return Limits(
+    return CostLimits(
         job=CostBudget(limit_usd=job) if job is not None else None,
         project=CostBudget(limit_usd=project, scope="project") if project is not None else None,
-        costs=SteadyCosts(ProjectCosts(Path(file), name, run), missing) if file is not None else None,
+        costs=TolerantCostRecorder(ProjectCosts(Path(file), name, run), missing) if file is not None else None,
     )
 
 
@@ -213,10 +221,10 @@ def _lines(file: str | None, options: dict[str, Any], splitter: LineSplitter, he
     return raw_lines_of_file(file, splitter, follow=options["follow"], idle_seconds=options["idle"] or 0.0, tee=hear)
 
 
-class _Events:
+class _JsonOutput:
     """Notices as JSON lines."""
 
-    def __init__(self, out: Out) -> None:
+    def __init__(self, out: UnbufferedOutput) -> None:
         self._out = out
         self._session = ""
 
@@ -230,7 +238,7 @@ class _Events:
         """Hear whether more waits to be read: events then go out together."""
         self._out.pace(behind=behind)
 
-    def show(self, watching: Watch, notice: Any) -> None:  # noqa: ARG002  # the same call as the live view's
+    def show(self, watching: Watcher, notice: Any) -> None:  # noqa: ARG002  # the same call as the live view's
         """Print one notice."""
         self._session = notice.session
         self._write(notice.as_json())
@@ -238,7 +246,7 @@ class _Events:
     def fail(self, text: str) -> None:
         """Something cannot be written; where that is the events themselves, standard error is left to say so."""
         if self._out.closed:
-            Out(sys.stderr, "").write(f"foldline: {text}\n")
+            UnbufferedOutput(sys.stderr, "").write(f"foldline: {text}\n")
         else:
             self._write({"event": "not_written", "session": self._session, "text": text})
 
@@ -247,7 +255,7 @@ class _Events:
         self._out.pace(behind=False)
         return _ask_terminal(question)
 
-    def end(self, watching: Watch, facts: dict[str, Any]) -> None:
+    def end(self, watching: Watcher, facts: dict[str, Any]) -> None:
         """Print how things stand at the end."""
         self._write({"event": "end", "session": watching.meter.session, **watching.figures(), **facts})
 
@@ -266,7 +274,7 @@ def _ask_terminal(question: str) -> bool:
         return False
 
 
-def _view(as_json: bool, pass_through: bool, missing: Missing) -> Live | _Events:
+def _view(as_json: bool, pass_through: bool, missing: WriteFailures) -> LiveMeter | _JsonOutput:
     if as_json:
-        return _Events(Out(sys.stderr if pass_through else sys.stdout, "the events", missing))
-    return Live(_ask_terminal, Out(sys.stderr, "the meter", missing))
+        return _JsonOutput(UnbufferedOutput(sys.stderr if pass_through else sys.stdout, "the events", missing))
+    return LiveMeter(_ask_terminal, UnbufferedOutput(sys.stderr, "the meter", missing))

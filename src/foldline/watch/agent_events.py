@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 from foldline.message import Usage
 from foldline.wire.usage import anthropic_usage
 
-Event: TypeAlias = dict[str, Any]
+RawEvent: TypeAlias = dict[str, Any]
 
 EDITS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 """The tools that change a file, and the field that names it."""
 
 _SPEAKS = ("assistant", "user", "result", "system")
-DELTA = b'{"type":"stream_event"'
+DELTA_PREFIX = b'{"type":"stream_event"'
 """A piece of a reply that arrives whole later: most of a stream, and nothing for us in it."""
 _NOT_SAID = ("<bash-", "<local-command-", "<task-notification>", "[Request interrupted by user", "Caveat: The messages")
 """How texts begin that stand in the user's role although no person wrote them."""
@@ -39,9 +39,9 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE
 _NONE: Sequence[dict[str, Any]] = ()
 
 
-def load(line: bytes) -> Event | None:
+def load(line: bytes) -> RawEvent | None:
     """The event on a line; None for garbage, half a line, or what is no object."""
-    if line.startswith(DELTA):
+    if line.startswith(DELTA_PREFIX):
         return None
     try:
         value = _reader()(line)
@@ -89,12 +89,12 @@ def dict_at(event: Any, key: str) -> dict[str, Any]:
     return found if type(found) is dict else {}
 
 
-class Seen:
+class AgentEvent:
     """One event as far as anybody here needs it, read once for all of them."""
 
     __slots__ = ("_usage", "aside", "calls", "event", "kind", "message", "results", "session")
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: RawEvent) -> None:
         kind, message = event.get("type"), event.get("message")
         self.kind = kind if type(kind) is str else ""
         self.event = event
@@ -122,7 +122,7 @@ class Seen:
         return self._usage
 
 
-def _has_session(event: Event, kind: str) -> bool:
+def _has_session(event: RawEvent, kind: str) -> bool:
     """Whether an event's session is the agent's. Hooks run before that is known, so theirs is none."""
     return kind in _SPEAKS and not (kind == "system" and text_at(event, "subtype").startswith("hook"))
 
@@ -155,13 +155,13 @@ def _text_of(block: Any) -> str:
     return text_at(block, "text") if isinstance(block, dict) and block.get("type") == "text" else ""
 
 
-def said_by_human(seen: Seen) -> str:
+def human_text(seen: AgentEvent) -> str:
     """What a person wrote in a user event: no results, no notices of the agent, no digest; "" when nobody did."""
     event = seen.event
     content = seen.message.get("content") if seen.message else event.get("content")
     if type(content) is list and len(content) == len(seen.results):
         return ""
-    if seen.kind != "user" or seen.aside or is_made_up(seen):
+    if seen.kind != "user" or seen.aside or is_synthetic(seen):
         return ""
     text = extract_text(content)
     if "<system-reminder>" in text:
@@ -176,12 +176,12 @@ def said_by_human(seen: Seen) -> str:
     return "" if text.startswith(_NOT_SAID) else text
 
 
-def is_made_up(seen: Seen) -> bool:
+def is_synthetic(seen: AgentEvent) -> bool:
     """Whether the agent says itself that no person wrote this: a digest, a caveat."""
     return any(seen.event.get(mark) is True for mark in _MADE_UP)
 
 
-def said_in_refusal(result: dict[str, Any]) -> str:
+def refusal_text(result: dict[str, Any]) -> str:
     """What a person said when refusing a call: it comes back as that call's result; "" when nobody did."""
     if result.get("is_error") is not True:
         return ""
@@ -194,13 +194,13 @@ def _between(text: str, tag: str) -> str:
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
 
 
-def file_changed(call: dict[str, Any]) -> str:
+def changed_file(call: dict[str, Any]) -> str:
     """The file that a call writes, as the agent named it; "" when it writes none."""
     field = EDITS.get(text_at(call, "name"))
     return text_at(call.get("input"), field) if field else ""
 
 
-def files_patched(seen: Seen) -> list[str]:
+def patched_files(seen: AgentEvent) -> list[str]:
     """The files that a Codex patch touches."""
     patch = dict_at(seen.event, "payload")
     if patch.get("name") != "apply_patch":
@@ -208,7 +208,7 @@ def files_patched(seen: Seen) -> list[str]:
     return _PATCHED.findall(first_text(patch, ("input", "arguments")))
 
 
-def is_boundary(seen: Seen) -> bool:
+def is_compaction(seen: AgentEvent) -> bool:
     """Whether the agent compacted its conversation here."""
     compacted = seen.kind == "system" and seen.event.get("subtype") == "compact_boundary"
     return (compacted or seen.kind == "compacted") and not seen.aside

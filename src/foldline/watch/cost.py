@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
-from foldline.watch.agent_events import Event, Seen, text_at
+from foldline.watch.agent_events import AgentEvent, RawEvent, text_at
 from foldline.watch.safe_files import PRIVATE_FILE, append_line
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ class Spending:
         self._last: dict[str, float] = {}
         self._prices: dict[str, Prices | None] = {}
 
-    def feed(self, event: Event) -> None:
+    def feed(self, event: RawEvent) -> None:
         """Take one event."""
-        self.see(Seen(event))
+        self.see(AgentEvent(event))
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: AgentEvent) -> None:
         """The same for an event that was read already."""
         if seen.kind == "assistant":
             usage = seen.usage
@@ -191,18 +191,18 @@ class CostBudget:
         return CostEvent(name, self.scope, self.spent, self.limit_usd)
 
 
-class Costs(Protocol):
+class CostRecorder(Protocol):
     """Who knows what a project's jobs have spent: `ProjectCosts`, or one that gives way where its file does."""
 
     def record(self, usd: float) -> float:
         """Note what this run has spent; what the project has."""
 
 
-class Limits:
+class CostLimits:
     """A job's limit and its project's, each where there is one."""
 
     def __init__(
-        self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: Costs | None = None
+        self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: CostRecorder | None = None
     ) -> None:
         self._job, self._project, self._costs = job, project, costs
         self._told: float | None = None

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from foldline.watch import tool_failures as failures
-from foldline.watch.agent_events import Event, Seen, dict_at, first_text, text_at
-from foldline.watch.reverted_edits import Change, DeadEnd, Undone, clean, edited, remember, some
+from foldline.watch.agent_events import AgentEvent, RawEvent, dict_at, first_text, text_at
+from foldline.watch.reverted_edits import DeadEnd, LineDiff, RevertTracker, clean, edited, remember, some
 from foldline.watch.scratch import one_line
 
-__all__ = ["DeadEnd", "DeadEnds"]
+__all__ = ["DeadEnd", "DeadEndDetector"]
 
 KEPT_CALLS, KEPT_TESTS, KEPT_PROOFS = 400, 100, 5
 """What is remembered, so that memory has a bound."""
@@ -27,54 +27,54 @@ _BROKEN_AFTER = 3
 """How often a tool must fail in the same way with other input each time before it counts as broken."""
 _ENDING_CHARS = 300
 
-_Faults = tuple[str, ...]
+_ErrorLines = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class _Red:
+class _FailingTest:
     """A test that fails."""
 
-    faults: _Faults
+    faults: _ErrorLines
     command: str
     calls: list[str]
 
 
-class _Broken(NamedTuple):
+class _FailingTool(NamedTuple):
     """A tool that fails, so far in one way."""
 
-    fault: _Faults
+    fault: _ErrorLines
     calls: tuple[str, ...]
     at_once: frozenset[str]
     """Calls that were under way when the first of them failed: they could not know."""
 
 
-class _Check(NamedTuple):
+class _FailedCheck(NamedTuple):
     """A check that failed, as it was run, with nothing edited since."""
 
     command: str
-    faults: _Faults
+    faults: _ErrorLines
     calls: tuple[str, ...]
 
 
-class DeadEnds:
+class DeadEndDetector:
     """Watches one session's calls and their results."""
 
     def __init__(self) -> None:
         self._calls: dict[str, dict[str, Any]] = {}
-        self._failed: OrderedDict[str, list[tuple[str, _Faults]]] = OrderedDict()
-        self._broken: OrderedDict[str, _Broken] = OrderedDict()
-        self._checks: OrderedDict[str, _Check] = OrderedDict()
-        self._red: OrderedDict[str, _Red] = OrderedDict()
-        self._undone = Undone()
-        self._changed: dict[str, list[Change]] = {}
+        self._failed: OrderedDict[str, list[tuple[str, _ErrorLines]]] = OrderedDict()
+        self._broken: OrderedDict[str, _FailingTool] = OrderedDict()
+        self._checks: OrderedDict[str, _FailedCheck] = OrderedDict()
+        self._red: OrderedDict[str, _FailingTest] = OrderedDict()
+        self._undone = RevertTracker()
+        self._changed: dict[str, list[LineDiff]] = {}
         """Files changed since the last check."""
         self._told: set[tuple[str, str]] = set()
 
-    def feed(self, event: Event) -> list[DeadEnd]:
+    def feed(self, event: RawEvent) -> list[DeadEnd]:
         """Take one event; what it shows to be a dead end."""
-        return self.see(Seen(event))
+        return self.see(AgentEvent(event))
 
-    def see(self, seen: Seen) -> list[DeadEnd]:
+    def see(self, seen: AgentEvent) -> list[DeadEnd]:
         """The same for an event that was read already."""
         if seen.aside:
             return []
@@ -117,22 +117,22 @@ class DeadEnds:
                 del self._changed[next(iter(self._changed))]
             return []
         found = [] if path else self._undone.flush()
-        command = failures.command_of(call)
+        command = failures.bare_command(call)
         if command and not error:
             found += self._undone.command(id, command)
         if command and failures.is_check(command):
             text = failures.result_text(result)
-            if error and not failures.is_ours(text):
+            if error and not failures.is_call_failure(text):
                 return found
-            if failures.is_red(text, error=error):
-                fault = failures.faults(text)
+            if failures.is_failed_check(text, error=error):
+                fault = failures.error_lines(text)
                 stuck = self._still_red(id, command, fault, text)
                 return found + (stuck or self._red_again(id, call, fault or _ending(text), text))
             self._green(command)
             return found
         if error:
             text = failures.result_text(result)
-            return found + (self._failure(id, call, text) if failures.is_ours(text, command) else [])
+            return found + (self._failure(id, call, text) if failures.is_call_failure(text, command) else [])
         if self._broken and _tool(call) in self._broken:
             self._failed.pop(_same(call), None)
             self._broken.pop(_tool(call), None)
@@ -140,22 +140,22 @@ class DeadEnds:
 
     def _failure(self, id: str, call: dict[str, Any], text: str) -> list[DeadEnd]:  # noqa: A002
         """The same call has failed in the same way before, and not worked since."""
-        key, fault = _same(call), failures.faults(text) or _ending(text)
+        key, fault = _same(call), failures.error_lines(text) or _ending(text)
         before = self._failed.get(key, [])
         earlier = [past for past, past_fault in before if past_fault == fault]
         remember(self._failed, key, [*before, (id, fault)][-KEPT_PROOFS:], KEPT_CALLS)
         return _again(call, (*earlier, id), text) if earlier else self._tool_failure(id, call, fault, text)
 
-    def _tool_failure(self, id: str, call: dict[str, Any], fault: _Faults, text: str) -> list[DeadEnd]:  # noqa: A002
+    def _tool_failure(self, id: str, call: dict[str, Any], fault: _ErrorLines, text: str) -> list[DeadEnd]:  # noqa: A002
         """One tool fails in one way with other input each time: not the question is wrong, but the tool."""
         tool = _tool(call)
         past = self._broken.get(tool)
         if failures.is_about_input(call, text):
-            broken = _Broken(fault, (), frozenset())
+            broken = _FailingTool(fault, (), frozenset())
         elif past is not None and past.calls and past.fault == fault:
             broken = past._replace(calls=(*past.calls, id)[-KEPT_PROOFS:])
         else:
-            broken = _Broken(fault, (id,), frozenset(self._calls))
+            broken = _FailingTool(fault, (id,), frozenset(self._calls))
         remember(self._broken, tool, broken, KEPT_CALLS)
         if len(broken.calls) < _BROKEN_AFTER or id in broken.at_once:
             return []
@@ -169,28 +169,28 @@ class DeadEnds:
         for name in [name for name, past in self._red.items() if past.command == command or name in command]:
             del self._red[name]
 
-    def _red_again(self, id: str, call: dict[str, Any], fault: _Faults, text: str) -> list[DeadEnd]:  # noqa: A002
+    def _red_again(self, id: str, call: dict[str, Any], fault: _ErrorLines, text: str) -> list[DeadEnd]:  # noqa: A002
         """A check is run once more as it was, with nothing edited in between, and fails in the same way."""
-        command, as_run = failures.command_of(call), first_text(call.get("input"), failures.SHELL)
+        command, as_run = failures.bare_command(call), first_text(call.get("input"), failures.SHELL)
         past = self._checks.get(command)
         same = past is not None and (past.command, past.faults) == (as_run, fault)
         calls = (*(past.calls if past is not None and same else ()), id)[-KEPT_PROOFS:]
-        remember(self._checks, command, _Check(as_run, fault, calls), KEPT_TESTS)
+        remember(self._checks, command, _FailedCheck(as_run, fault, calls), KEPT_TESTS)
         return _again(call, calls, text) if same else []
 
-    def _still_red(self, id: str, command: str, fault: _Faults, text: str) -> list[DeadEnd]:  # noqa: A002
+    def _still_red(self, id: str, command: str, fault: _ErrorLines, text: str) -> list[DeadEnd]:  # noqa: A002
         """A test that is red in the same way although files were changed to make it green."""
         edits, self._changed = self._changed, {}
         changed = [path for path, changes in edits.items() if not all(change.in_passing for change in changes)]
-        tells = any(not failures.is_bare(line) for line in fault)
-        reds = failures.red_tests(text) or dict.fromkeys(fault[:1], f"`{one_line(command)}`")
+        tells = any(not failures.is_bare_failure(line) for line in fault)
+        reds = failures.failed_tests(text) or dict.fromkeys(fault[:1], f"`{one_line(command)}`")
         stuck: list[str] = []
         for name in reds:
             past = self._red.get(name)
             calls = [*past.calls, id][-KEPT_PROOFS:] if past else [id]
             if past is not None and changed and tells and past.faults == fault:
                 stuck.append(name)
-            remember(self._red, name, _Red(fault, command, calls), KEPT_TESTS)
+            remember(self._red, name, _FailingTest(fault, command, calls), KEPT_TESTS)
         if not stuck:
             return []
         files = some([path.rpartition("/")[2] for path in changed])
@@ -199,9 +199,9 @@ class DeadEnds:
         return [DeadEnd("still red", stuck[0], _because(words, text), tuple(self._red[stuck[0]].calls))]
 
 
-def _ending(text: str) -> _Faults:
+def _ending(text: str) -> _ErrorLines:
     """How an output ends: what two failures are compared by where no line names the fault."""
-    return (failures.steady(text[-_ENDING_CHARS:]),)
+    return (failures.normalize(text[-_ENDING_CHARS:]),)
 
 
 def _again(call: dict[str, Any], calls: tuple[str, ...], text: str) -> list[DeadEnd]:
@@ -212,13 +212,13 @@ def _again(call: dict[str, Any], calls: tuple[str, ...], text: str) -> list[Dead
 
 def _because(words: str, text: str) -> str:
     """What happened, and the line that names the fault."""
-    fault = failures.first_fault(text)
+    fault = failures.main_error_line(text)
     return clean(f"{words}: {fault}" if fault else words)
 
 
 def _same(call: dict[str, Any]) -> str:
     """What makes two calls the same: the tool and what it was given, less what only describes it."""
-    command = failures.command_of(call)
+    command = failures.bare_command(call)
     if command:
         return f"{call.get('name')} {command}"
     given = {key: value for key, value in dict_at(call, "input").items() if key not in ("description", "timeout")}
@@ -230,11 +230,11 @@ def _same(call: dict[str, Any]) -> str:
 
 def _tool(call: dict[str, Any]) -> str:
     """The tool of a call; of a shell, the program that it starts."""
-    command = failures.command_of(call)
+    command = failures.bare_command(call)
     return " ".join(command.split()[:1]) if command else text_at(call, "name")
 
 
 def _shown(call: dict[str, Any]) -> str:
     given = dict_at(call, "input")
-    what = failures.command_of(call) or next((value for value in given.values() if isinstance(value, str)), "")
+    what = failures.bare_command(call) or next((value for value in given.values() if isinstance(value, str)), "")
     return one_line(f"{call.get('name')} `{what}`" if what else str(call.get("name")))

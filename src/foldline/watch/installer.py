@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from foldline.errors import ConfigError
 from foldline.json_text import Slice, cut, items, member, put, root
-from foldline.watch.hooks import EVENTS
+from foldline.watch.agent_hooks import EVENTS
 from foldline.watch.safe_files import write_whole
 
 TIMEOUT_SECONDS = 30
@@ -33,7 +33,7 @@ _PROGRAM = re.compile(r"(?:(?:/|[A-Za-z]:[/\\])(?:.*[/\\])?)?(?:(foldline(?:\.ex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class HookTarget:
     """A program that has hooks: where its settings are and what of ours they take."""
 
     name: str
@@ -47,10 +47,10 @@ class Target:
 
 
 TARGETS = {
-    "claude-code": Target(
+    "claude-code": HookTarget(
         name="Claude Code", folder=".claude", home="CLAUDE_CONFIG_DIR", file="settings.json", status_line=True
     ),
-    "codex": Target(
+    "codex": HookTarget(
         name="Codex",
         folder=".codex",
         home="CODEX_HOME",
@@ -62,7 +62,7 @@ TARGETS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SettingsChange:
     """A change of a settings file: what it is now, what it will be (None for no file), and what stayed for a reason."""
 
     path: Path
@@ -95,7 +95,7 @@ class Plan:
             write_whole(self.path, self.after.encode())
 
 
-def place(target: Target, *, project: Path | None) -> Path:
+def settings_path(target: HookTarget, *, project: Path | None) -> Path:
     """The settings file: a project's, or the user's own."""
     if project is not None:
         return project / target.folder / target.file
@@ -106,7 +106,7 @@ def place(target: Target, *, project: Path | None) -> Path:
         raise ConfigError("nobody says where your home folder is", hint=f"set HOME or {target.home}") from None
 
 
-def command() -> str:
+def foldline_command() -> str:
     """How these programs start foldline: by the script next to this Python, wherever they are started from."""
     script = Path(sys.executable).with_name("foldline")
     found = str(script) if script.exists() else shutil.which("foldline")
@@ -116,12 +116,12 @@ def command() -> str:
     return line
 
 
-def plan(target: Target, path: Path, *, remove: bool = False, start: str | None = None) -> Plan:
+def plan_change(target: HookTarget, path: Path, *, remove: bool = False, start: str | None = None) -> SettingsChange:
     """What installing or removing would change."""
     before = _read(path)
-    wanted = _Wanted(target, start or command())
+    wanted = _DesiredEntries(target, start or foldline_command())
     try:
-        rest = _without(before) if before is not None else None
+        rest = _remove_entries(before) if before is not None else None
         stays = rest is not None and wanted.leaves_alone(rest)
         if remove:
             after = rest
@@ -132,10 +132,10 @@ def plan(target: Target, path: Path, *, remove: bool = False, start: str | None 
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}", hint="mend it first; nothing was changed") from None
     remarks = (target.remark, _STAYS if stays else "") if not remove else ()
-    return Plan(path=path, before=before, after=after, remarks=tuple(remark for remark in remarks if remark))
+    return SettingsChange(path=path, before=before, after=after, remarks=tuple(remark for remark in remarks if remark))
 
 
-def is_ours(entry: Any, what: str) -> bool:
+def is_foldline_entry(entry: Any, what: str) -> bool:
     """Whether an entry runs `foldline hook` (or `statusline`) as installing writes it, and nothing else."""
     line = entry.get("command") if isinstance(entry, dict) and entry.get("type") == "command" else None
     if not isinstance(line, str):
@@ -154,7 +154,7 @@ _Path: TypeAlias = tuple[tuple[int, int], ...]
 """Where each container around an entry begins, and which of its items is on the way."""
 
 
-class _Ours(NamedTuple):
+class _FoldlineEntry(NamedTuple):
     """One entry of ours: the event it is for, what it runs, and its place in the text."""
 
     event: str
@@ -162,10 +162,10 @@ class _Ours(NamedTuple):
     path: _Path
 
 
-class _Wanted(NamedTuple):
+class _DesiredEntries(NamedTuple):
     """What a program's settings are to have of ours."""
 
-    target: Target
+    target: HookTarget
     start: str
 
     def is_in(self, text: str) -> bool:
@@ -173,12 +173,12 @@ class _Wanted(NamedTuple):
         wanted = [(event, f"{self.start} hook") for event in EVENTS]
         if self.target.status_line and not self.leaves_alone(text):
             wanted.append((_STATUS, f"{self.start} statusline"))
-        return sorted(wanted) == sorted((one.event, one.command) for one in _ours(text))
+        return sorted(wanted) == sorted((one.event, one.command) for one in _foldline_entries(text))
 
     def leaves_alone(self, text: str) -> bool:
         """Whether a status line is there that is not ours."""
         status = member(text, root(text), _STATUS) if self.target.status_line else None
-        return status is not None and not is_ours(status.value, "statusline")
+        return status is not None and not is_foldline_entry(status.value, "statusline")
 
     def put_into(self, text: str | None) -> str:
         """The text with ours in it."""
@@ -202,22 +202,22 @@ class _Wanted(NamedTuple):
         return text
 
 
-def _without(text: str) -> str | None:
+def _remove_entries(text: str) -> str | None:
     """The text without ours; None when it held nothing else."""
-    while found := next(_ours(text), None):
+    while found := next(_foldline_entries(text), None):
         text = cut(text, found.path)
         if text.isspace():
             return None
     return text
 
 
-def _ours(text: str) -> Iterator[_Ours]:
+def _foldline_entries(text: str) -> Iterator[_FoldlineEntry]:
     """Every entry of ours, in settings of a shape that can be changed; ConfigError for any other."""
     at = root(text)
     members = items(text, at)
     status, hooks = member(text, at, _STATUS), member(text, at, _HOOKS)
-    if status is not None and is_ours(status.value, "statusline"):
-        yield _Ours(_STATUS, status.value["command"], ((at, members.index(status)),))
+    if status is not None and is_foldline_entry(status.value, "statusline"):
+        yield _FoldlineEntry(_STATUS, status.value["command"], ((at, members.index(status)),))
     if hooks is None:
         return
     if not isinstance(hooks.value, dict):
@@ -230,7 +230,7 @@ def _ours(text: str) -> Iterator[_Ours]:
     for number, event in enumerate(events):
         for place, group in enumerate(items(text, event.start)):
             path = (at, members.index(hooks)), (hooks.start, number), (event.start, place)
-            yield from (_Ours(event.key, *one) for one in _in_group(text, group, path))
+            yield from (_FoldlineEntry(event.key, *one) for one in _in_group(text, group, path))
 
 
 def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path]]:
@@ -239,7 +239,7 @@ def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path
     if inner is None or not isinstance(inner.value, list):
         return
     for place, entry in enumerate(inner.value):
-        if is_ours(entry, "hook"):
+        if is_foldline_entry(entry, "hook"):
             yield entry["command"], path if len(inner.value) == 1 else (*path, (inner.start, place))
 
 

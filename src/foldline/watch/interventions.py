@@ -67,7 +67,7 @@ class Intervention(NamedTuple):
     text: str
 
 
-class Pending:
+class InterventionQueue:
     """Messages that wait for an agent's next turn, handed out one at a time; a compaction goes first."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
-from foldline.watch.agent_events import Event, Seen, dict_at, is_boundary, text_at
+from foldline.watch.agent_events import AgentEvent, RawEvent, dict_at, is_compaction, text_at
 from foldline.wire.usage import anthropic_usage, codex_usage
 
 WARN_RATIO, COMPACT_RATIO = 0.70, 0.78
@@ -28,7 +28,7 @@ _SESSIONS = 100
 """How many sessions are remembered: more than ever take turns in one stream."""
 
 
-class Compaction(NamedTuple):
+class AgentCompaction(NamedTuple):
     """One compaction as the agent reports it; a figure it does not give is None."""
 
     trigger: str
@@ -37,14 +37,14 @@ class Compaction(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class WindowSize:
     """How much fits, and who says so."""
 
     tokens: int
     source: str
 
 
-_UNKNOWN = Window(tokens=DEFAULT_WINDOW, source="default: the model is not known yet")
+_UNKNOWN = WindowSize(tokens=DEFAULT_WINDOW, source="default: the model is not known yet")
 
 
 class _State(NamedTuple):
@@ -56,7 +56,7 @@ class _State(NamedTuple):
     should_warn: bool = False
     should_compact: bool = False
     model: str = ""
-    window: Window | None = None
+    window: WindowSize | None = None
     """As the stream said it."""
 
 
@@ -84,10 +84,10 @@ class Meter:
         """What the last call of the main agent reported; nothing before the first and right after a compaction."""
         self.used = 0
         """Tokens in the window at the last call; after a compaction what the agent says is left, until the next one."""
-        self.window = Window(tokens=window, source="as given") if window else _UNKNOWN
+        self.window = WindowSize(tokens=window, source="as given") if window else _UNKNOWN
         """The window: as given, as the stream says, as the model table says, or the default."""
         self.compactions = 0
-        self.last_compaction: Compaction | None = None
+        self.last_compaction: AgentCompaction | None = None
         self.should_warn = False
         self.should_compact = False
         self._others: dict[str, _State] = {}
@@ -107,13 +107,13 @@ class Meter:
 
     def give_window(self, tokens: int) -> None:
         """Take the caller's word for the window from now on."""
-        self.window, self._is_given = Window(tokens=tokens, source="as given"), True
+        self.window, self._is_given = WindowSize(tokens=tokens, source="as given"), True
 
-    def feed(self, event: Event) -> Compaction | None:
+    def feed(self, event: RawEvent) -> AgentCompaction | None:
         """Take one event; the compaction that it reports, if it does."""
-        return self.see(Seen(event))
+        return self.see(AgentEvent(event))
 
-    def see(self, seen: Seen) -> Compaction | None:
+    def see(self, seen: AgentEvent) -> AgentCompaction | None:
         """The same for an event that was read already."""
         kind = seen.kind
         if seen.session and seen.session != self.session:
@@ -158,7 +158,7 @@ class Meter:
                 self.window, self._is_told = told, True
         self.session = session
 
-    def _result(self, event: Event) -> None:
+    def _result(self, event: RawEvent) -> None:
         self._tell(_window_told(dict_at(event, "modelUsage"), self.model))
         if not self._by_reply:
             counts = {key: count for key, count in dict_at(event, "usage").items() if count is not None}
@@ -166,18 +166,18 @@ class Meter:
             if usage is not None and usage.prompt:
                 self._measure(usage, usage.prompt)
 
-    def _system(self, seen: Seen) -> Compaction | None:
+    def _system(self, seen: AgentEvent) -> AgentCompaction | None:
         event = seen.event
         if event.get("subtype") == "init" and text_at(event, "model"):
             self.model = text_at(event, "model")
             self._look_up()
-        if not is_boundary(seen):
+        if not is_compaction(seen):
             return None
         facts = next(
             (dict_at(event, key) for key in ("compact_metadata", "compactMetadata") if dict_at(event, key)), {}
         )
         after = _count(facts, "post_tokens", "postTokens")
-        self.last_compaction = Compaction(
+        self.last_compaction = AgentCompaction(
             text_at(facts, "trigger") or "unknown", _count(facts, "pre_tokens", "preTokens"), after
         )
         self.compactions += 1
@@ -192,7 +192,7 @@ class Meter:
             self._use_model(text_at(payload, "model"))
         elif payload.get("type") == "token_count":
             window = _count(dict_at(payload, "info"), "model_context_window")
-            self._tell(Window(tokens=window, source="the session's model_context_window") if window else None)
+            self._tell(WindowSize(tokens=window, source="the session's model_context_window") if window else None)
             usage = codex_usage(payload)
             if usage is not None and usage.prompt:
                 self._measure(usage, usage.prompt)
@@ -208,7 +208,7 @@ class Meter:
         if not self._is_given and not self._is_told:
             self.window = _of_table(self.model) if self.model else _UNKNOWN
 
-    def _tell(self, window: Window | None) -> None:
+    def _tell(self, window: WindowSize | None) -> None:
         """Take the stream's word for the window, unless the caller gave his; a flag that came of a guess may go."""
         if window is None or self._is_given:
             return
@@ -230,20 +230,20 @@ class Meter:
             self.should_warn = True
 
 
-def _window_told(models: dict[str, Any], model: str) -> Window | None:
+def _window_told(models: dict[str, Any], model: str) -> WindowSize | None:
     """The window that a result event names for the model in use, or for the only one there is."""
     named = {name: window for name, facts in models.items() if (window := _count(facts, "contextWindow"))}
     mine = [name for name in named if name == model or (model and name.startswith(model))] or (
         list(named) if len(named) == 1 else []
     )
-    return Window(tokens=named[mine[0]], source=f"the stream says so of {mine[0]}") if mine else None
+    return WindowSize(tokens=named[mine[0]], source=f"the stream says so of {mine[0]}") if mine else None
 
 
-def _of_table(name: str) -> Window:
+def _of_table(name: str) -> WindowSize:
     from foldline.models.table import model  # noqa: PLC0415  # the table takes longer to read than most commands run
 
     found = model(name)
-    return Window(tokens=found.window, source=found.source)
+    return WindowSize(tokens=found.window, source=found.source)
 
 
 def _count(facts: Any, *keys: str) -> int | None:

@@ -50,7 +50,7 @@ class DeadEnd(NamedTuple):
         return f"{self.text} [{self.kind}; {', '.join(self.evidence)}]"
 
 
-class Change:
+class LineDiff:
     """One edit: the lines it took out and put in, by hash, and a few of them to tell."""
 
     __slots__ = ("_few", "added", "call", "line", "removed", "shown")
@@ -80,10 +80,10 @@ class Change:
 
 
 @dataclass(slots=True)
-class _File:
+class _FileHistory:
     """A file as far as the agent changed it."""
 
-    changes: dict[int, Change] = field(default_factory=dict)
+    changes: dict[int, LineDiff] = field(default_factory=dict)
     """By the line that tells most of them apart; the latest of those with the same one."""
     contents: list[tuple[int, str]] = field(default_factory=list)
     """Hashes of what it was written as, whole, and the calls that did so."""
@@ -94,25 +94,25 @@ def edited(given: dict[str, Any]) -> str:
     return "" if _CHANGES.isdisjoint(given) else first_text(given, _PATHS)
 
 
-class Undone:
+class RevertTracker:
     """The files an agent changed, and what of it was undone."""
 
     def __init__(self) -> None:
-        self._files: OrderedDict[str, _File] = OrderedDict()
-        self._found: list[tuple[str, Change, str]] = []
+        self._files: OrderedDict[str, _FileHistory] = OrderedDict()
+        self._found: list[tuple[str, LineDiff, str]] = []
         """Undone in one go, not told yet."""
         self._back: list[DeadEnd] = []
 
-    def edit(self, id: str, path: str, given: dict[str, Any]) -> list[Change]:  # noqa: A002
+    def edit(self, id: str, path: str, given: dict[str, Any]) -> list[LineDiff]:  # noqa: A002
         """An edit that succeeded; what it changed."""
         file = self._files.get(path)
         if file is None:
-            file = _File()
+            file = _FileHistory()
             remember(self._files, path, file, KEPT_FILES)
         content = first_text(given, _WHOLE)
         if content:
             return [self._written(id, path, file, content)]
-        changes = [Change(id, old, new) for old, new in _pieces(given)]
+        changes = [LineDiff(id, old, new) for old, new in _pieces(given)]
         for change in changes:
             undone = _undone(change, file.changes)
             if undone is None:
@@ -125,7 +125,7 @@ class Undone:
                 self._found = [*self._found, (path, undone, id)][-KEPT_EDITS:]
         return changes
 
-    def _written(self, id: str, path: str, file: _File, content: str) -> Change:  # noqa: A002
+    def _written(self, id: str, path: str, file: _FileHistory, content: str) -> LineDiff:  # noqa: A002
         """A whole file: back to what it was before is a way that was left."""
         key = hash(content)
         earlier = [call for past, call in file.contents if past == key]
@@ -134,7 +134,7 @@ class Undone:
             calls = (earlier[-1], file.contents[-1][1], id)
             self._back.append(DeadEnd("changed back", path, clean(words), calls))
         file.contents = [*file.contents, (key, id)][-KEPT_EDITS:]
-        change = Change(id, "", content)
+        change = LineDiff(id, "", content)
         file.changes = {change.line: change}
         return change
 
@@ -160,7 +160,7 @@ class Undone:
         if re.search(r"\bgit commit\b", command):
             for file in self._files.values():
                 file.changes.clear()
-        paths = failures.thrown_away(command)
+        paths = failures.discarded_paths(command)
         if paths is None:
             return []
         gone = [path for path, file in self._files.items() if file.changes and _is_one_of(path, paths)]
@@ -172,7 +172,7 @@ class Undone:
         words = f"changes of {some(gone)} were thrown away by `{command[:80]}`"
         return [DeadEnd("changed back", " ".join(gone), clean(words), (*(one.call for one in changes[-4:]), id))]
 
-    def _is_elsewhere(self, undone: Change, path: str) -> bool:
+    def _is_elsewhere(self, undone: LineDiff, path: str) -> bool:
         """Whether the lines that went from here stand in another file now: they were moved."""
         others = (
             change.added for name, file in self._files.items() if name != path for change in file.changes.values()
@@ -228,7 +228,7 @@ def _telling(lines: set[str]) -> list[str]:
     return [line[:_LINE_CHARS] for line in lines if not line.isascii() or line.lower() != line.upper()]
 
 
-def _undone(change: Change, changes: dict[int, Change]) -> Change | None:
+def _undone(change: LineDiff, changes: dict[int, LineDiff]) -> LineDiff | None:
     """The latest of a file's changes that another one puts back."""
     likely = (changes.keys() & change.removed) | (changes.keys() & change.added)
     if not likely:
@@ -236,7 +236,7 @@ def _undone(change: Change, changes: dict[int, Change]) -> Change | None:
     return next((past for line, past in reversed(changes.items()) if line in likely and _undoes(change, past)), None)
 
 
-def _undoes(change: Change, past: Change) -> bool:
+def _undoes(change: LineDiff, past: LineDiff) -> bool:
     """Whether a change puts things back: out what came in, in what went out, and little else that is new."""
     if not (past.added or past.removed) or not (past.added <= change.removed and past.removed <= change.added):
         return False

@@ -35,7 +35,7 @@ _ADVICE = {
 """What to change where not the file is wrong but the disk that it is on."""
 
 
-class Folder:
+class SafeFolder:
     """One folder of ours inside another, held open; its files are named, never addressed."""
 
     def __init__(self, parent: Path, name: str) -> None:

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from foldline.watch.agent_events import (
-    Event,
-    Seen,
+    AgentEvent,
+    RawEvent,
+    changed_file,
     dict_at,
     extract_text,
-    file_changed,
-    files_patched,
-    is_boundary,
-    is_made_up,
-    said_by_human,
-    said_in_refusal,
+    human_text,
+    is_compaction,
+    is_synthetic,
+    patched_files,
+    refusal_text,
     text_at,
 )
 
@@ -64,7 +64,7 @@ SECTIONS = (
 )
 
 
-class Shown(NamedTuple):
+class SectionSummary(NamedTuple):
     """A section as the page shows it: how many entries there are, and the newest of them as lines."""
 
     total: int
@@ -94,12 +94,12 @@ class ScratchModel:
     _asked: dict[str, tuple[bool, list[str]]] = field(default_factory=dict, init=False, repr=False)
     _changed: set[str] = field(default_factory=set, init=False, repr=False)
 
-    def extract(self, event: Event) -> None:
+    def extract(self, event: RawEvent) -> None:
         """Take what an event holds: human words, changed files, answers to the agent's questions."""
         if isinstance(event, dict):
-            self.see(Seen(event))
+            self.see(AgentEvent(event))
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: AgentEvent) -> None:
         """The same for an event that was read already."""
         kind = seen.kind
         if seen.session != self.session and seen.session:
@@ -107,8 +107,8 @@ class ScratchModel:
         if kind == "user":
             for result in seen.results if not seen.aside else ():
                 self._answer(result)
-            said = said_by_human(seen)
-            if self._digest_due and (said.startswith(_DIGEST) or is_made_up(seen)):
+            said = human_text(seen)
+            if self._digest_due and (said.startswith(_DIGEST) or is_synthetic(seen)):
                 self._digest_due = False
             elif said:
                 self._say(said)
@@ -117,9 +117,9 @@ class ScratchModel:
             for call in seen.calls:
                 self._call(call)
             if kind == "response_item":
-                for path in files_patched(seen):
+                for path in patched_files(seen):
                     self._change(path)
-        elif kind in ("system", "compacted") and is_boundary(seen):
+        elif kind in ("system", "compacted") and is_compaction(seen):
             self._digest_due = True
         elif kind == "session_meta":
             self._enter(text_at(dict_at(seen.event, "payload"), "id") or self.session)
@@ -167,7 +167,8 @@ class ScratchModel:
         """The page of what this model holds."""
         held = {section.file: self.entries(section) for section in SECTIONS}
         shown = {
-            name: Shown(len(texts), [one_line(text) for text in texts[-PAGE_LINES:]]) for name, texts in held.items()
+            name: SectionSummary(len(texts), [one_line(text) for text in texts[-PAGE_LINES:]])
+            for name, texts in held.items()
         }
         return page(self.job, self.phase, shown)
 
@@ -196,7 +197,7 @@ class ScratchModel:
             self._asked.pop(next(iter(self._asked)))
 
     def _call(self, call: dict[str, Any]) -> None:
-        path = file_changed(call)
+        path = changed_file(call)
         if path:
             self._change(path)
         elif call.get("name") in _QUESTIONS:
@@ -213,7 +214,7 @@ class ScratchModel:
         asked = self._asked.pop(text_at(result, "tool_use_id"), None) if self._asked else None
         if asked is not None and result.get("is_error") is not True:
             self.add_decision(_decided(*asked, extract_text(result.get("content"))))
-        said = said_in_refusal(result)
+        said = refusal_text(result)
         if said:
             self._say(said)
 
@@ -228,7 +229,7 @@ def _decided(is_plan: bool, asked: list[str], answer: str) -> str:
     return f"{' / '.join(asked)}\n{answer}".strip()
 
 
-def page(job: str, phase: str, shown: dict[str, Shown]) -> str:
+def page(job: str, phase: str, shown: dict[str, SectionSummary]) -> str:
     """The index: every section with an equal share of the lines, its newest entries and the name of its detail file."""
     sections = [section for section in SECTIONS if section.always or shown[section.file].total]
     share = (PAGE_LINES - _HEAD_LINES) // len(sections) - _SECTION_HEAD_LINES

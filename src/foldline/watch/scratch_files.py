@@ -17,8 +17,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from foldline.errors import ConfigError
-from foldline.watch.safe_files import Folder
-from foldline.watch.scratch import FOLDER, INDEX, PAGE_LINES, SECTIONS, ScratchModel, Section, Shown, one_line, page
+from foldline.watch.safe_files import SafeFolder
+from foldline.watch.scratch import (
+    FOLDER,
+    INDEX,
+    PAGE_LINES,
+    SECTIONS,
+    ScratchModel,
+    Section,
+    SectionSummary,
+    one_line,
+    page,
+)
 
 _ENTRY = re.compile(r"## #\d+")
 _SESSION, _NO_SESSION = "# Session ", "# No session"
@@ -39,7 +49,7 @@ class ScratchWriter:
     """Writes a work tree's `.context/`. The orchestrator is the only one who does; agents read."""
 
     def __init__(self, worktree: str | Path) -> None:
-        self.folder = Folder(Path(worktree), FOLDER)
+        self.folder = SafeFolder(Path(worktree), FOLDER)
         self._details = {section.file: _Detail(self.folder, section) for section in SECTIONS}
         self._model: ScratchModel | None = None
 
@@ -127,7 +137,7 @@ class ScratchWriter:
 class _Detail:
     """One detail file as far as it was read."""
 
-    def __init__(self, folder: Folder, section: Section) -> None:
+    def __init__(self, folder: SafeFolder, section: Section) -> None:
         self._folder, self._section = folder, section
         self.start()
 
@@ -147,10 +157,10 @@ class _Detail:
         self._claimed = self._turn = 0
         """How many of the model's entries are in the file, and how often it had forgotten the ones before."""
 
-    def shown(self) -> Shown:
+    def shown(self) -> SectionSummary:
         """How many entries there are, and the newest of them as lines; a torn one is one too."""
         torn = [one_line(text) for _, text in _entries(self._torn, self._session)[0]] if self._torn else ()
-        return Shown(self._count + len(torn), (*self._newest, *torn))
+        return SectionSummary(self._count + len(torn), (*self._newest, *torn))
 
     def refresh(self) -> None:
         """Read what was added since the last look, by whomever."""

@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from foldline.watch.stdio import answered, failed, taken
+from foldline.watch.stdio import print_answer, print_failure, read_stdin
 
 BAR = 10
 _COLOURS = {"calm": "", "warn": "\033[33m", "compact": "\033[31m"}
@@ -23,12 +23,12 @@ WARN, COMPACT = 0.70, 0.78
 def run() -> int:
     """Read what Claude Code says on standard input and print the line; an empty one when it says nothing of use."""
     try:
-        given = json.loads(taken())
+        given = json.loads(read_stdin())
     except (ValueError, RecursionError):
         given = {}
     except OSError as error:
-        return failed("statusline", f"standard input cannot be read ({error.strerror})")
-    return answered("statusline", line(given, colour="NO_COLOR" not in os.environ))
+        return print_failure("statusline", f"standard input cannot be read ({error.strerror})")
+    return print_answer("statusline", line(given, colour="NO_COLOR" not in os.environ))
 
 
 def line(given: Any, *, colour: bool = False) -> str:

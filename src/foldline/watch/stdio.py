@@ -13,23 +13,23 @@ FAILED = 1
 """A status that no agent takes for a veto."""
 
 
-def taken() -> bytes:
+def read_stdin() -> bytes:
     """All of standard input; nothing where it is closed."""
     return b"" if sys.stdin is None else sys.stdin.buffer.read()
 
 
-def answered(name: str, text: str) -> int:
+def print_answer(name: str, text: str) -> int:
     """Print a command's answer; the exit status."""
     try:
         _write(sys.stdout, text)
     except BrokenPipeError:
         return 0
     except OSError as error:
-        return failed(name, f"the answer cannot be written ({error.strerror}); standard output must take it")
+        return print_failure(name, f"the answer cannot be written ({error.strerror}); standard output must take it")
     return 0
 
 
-def failed(name: str, why: str) -> int:
+def print_failure(name: str, why: str) -> int:
     """Say in one line why a command gives no answer; the exit status."""
     with suppress(OSError):
         _write(sys.stderr, f"foldline {name}: " + "".join(char if char.isprintable() else "�" for char in why))

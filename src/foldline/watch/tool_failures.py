@@ -97,19 +97,19 @@ def result_text(result: dict[str, Any]) -> str:
     return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
 
 
-def is_ours(text: str, command: str = "") -> bool:
+def is_call_failure(text: str, command: str = "") -> bool:
     """Whether a failure says something about the call itself."""
-    says_no = command.split(" ", 1)[0] in _ANSWERS and not faults(text)
+    says_no = command.split(" ", 1)[0] in _ANSWERS and not error_lines(text)
     return not says_no and not text.startswith(_NOT_OURS)
 
 
-def faults(text: str) -> tuple[str, ...]:
+def error_lines(text: str) -> tuple[str, ...]:
     r"""The lines that name what is wrong, without what changes from run to run, in a fixed order.
 
-    >>> faults("ok a\n--- FAIL: TestFold (0.02s)\n    fold_test.go:17: expected 3\n")
+    >>> error_lines("ok a\n--- FAIL: TestFold (0.02s)\n    fold_test.go:17: expected 3\n")
     ('--- FAIL: TestFold (#)', 'fold_test.go:#: expected #')
     """
-    found = {steady(line) for line in _lines(text) if _FAULT.match(line)}
+    found = {normalize(line) for line in _lines(text) if _FAULT.match(line)}
     return tuple(sorted(found)[:_FAULT_LINES])
 
 
@@ -117,36 +117,38 @@ def is_about_input(call: dict[str, Any], text: str) -> bool:
     """Whether a failure is about what the call was given, and not about the tool: it refuses it, or names it."""
     if text.startswith(_INPUT_REFUSED):
         return True
-    said, given = first_fault(text), call.get("input")
-    values = command_of(call).split()[1:] or (given.values() if isinstance(given, dict) else ())
+    said, given = main_error_line(text), call.get("input")
+    values = bare_command(call).split()[1:] or (given.values() if isinstance(given, dict) else ())
     return any(isinstance(one, str) and len(one) >= _NAMED_CHARS and one in said for one in values)
 
 
-def red_tests(text: str) -> dict[str, str]:
+def failed_tests(text: str) -> dict[str, str]:
     """The tests that failed, where the output gives names: as they compare, and as they were printed."""
     found: dict[str, str] = {}
     for match in filter(None, map(_RED_TEST.match, _lines(text))):
         of_go = match[1]
         name = of_go.partition("/")[0] if of_go else next(filter(None, match.groups()))
         if len(found) < _FAULT_LINES:
-            found.setdefault(steady(name), name)
+            found.setdefault(normalize(name), name)
     return found
 
 
-def steady(line: str) -> str:
+def normalize(line: str) -> str:
     """A line without line numbers, times and addresses."""
     return " ".join(_VOLATILE.sub("#", line[:_LINE_CHARS]).split())
 
 
-def is_bare(line: str) -> bool:
+def is_bare_failure(line: str) -> bool:
     """Whether a line says that something failed, and not what."""
     return bool(_BARE.match(line))
 
 
-def first_fault(text: str) -> str:
+def main_error_line(text: str) -> str:
     """One line that tells a person what went wrong."""
     lines = [line for line in _lines(text) if line and not line.startswith("Exit code")]
-    return next((line for line in lines if _FAULT.match(line) and not is_bare(line)), lines[-1] if lines else "")
+    return next(
+        (line for line in lines if _FAULT.match(line) and not is_bare_failure(line)), lines[-1] if lines else ""
+    )
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -154,14 +156,14 @@ def _lines(text: str) -> Iterator[str]:
     return (line.strip()[:_LINE_CHARS] for line in text.split("\n"))
 
 
-def command_of(call: dict[str, Any]) -> str:
+def bare_command(call: dict[str, Any]) -> str:
     """The shell command of a call, without where it ran and how its output was cut; "" for other calls."""
     command = first_text(call.get("input"), SHELL)
-    return _bare_command(command[:_COMMAND_CHARS]) if command else ""
+    return _strip_command(command[:_COMMAND_CHARS]) if command else ""
 
 
 @lru_cache(_COMMANDS)
-def _bare_command(command: str) -> str:
+def _strip_command(command: str) -> str:
     while command.startswith("cd ") and (found := _WENT_THERE.match(command)):
         command = command[found.end() :]
     if "|" in command or "2>&1" in command or ";" in command:
@@ -175,16 +177,16 @@ def is_check(command: str) -> bool:
     return any(word in command for word in _CHECK_WORDS) and bool(_TESTS.search(command))
 
 
-def is_red(text: str, *, error: bool) -> bool:
+def is_failed_check(text: str, *, error: bool) -> bool:
     """Whether a check failed."""
-    if error and is_ours(text):
+    if error and is_call_failure(text):
         return True
     if ("failed" in text or "failing" in text) and _RED_COUNT.search(text):
         return True
     return text.startswith(_RED) or bool(_RED_LINE.search(text))
 
 
-def thrown_away(command: str) -> list[str] | None:
+def discarded_paths(command: str) -> list[str] | None:
     """What a git command throws the changes of away; [] for everything, None when it throws away nothing.
 
     `git checkout NAME` may name a branch as well: whoever knows the changed files can tell.

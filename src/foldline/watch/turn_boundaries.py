@@ -6,7 +6,7 @@ has ended there when a person speaks again, or when the file ends with a reply t
 
 from __future__ import annotations
 
-from foldline.watch.agent_events import Seen, dict_at, extract_text, said_by_human, text_at
+from foldline.watch.agent_events import AgentEvent, dict_at, extract_text, human_text, text_at
 
 _DONE = ("end_turn", "stop_sequence", "refusal")
 """Stop reasons of a reply that wants nothing more."""
@@ -14,22 +14,22 @@ _NO_MODEL = "<synthetic>"
 """The model of what the agent says in a model's place."""
 
 
-class Turns:
+class TurnTracker:
     """The turns of one agent, its sub-agents' left out."""
 
     def __init__(self) -> None:
-        self._last: Seen | None = None
+        self._last: AgentEvent | None = None
         """The turn's last reply or result, if it has one yet."""
         self.is_open = False
         """Whether a person or the agent has spoken since the last turn ended."""
         self._closing = ""
         """The reply that ended the turn before: all its pieces may say so."""
 
-    def has_ended(self, seen: Seen) -> bool:
+    def has_ended(self, seen: AgentEvent) -> bool:
         """Whether the turn before a user's event is over because a person speaks again."""
-        return self._last is not None and _is_filed(seen) and bool(said_by_human(seen))
+        return self._last is not None and _is_filed(seen) and bool(human_text(seen))
 
-    def see(self, seen: Seen) -> bool:
+    def see(self, seen: AgentEvent) -> bool:
         """Take an event; whether it ends the turn."""
         if seen.aside:
             return False
@@ -46,7 +46,7 @@ class Turns:
             self._last, self.is_open = seen, True
             return False
         if seen.kind == "user":
-            self.is_open = self.is_open or bool(said_by_human(seen))
+            self.is_open = self.is_open or bool(human_text(seen))
             return False
         return seen.kind == "result" or (
             seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
@@ -68,6 +68,6 @@ class Turns:
         return self._last is not None and self._last.event.get("isApiErrorMessage") is True
 
 
-def _is_filed(seen: Seen) -> bool:
+def _is_filed(seen: AgentEvent) -> bool:
     """Whether the event comes from a session file: its session is spelled another way than in a stream."""
     return "sessionId" in seen.event

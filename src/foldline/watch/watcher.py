@@ -11,13 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from foldline.watch.agent_events import Event, Seen, text_at
-from foldline.watch.cost import Limits, Spending
-from foldline.watch.dead_ends import DeadEnd, DeadEnds
-from foldline.watch.interventions import Pending, build_compact_prompt, is_compact_tool, pointer
-from foldline.watch.meter import Compaction, Meter
+from foldline.watch.agent_events import AgentEvent, RawEvent, text_at
+from foldline.watch.cost import CostLimits, Spending
+from foldline.watch.dead_ends import DeadEnd, DeadEndDetector
+from foldline.watch.interventions import InterventionQueue, build_compact_prompt, is_compact_tool, pointer
+from foldline.watch.meter import AgentCompaction, Meter
 from foldline.watch.scratch import ScratchModel
-from foldline.watch.turn_boundaries import Turns
+from foldline.watch.turn_boundaries import TurnTracker
 
 FLUSH_CHARS = 200_000
 """How much is gathered before it is written, so that a turn without end needs no memory without end."""
@@ -28,7 +28,7 @@ _KINDS = frozenset((*_INTERESTING, *_ALSO))
 _COSTLY = ("assistant", "result", "cost-state")
 
 
-class Notice(NamedTuple):
+class WatchEvent(NamedTuple):
     """Something to tell: its name, the session it is about, and the facts."""
 
     event: str
@@ -40,7 +40,7 @@ class Notice(NamedTuple):
         return {"event": self.event, "session": self.session, **self.facts}
 
 
-class Writer(Protocol):
+class ScratchSink(Protocol):
     """Who writes the notes: a `ScratchWriter`, or one that gives way where it cannot."""
 
     @property
@@ -51,16 +51,16 @@ class Writer(Protocol):
         """Write what a model has gathered; whether it may let go of that."""
 
 
-class Watch:
+class Watcher:
     """Watches one agent."""
 
     def __init__(
         self,
         *,
         meter: Meter | None = None,
-        writer: Writer | None = None,
+        writer: ScratchSink | None = None,
         model: ScratchModel | None = None,
-        limits: Limits | None = None,
+        limits: CostLimits | None = None,
         state: str = "",
     ) -> None:
         self.meter = meter or Meter()
@@ -68,14 +68,14 @@ class Watch:
         self.model = model or ScratchModel()
         self.writer = writer
         self.limits = limits
-        self.pending = Pending()
+        self.pending = InterventionQueue()
         self.turns = 0
         self.dead_ends = 0
         self.last_error: bool | None = None
         """Whether the last turn ended with an error; None in the middle of a turn."""
         self._state = state
-        self._ends = DeadEnds()
-        self._turns = Turns()
+        self._ends = DeadEndDetector()
+        self._turns = TurnTracker()
         self._reply: tuple[Any, ...] = ()
         self._wish = self._wish_call = ""
         self._compact_told = False
@@ -84,13 +84,13 @@ class Watch:
         self._tree = ""
         """Where the agent works, as it says."""
 
-    def feed(self, event: Event) -> list[Notice]:
+    def feed(self, event: RawEvent) -> list[WatchEvent]:
         """Take one event; what there is to tell about it."""
-        seen = Seen(event)
+        seen = AgentEvent(event)
         kind = seen.kind
         if kind not in _KINDS:
             return []
-        notices: list[Notice] = []
+        notices: list[WatchEvent] = []
         if kind == "user" and not seen.results and self._turns.has_ended(seen):
             notices = self._turn_ended(is_error=False)
         self.model.see(seen)
@@ -119,7 +119,7 @@ class Watch:
         if caught_up:
             self.save()
 
-    def end(self) -> list[Notice]:
+    def end(self) -> list[WatchEvent]:
         """Nothing more will come: what there is to tell about a turn that ended without saying so."""
         over, failed = self._turns.is_over(), self._turns.has_failed()
         notices = self._turn_ended(is_error=failed) if over else self._costs(turn_ended=True)
@@ -138,7 +138,7 @@ class Watch:
         self._flush_at = FLUSH_CHARS
         return True
 
-    def answer(self, *, go_on: bool) -> list[Notice]:
+    def answer(self, *, go_on: bool) -> list[WatchEvent]:
         """What the person said when a limit was reached; a no has the agent wrap up."""
         texts = self.limits.answer(go_on=go_on) if self.limits is not None else []
         for text in texts:
@@ -159,10 +159,10 @@ class Watch:
             "dead_ends": self.dead_ends,
         }
 
-    def _notice(self, event: str, **facts: Any) -> Notice:
-        return Notice(event, self.meter.session, facts)
+    def _notice(self, event: str, **facts: Any) -> WatchEvent:
+        return WatchEvent(event, self.meter.session, facts)
 
-    def _is_known(self, seen: Seen) -> bool:
+    def _is_known(self, seen: AgentEvent) -> bool:
         """Whether the event says nothing new of window and costs: a result, or another piece of the reply before.
 
         A reply comes in pieces, and each of them repeats its usage.
@@ -177,7 +177,7 @@ class Watch:
         self._reply = reply
         return False
 
-    def _measure(self, seen: Seen) -> list[Notice]:
+    def _measure(self, seen: AgentEvent) -> list[WatchEvent]:
         """What an event says of window and costs; the scratch is written before anybody is told to compact."""
         meter = self.meter
         session, usage, flags = meter.session, meter.usage, meter.should_warn + meter.should_compact
@@ -186,14 +186,14 @@ class Watch:
             self.spending.see(seen)
         now = meter.should_warn + meter.should_compact
         if meter.session == session and compaction is None and now == flags:
-            return [] if meter.usage is usage else [Notice("meter", session, meter.figures())]
+            return [] if meter.usage is usage else [WatchEvent("meter", session, meter.figures())]
         self._tree = text_at(seen.event, "cwd") or self._tree
-        notices: list[Notice] = []
+        notices: list[WatchEvent] = []
         if session != meter.session:
             flags = 0
             self.pending.keep_only(meter.session)
             self._wish, self._compact_told = "", False
-            self._ends = DeadEnds() if session else self._ends
+            self._ends = DeadEndDetector() if session else self._ends
             notices.append(self._notice("session", model=meter.model))
         if compaction is not None:
             self.pending.drop_compact()
@@ -211,7 +211,7 @@ class Watch:
             notices.append(self._notice("compact", **facts))
         return notices
 
-    def _turn_ended(self, *, is_error: bool) -> list[Notice]:
+    def _turn_ended(self, *, is_error: bool) -> list[WatchEvent]:
         self._turns.close()
         self.turns += 1
         self.last_error = is_error
@@ -234,13 +234,13 @@ class Watch:
         task = self._wish or self.model.job or "the current task"
         return build_compact_prompt(task=task, cfa_state=self._state or "in progress", scratch_path=path)
 
-    def _drop_wish(self, seen: Seen) -> None:
+    def _drop_wish(self, seen: AgentEvent) -> None:
         """A wish that somebody refused is none."""
         for result in seen.results:
             if result.get("is_error") is True and result.get("tool_use_id") == self._wish_call:
                 self._wish = ""
 
-    def _take_wish(self, seen: Seen) -> None:
+    def _take_wish(self, seen: AgentEvent) -> None:
         """The agent may ask for its own compaction."""
         for call in seen.calls if not seen.aside else ():
             if is_compact_tool(text_at(call, "name")):
@@ -248,7 +248,7 @@ class Watch:
                 self._wish = text_at(call.get("input"), "focus") or "the task"
                 self._compact_told = False
 
-    def _dead_ends(self, found: list[DeadEnd]) -> list[Notice]:
+    def _dead_ends(self, found: list[DeadEnd]) -> list[WatchEvent]:
         for one in found:
             self.dead_ends += 1
             self.model.add_dead_end(str(one))
@@ -257,7 +257,7 @@ class Watch:
             for one in found
         ]
 
-    def _costs(self, *, turn_ended: bool) -> list[Notice]:
+    def _costs(self, *, turn_ended: bool) -> list[WatchEvent]:
         if self.limits is None:
             return []
         return [
@@ -266,12 +266,12 @@ class Watch:
         ]
 
 
-def _is_error(event: Event) -> bool:
+def _is_error(event: RawEvent) -> bool:
     """Whether a turn's last event tells of a failure; some versions say so in the subtype alone."""
     return event.get("is_error") is True or text_at(event, "subtype").startswith("error")
 
 
-def _compacted(found: Compaction) -> str:
+def _compacted(found: AgentCompaction) -> str:
     size = f", {found.before:,} tokens before" if found.before else ""
     return f"compacted ({found.trigger}{size})"
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from foldline.cli.shared.output import safe
-from foldline.cli.shared.watch_io import Out
+from foldline.cli.shared.watch_io import UnbufferedOutput
 from foldline.measure.estimator import human
-from foldline.watch.watcher import Notice, Watch
+from foldline.watch.watcher import Watcher, WatchEvent
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -27,10 +27,10 @@ _SAID = {
 }
 
 
-class Live:
+class LiveMeter:
     """Shows one watch to a person."""
 
-    def __init__(self, ask: Callable[[str], bool], out: Out) -> None:
+    def __init__(self, ask: Callable[[str], bool], out: UnbufferedOutput) -> None:
         from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
         from rich.live import Live as Screen  # noqa: PLC0415
 
@@ -49,7 +49,7 @@ class Live:
         if self._screen is not None:
             self._screen.stop()
 
-    def show(self, watching: Watch, notice: Notice) -> None:
+    def show(self, watching: Watcher, notice: WatchEvent) -> None:
         """One notice: the meter is redrawn, everything else is a line that stays."""
         if notice.event == "compacted":
             self._say(_compacted(notice.facts), "bold")
@@ -75,7 +75,7 @@ class Live:
             self._screen.start()
         return answer
 
-    def end(self, watching: Watch, facts: dict[str, Any]) -> None:
+    def end(self, watching: Watcher, facts: dict[str, Any]) -> None:
         """The last word: how things stand and why it ended."""
         if self._screen is not None:
             self._screen.stop()
@@ -97,7 +97,7 @@ class Live:
         self._out.print(safe(text), style=style or None, soft_wrap=True)
 
 
-def meter_line(watching: Watch) -> Text:
+def meter_line(watching: Watcher) -> Text:
     """The meter: a bar with both thresholds marked, tokens, model, cost."""
     from rich.text import Text  # noqa: PLC0415
 

@@ -26,7 +26,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 Tell: TypeAlias = Callable[[str], None]
 
 
-class Missing:
+class WriteFailures:
     """What could not be written, by its name; each is told once."""
 
     def __init__(self, tell: Tell) -> None:
@@ -51,7 +51,7 @@ class Missing:
         return list(self._now.values())
 
 
-class Stop:
+class DeferredSignals:
     """Turns the signals that end a process into a KeyboardInterrupt, but only while it waits for something to read.
 
     Whatever is under way is finished first: an event that was taken is told and noted. Who sends a second signal does
@@ -90,10 +90,10 @@ class Stop:
             raise KeyboardInterrupt
 
 
-class Out:
+class UnbufferedOutput:
     """A stream for others to read; when nobody does, or it takes no more, nothing fails."""
 
-    def __init__(self, file: TextIO | None, what: str, missing: Missing | None = None) -> None:
+    def __init__(self, file: TextIO | None, what: str, missing: WriteFailures | None = None) -> None:
         self._file, self._what, self._missing = file, what, missing
         self._raw: Any = getattr(file.buffer, "raw", file.buffer) if file is not None else None
         """What is behind the stream's buffer: nothing that was refused may wait there for the end."""
@@ -143,10 +143,10 @@ class Out:
         return self._file is not None and self._file.isatty()
 
 
-class SteadyNotes:
+class TolerantScratchWriter:
     """A writer of notes that gives way where they cannot be written; they wait for the next time."""
 
-    def __init__(self, writer: ScratchWriter, missing: Missing) -> None:
+    def __init__(self, writer: ScratchWriter, missing: WriteFailures) -> None:
         self._writer, self._missing = writer, missing
         self._lost = False
 
@@ -170,10 +170,10 @@ class SteadyNotes:
         return True
 
 
-class SteadyCosts:
+class TolerantCostRecorder:
     """What a project's jobs have spent, for a watch that goes on when that cannot be written."""
 
-    def __init__(self, costs: ProjectCosts, missing: Missing) -> None:
+    def __init__(self, costs: ProjectCosts, missing: WriteFailures) -> None:
         self._costs, self._missing = costs, missing
 
     def record(self, usd: float) -> float:

@@ -19,7 +19,7 @@ from typing import Any
 from foldline.errors import ConfigError, FoldlineError
 from foldline.watch.agent_events import first_text, text_at
 from foldline.watch.scratch import FOLDER, INDEX
-from foldline.watch.stdio import answered, failed, taken
+from foldline.watch.stdio import print_answer, print_failure, read_stdin
 
 EVENTS = ("UserPromptSubmit", "PreCompact", "PostCompact", "SessionStart")
 """The events a hook is installed for."""
@@ -30,20 +30,20 @@ TAIL_BYTES = 1 << 20
 def run() -> int:
     """Read a hook's input on standard input and answer it."""
     try:
-        given = json.loads(taken())
+        given = json.loads(read_stdin())
     except (ValueError, RecursionError):
-        return failed("hook", "what came in is not JSON: an agent's hook gives its event on standard input")
+        return print_failure("hook", "what came in is not JSON: an agent's hook gives its event on standard input")
     except OSError as error:
-        return failed("hook", f"standard input cannot be read ({error.strerror})")
+        return print_failure("hook", f"standard input cannot be read ({error.strerror})")
     try:
         answer = handle(given) if isinstance(given, dict) else ""
     except FoldlineError as error:
-        return failed("hook", str(error))
+        return print_failure("hook", str(error))
     except OSError as error:
-        return failed("hook", f"{error.filename or FOLDER}: {error.strerror or error}; no notes were taken")
+        return print_failure("hook", f"{error.filename or FOLDER}: {error.strerror or error}; no notes were read_stdin")
     except Exception as error:  # noqa: BLE001  # whatever it is, it must not cost a turn
-        return failed("hook", f"no notes were taken ({type(error).__name__}: {error})")
-    return answered("hook", answer) if answer else 0
+        return print_failure("hook", f"no notes were read_stdin ({type(error).__name__}: {error})")
+    return print_answer("hook", answer) if answer else 0
 
 
 def handle(given: dict[str, Any]) -> str:
@@ -133,9 +133,9 @@ def _record(writer: Any, given: dict[str, Any]) -> None:
     """Read the whole session and bring the scratch files up to date."""
     from foldline.text_lines import LineSplitter, raw_lines_of_file  # noqa: PLC0415
     from foldline.watch.agent_events import load  # noqa: PLC0415
-    from foldline.watch.watcher import Watch  # noqa: PLC0415
+    from foldline.watch.watcher import Watcher  # noqa: PLC0415
 
-    watch = Watch(writer=writer)
+    watch = Watcher(writer=writer)
     path = text_at(given, "transcript_path")
     for line in raw_lines_of_file(path, LineSplitter()) if path and os.path.isfile(path) else ():
         event = load(line)
