@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.compat.window_budget.talk import FRAMING as WINDOW_BUDGET
+from foldline.compat.window_budget.host_messages import FRAMING as WINDOW_BUDGET
 from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.measure.media_tokens import image_size, media_tokens
 from foldline.measure.message_size import (
