@@ -26,7 +26,7 @@ from foldline.measure.usage_anchor import Gauge, Learned
 from foldline.message import Media, Message, Part, Thinking, ToolResult
 from foldline.models.table import model
 from foldline.wire import reader
-from foldline.wire.codec import Transcript
+from foldline.wire.formats import Transcript
 
 SOURCES = (
     ("entire-claude-code", "entire-claude-code/*.jsonl*", "claude-code"),

@@ -18,7 +18,7 @@ from operator import is_not
 
 from bench.transcripts import transcript
 from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from foldline.wire.codec import PROVIDERS, render
+from foldline.wire.formats import PROVIDERS, render
 from foldline.wire.repair import Repaired, repair
 from foldline.wire.rules import check
 

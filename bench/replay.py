@@ -25,7 +25,7 @@ from foldline.policy import Policy, presets
 from foldline.replay import requests, seen_together, steps, unmeasured
 from foldline.session import Session
 from foldline.wire import PROVIDERS, Transcript, read_all, render
-from foldline.wire.codec import dialect
+from foldline.wire.formats import dialect
 from foldline.wire.rules import check
 
 AGENTS = ("entire-claude-code", "entire-codex", "pi-sessions", "tau-bench", "swe-agent", "openhands")

@@ -22,7 +22,7 @@ from foldline.errors import FormatUnknown, InputError
 from foldline.json_text import decode
 from foldline.message import Message
 from foldline.wire import PROVIDERS, Request, Transcript, read_all, render
-from foldline.wire.codec import Loss, codec
+from foldline.wire.formats import Loss, codec
 from foldline.wire.session_logs import codex_items as codex_log
 
 NOT_DATA = ("LICENSE", "NOTICE", "README")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from foldline.wire.stream import Assembler
+from foldline.wire.streaming import Assembler
 
 CHUNK_BYTES = 16_384
 DELTA_CHARS = 20

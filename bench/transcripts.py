@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, assistant, system, user
-from foldline.wire.codec import PROVIDERS, codec
+from foldline.wire.formats import PROVIDERS, codec
 
 WORDS = (
     *(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, assistant, system, user
-from foldline.wire.codec import PROVIDERS, codec, leading_system, render
+from foldline.wire.formats import PROVIDERS, codec, leading_system, render
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 ROLES = ("user", "assistant", "system", "tool", "narrator")

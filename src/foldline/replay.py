@@ -25,7 +25,7 @@ from foldline.plan.fold_cost import alive, charge, tariff_of
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.codec import Transcript
+from foldline.wire.formats import Transcript
 from foldline.wire.session_logs.claude_code import segments
 
 MILLION = 1_000_000

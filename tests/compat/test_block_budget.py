@@ -18,7 +18,7 @@ from foldline.compat.block_caps import size_of
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
 from foldline.message import Message, assistant, user
-from foldline.wire.codec import codec
+from foldline.wire.formats import codec
 from foldline.wire.rules import check
 from support.chats import chats, wire
 

@@ -30,7 +30,7 @@ from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4
 from foldline.measure.message_size import framing_for, message_tokens, tools_tokens
 from foldline.message import Message, ToolCall, assistant, system, tool, user
-from foldline.wire.codec import codec
+from foldline.wire.formats import codec
 from foldline.wire.rules import check
 from support.chats import chats, wire
 

@@ -15,7 +15,7 @@ from foldline.message import Message, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.codec import PROVIDERS, codec
+from foldline.wire.formats import PROVIDERS, codec
 from support.knobs import folding, models, thorough
 from support.paths import TALK, as_arrived, blocks, drive, spoken, talks, turning_points
 

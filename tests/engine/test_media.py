@@ -10,7 +10,7 @@ from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, assistant, user
 from foldline.plan.media_budget import media_in
 from foldline.session import Session
-from foldline.wire.codec import render
+from foldline.wire.formats import render
 from foldline.wire.rules import check, limits_of
 from strategies import PNG
 from support.paths import blocks, drive

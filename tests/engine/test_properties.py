@@ -24,7 +24,7 @@ from foldline.plan.plan import DIGEST_SHARE, MARKER_TOKENS
 from foldline.policy import Policy, Rule
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.codec import PROVIDERS
+from foldline.wire.formats import PROVIDERS
 from foldline.wire.rules import check
 from strategies import arrived, broken, sound
 from support.knobs import any_policy, folding, models, thorough

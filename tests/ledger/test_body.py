@@ -15,7 +15,7 @@ from foldline.fold import Digest, Fold, Loss
 from foldline.ledger.message_keys import ROOT, link, trace
 from foldline.ledger.serialize import fold_of, fold_value, message_body, meta_body, meta_of, pack, read_message, unpack
 from foldline.message import Message, Meta, Opaque, Text, Thinking, ToolCall, Usage, Wire, assistant, user
-from foldline.wire.codec import PROVIDERS, codec, render
+from foldline.wire.formats import PROVIDERS, codec, render
 from strategies import arrived, broken, sound
 
 

@@ -13,7 +13,7 @@ import foldline.models.table as module
 from foldline.errors import ConfigError
 from foldline.measure.estimator import families
 from foldline.models.table import ENVIRONMENT, MediaRule, Prices, model, plain_name
-from foldline.wire.codec import PROVIDERS
+from foldline.wire.formats import PROVIDERS
 
 TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text("utf-8"))
 

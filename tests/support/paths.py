@@ -20,7 +20,7 @@ from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, Too
 from foldline.plan.gate import Need, gate
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.codec import PROVIDERS, codec, leading_system, render
+from foldline.wire.formats import PROVIDERS, codec, leading_system, render
 from strategies import PNG
 
 SIZES = (1, 30, 150, 600, 3_000, 15_000)

@@ -1,7 +1,7 @@
 """A provider's reply, rendered as that provider streams it.
 
-The counterpart of `foldline.wire.stream`: written from what the providers send, so that a reply that was rendered here
-and assembled there must be the same reply.
+The counterpart of `foldline.wire.streaming`: written from what the providers send, so that a reply that was rendered
+here and assembled there must be the same reply.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from foldline.wire.stream import Assembler, Reply
+from foldline.wire.streaming import Assembler, Reply
 
 DID_NOT_RUN = "the reply ended inside its input: it did not run"
 Pieces = Callable[[str], list[str]]

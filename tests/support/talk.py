@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from foldline.message import Message, Text, ToolCall, ToolResult
-from foldline.wire import codec
+from foldline.wire import formats as codec
 
 
 def said(provider: str, body: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.view.breakpoints import count, place
-from foldline.wire.codec import Rendered
+from foldline.wire.formats import Rendered
 
 LOOK_BACK = 20
 

@@ -28,9 +28,9 @@ from foldline.message import (
     tool,
     user,
 )
-from foldline.wire import codec
-from foldline.wire.anthropic import CODEC, parse, parse_system, render
-from foldline.wire.codec import Loss
+from foldline.wire import formats as codec
+from foldline.wire.anthropic.parse import CODEC, parse, parse_system, render
+from foldline.wire.formats import Loss
 
 WORDS = st.text(max_size=8)
 JSON = st.recursive(

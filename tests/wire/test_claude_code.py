@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from foldline.errors import WireError
 from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage
-from foldline.wire.anthropic import parse as parse_anthropic
-from foldline.wire.anthropic import render
-from foldline.wire.codec import Line, Loss, Transcript
-from foldline.wire.codec import render as render_all
+from foldline.wire.anthropic.parse import parse as parse_anthropic
+from foldline.wire.anthropic.parse import render
+from foldline.wire.formats import Line, Loss, Transcript
+from foldline.wire.formats import render as render_all
 from foldline.wire.session_logs import claude_code, claude_code_stream
 from foldline.wire.session_logs.claude_code import lines as lines_of
 from foldline.wire.session_logs.claude_code import read, segments

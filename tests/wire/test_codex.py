@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from foldline.errors import WireError
 from foldline.message import Message, Opaque, Text, ToolCall, Usage
-from foldline.wire import codec
-from foldline.wire.codec import Line, Transcript
-from foldline.wire.openai_items import KNOWN
+from foldline.wire import formats as codec
+from foldline.wire.formats import Line, Transcript
+from foldline.wire.openai_responses.parse import KNOWN
 from foldline.wire.session_logs.codex import parse, read
 from support.openai_elements import INPUT_ITEMS, JSON
 from support.talk import said, talk

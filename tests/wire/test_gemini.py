@@ -28,8 +28,9 @@ from foldline.message import (
     tool,
     user,
 )
-from foldline.wire import gemini, parse, render
-from foldline.wire.codec import Loss
+from foldline.wire import parse, render
+from foldline.wire.formats import Loss
+from foldline.wire.gemini import parse as gemini
 from support.replies import JSON, NAMES, OBJECTS, TEXTS, gemini_replies
 
 SIGNED = st.sampled_from([{}, {"thoughtSignature": "c2ln+/=="}, {"thought_signature": "c2lnLV8="}])

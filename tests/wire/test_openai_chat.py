@@ -31,10 +31,10 @@ from foldline.message import (
     tool,
     user,
 )
-from foldline.wire import codec
-from foldline.wire.carry import ERROR_MARK
-from foldline.wire.codec import Loss, Lost
-from foldline.wire.openai_chat import parse, render, reply
+from foldline.wire import formats as codec
+from foldline.wire.formats import Loss, Lost
+from foldline.wire.openai_chat.render import parse, render, reply
+from foldline.wire.part_mapping import ERROR_MARK
 from support.openai_elements import CHAT_CALLS, CHAT_MESSAGES, JSON, MESSAGES
 from support.talk import said, talk
 

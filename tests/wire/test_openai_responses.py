@@ -28,10 +28,11 @@ from foldline.message import (
     tool,
     user,
 )
-from foldline.wire import codec, openai_chat
-from foldline.wire.carry import ERROR_MARK
-from foldline.wire.codec import Loss, Lost
-from foldline.wire.openai_responses import CODEC, parse, parse_system, render, reply
+from foldline.wire import formats as codec
+from foldline.wire.formats import Loss, Lost
+from foldline.wire.openai_chat import render as openai_chat
+from foldline.wire.openai_responses.render_messages import CODEC, parse, parse_system, render, reply
+from foldline.wire.part_mapping import ERROR_MARK
 from support.openai_elements import CALL_ITEMS, CHAT_MESSAGES, INPUT_ITEMS, JSON, MESSAGES, RESULT_ITEMS
 
 PNG = "data:image/png;base64,aGk="

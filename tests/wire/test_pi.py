@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from foldline.errors import WireError
 from foldline.message import Media, Message, Text, Thinking, ToolCall, Usage, assistant, tool, user
 from foldline.wire import PROVIDERS, parse, render
-from foldline.wire.codec import Line, Loss
+from foldline.wire.formats import Line, Loss
 from foldline.wire.session_logs.pi import parse as parse_pi
 from foldline.wire.session_logs.pi import parse_object, read
 from foldline.wire.session_logs.pi import render as render_pi

@@ -20,7 +20,7 @@ from openai.types.responses import Response
 from foldline.errors import ConfigError, FormatUnknown, InputError, WireError
 from foldline.message import ToolCall, Usage, user
 from foldline.wire import FORMATS, PROVIDERS, Transcript, parse, read, read_all, render
-from foldline.wire.codec import codec
+from foldline.wire.formats import codec
 from foldline.wire.reader import detect
 from support.jsontext import written
 from support.replies import REPLIES

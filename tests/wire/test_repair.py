@@ -18,7 +18,7 @@ import foldline
 from foldline import testing
 from foldline.message import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult, assistant, system, tool, user
 from foldline.testing import assert_sendable, violations
-from foldline.wire.codec import PROVIDERS, codec, render
+from foldline.wire.formats import PROVIDERS, codec, render
 from foldline.wire.repair import Repaired, repair
 from foldline.wire.repair import history as repair_module
 from foldline.wire.repair import single_messages as repair_parts

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from foldline.errors import ConfigError, FormatUnknown, InputError, WireError
 from foldline.message import Message, Text, system, user
 from foldline.wire import Request, render
-from foldline.wire.codec import Loss
+from foldline.wire.formats import Loss
 from support.jsontext import duplicated, written
 
 TEXTS = st.text(max_size=30)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from foldline.errors import ConfigError
 from foldline.message import Message, assistant, user
 from foldline.testing import assert_sendable, violations
-from foldline.wire.codec import PROVIDERS, render
+from foldline.wire.formats import PROVIDERS, render
 from foldline.wire.rules import RULES, Limits, check, limits_of
 from foldline.wire.rules import judge as rules_module
 from strategies import sound

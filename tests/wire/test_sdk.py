@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.message import Message
-from foldline.wire.codec import Lost
+from foldline.wire.formats import Lost
 from foldline.wire.reader import parse
-from foldline.wire.stream import Assembler, Reply
+from foldline.wire.streaming import Assembler, Reply
 from support.replies import REPLIES
 from support.samples import CALLS, ITEM_CALLS, SAMPLES, THINKING, WEATHER, completion, message, response, said
 from support.server import Answer, Provider, provider

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.wire.stream.sse import Event, Events
+from foldline.wire.streaming.sse import Event, Events
 
 NEWLINES = ("\n", "\r", "\r\n")
 LINES = st.text(alphabet=st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=20)

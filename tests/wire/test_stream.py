@@ -12,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.message import tool, user
-from foldline.wire import anthropic, gemini, openai_chat, openai_responses
-from foldline.wire.codec import PROVIDERS, render
+from foldline.wire.anthropic import parse as anthropic
+from foldline.wire.formats import PROVIDERS, render
+from foldline.wire.gemini import parse as gemini
+from foldline.wire.openai_chat import render as openai_chat
+from foldline.wire.openai_responses import render_messages as openai_responses
 from foldline.wire.rules import check
-from foldline.wire.stream import Assembler, Reply
+from foldline.wire.streaming import Assembler, Reply
 from support.replies import REPLIES
 from support.samples import SAMPLES
 from support.streams import Pieces, by, sse, stream

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from foldline.message import Opaque, Text, Thinking, Usage
-from foldline.wire.codec import Lost
-from foldline.wire.stream import Assembler
+from foldline.wire.formats import Lost
+from foldline.wire.streaming import Assembler
 from support.samples import THINKING, WEATHER, completion, generated, message, response, said
 from support.streams import (
     DID_NOT_RUN,

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.wire.codec import PROVIDERS, render
-from foldline.wire.stream import Assembler, Reply
+from foldline.wire.formats import PROVIDERS, render
+from foldline.wire.streaming import Assembler, Reply
 from support.samples import SAMPLES
 from support.streams import by, stream
 

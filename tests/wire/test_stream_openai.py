@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from foldline.message import Text, Thinking, ToolCall, Usage
-from foldline.wire.codec import Lost
-from foldline.wire.stream import Assembler, Reply
+from foldline.wire.formats import Lost
+from foldline.wire.streaming import Assembler, Reply
 from support.samples import CALLS, ITEM_CALLS, REASONING, TEXT, completion, response, said
 from support.streams import DID_NOT_RUN, Events, by, chat_events, chunks, read, responses_events, sse
 

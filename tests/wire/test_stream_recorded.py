@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from foldline.message import tool, user
-from foldline.wire.codec import render
+from foldline.wire.formats import render
 from foldline.wire.rules import check
-from foldline.wire.stream import Assembler, Reply
+from foldline.wire.streaming import Assembler, Reply
 from support.streams import sse
 
 DATA = os.environ.get("FOLDLINE_DATA")

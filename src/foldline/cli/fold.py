@@ -17,7 +17,7 @@ from foldline.plan.timeline import handle
 from foldline.session import Session
 from foldline.view.compose import head
 from foldline.wire import PROVIDERS, render
-from foldline.wire.codec import Lost, dialect
+from foldline.wire.formats import Lost, dialect
 from foldline.wire.repair import repair
 from foldline.wire.writer import rewrite
 

@@ -19,7 +19,7 @@ from foldline.plan.timeline import handle
 from foldline.replay import seen_together, unmeasured
 from foldline.session import Session
 from foldline.wire import PROVIDERS, Transcript, read_all
-from foldline.wire.codec import dialect
+from foldline.wire.formats import dialect
 from foldline.wire.repair import repair
 
 LARGEST = 5

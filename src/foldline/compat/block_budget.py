@@ -25,7 +25,7 @@ from foldline.message import Message, Text, system, user
 from foldline.plan.timeline import timeline_of
 from foldline.policy import Policy
 from foldline.view.compose import marker
-from foldline.wire.fields import pick, text_of
+from foldline.wire.field_access import pick, text_of
 
 MEMORY_HEADING = "## Your Memory"
 SUMMARY_HEADING = "## Conversation Summary"

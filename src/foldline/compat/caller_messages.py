@@ -13,8 +13,8 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Part, Text, ToolResult
-from foldline.wire.codec import FORMATS, PROVIDERS, Loss, codec, dialect
 from foldline.wire.detect import find
+from foldline.wire.formats import FORMATS, PROVIDERS, Loss, codec, dialect
 from foldline.wire.reader import parse
 from foldline.wire.request import unknown
 from foldline.wire.session_logs.pi import parse_object

@@ -31,8 +31,8 @@ from foldline.plan.plan import plan
 from foldline.plan.timeline import Timeline
 from foldline.policy import Policy
 from foldline.view.compose import messages_of
-from foldline.wire.codec import FORMATS
 from foldline.wire.detect import PLAIN
+from foldline.wire.formats import FORMATS
 
 _PRESET = Policy.preset("ikigai")
 DEFAULT_HISTORY_TOKEN_LIMIT: int = _PRESET.history_cap or 0

@@ -17,7 +17,7 @@ from foldline.errors import ConfigError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.redact.redact import redact
-from foldline.wire.fields import plain
+from foldline.wire.field_access import plain
 
 CONDENSER_BRIEF = """\
 You keep the record of a coding session. You are not a party to it and you do not continue it.

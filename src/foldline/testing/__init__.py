@@ -28,7 +28,7 @@ from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.prompt import HEADINGS
 from foldline.errors import ConfigError
 from foldline.message import Message
-from foldline.wire.codec import PROVIDERS, Rendered, render
+from foldline.wire.formats import PROVIDERS, Rendered, render
 from foldline.wire.rules import Violation, check
 
 __all__ = ["FAULTS", "Scripted", "Violation", "assert_sendable", "faulty", "violations"]
@@ -74,7 +74,7 @@ class Scripted:
     """A digester's function that says what it is told to, and remembers what it was asked.
 
     >>> scripted = Scripted("# Objective" + chr(10) + "Ship it.")
-    >>> scripted(Ask(system="", text="...")).text.split()
+    >>> scripted(DigestRequest(system="", text="...")).text.split()
     ['#', 'Objective', 'Ship', 'it.']
     """
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from foldline.wire.codec import Rendered
+from foldline.wire.formats import Rendered
 
 LIMIT = 4
 """Marks that one request may carry."""

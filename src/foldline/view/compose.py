@@ -14,7 +14,7 @@ from foldline.message import Message, user
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.breakpoints import place
-from foldline.wire.codec import Rendered, render
+from foldline.wire.formats import Rendered, render
 from foldline.wire.repair import repair
 
 

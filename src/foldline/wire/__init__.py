@@ -1,6 +1,6 @@
 """Provider bytes to messages and back."""
 
-from foldline.wire.codec import FORMATS, PROVIDERS, Lost, Rendered, Transcript, render
+from foldline.wire.formats import FORMATS, PROVIDERS, Lost, Rendered, Transcript, render
 from foldline.wire.reader import parse, read, read_all
 from foldline.wire.request import Request
 

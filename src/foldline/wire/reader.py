@@ -20,15 +20,19 @@ from foldline.errors import FormatUnknown, WireError
 from foldline.json_text import Slice, decode, loads, scan, scan_list
 from foldline.message import Message
 from foldline.text_lines import TextLine
-from foldline.wire.codec import Codec, Line, Note, Transcript, codec
 from foldline.wire.detect import PLAIN, Found, find
+from foldline.wire.formats import Codec, Line, Note, Transcript, codec
 from foldline.wire.request import Request, parse_elements, unknown
 
 _PEEK = 100
 """Lines of a file that are looked at to recognise its format."""
 _DEEPEST_OBJECT = 4
 """How deep an SDK object may stand in a list of dicts: list, message, content, block."""
-_REPLIES = {"openai": "openai_chat", "openai-responses": "openai_responses", "gemini": "gemini"}
+_REPLIES = {
+    "openai": "openai_chat.render",
+    "openai-responses": "openai_responses.render_messages",
+    "gemini": "gemini.parse",
+}
 
 
 def detect(value: Any) -> str | None:

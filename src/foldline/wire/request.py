@@ -16,10 +16,10 @@ from typing import Any
 from foldline.errors import ConfigError, FormatUnknown, WireError
 from foldline.json_text import Scan, Slice, decode, dumps, encode, scan
 from foldline.message import Message, user
-from foldline.wire import codec as codecs
-from foldline.wire.codec import PROVIDERS, Codec, Loss, Transcript
+from foldline.wire import formats as codecs
 from foldline.wire.detect import LIST_KEYS, candidates, find
-from foldline.wire.fields import spelled
+from foldline.wire.field_access import spelled
+from foldline.wire.formats import PROVIDERS, Codec, Loss, Transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

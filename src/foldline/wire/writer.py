@@ -14,8 +14,8 @@ from foldline import text_lines
 from foldline.errors import InputError
 from foldline.json_text import dumps, encode, loads
 from foldline.message import Message
-from foldline.wire.codec import PROVIDERS, Line, Loss, Lost, codec, elements, leading_system
 from foldline.wire.detect import Found, find
+from foldline.wire.formats import PROVIDERS, Line, Loss, Lost, codec, elements, leading_system
 from foldline.wire.request import Request
 from foldline.wire.session_logs.rewrite import FORMATS as LINE_FORMATS
 from foldline.wire.session_logs.rewrite import rewritten

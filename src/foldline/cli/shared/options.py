@@ -68,7 +68,7 @@ def chosen_each(command: Callable[..., None]) -> Callable[..., None]:
 
 def form(command: Command) -> Command:
     """`--format`: how a file is to be read."""
-    from foldline.wire.codec import FORMATS  # noqa: PLC0415  # only for the commands that read transcripts
+    from foldline.wire.formats import FORMATS  # noqa: PLC0415  # only for the commands that read transcripts
 
     return click.option("--format", "form", type=click.Choice(FORMATS), help="The format, where it is not clear.")(
         command

@@ -14,7 +14,7 @@ from foldline.models.table import model as model_of
 from foldline.plan.cut import floor
 from foldline.plan.gate import Load, gate, limit
 from foldline.policy import Policy
-from foldline.wire.fields import pick, text_of
+from foldline.wire.field_access import pick, text_of
 
 DEFAULT_POLICY = BudgetPolicy(
     trigger_ratio=PRESET.rules[0].ratio or 1,

@@ -19,7 +19,7 @@ from foldline.message import Message, Meta, Opaque, ToolResult, user
 from foldline.models.table import MediaRule
 from foldline.plan.timeline import Timeline, timeline_of
 from foldline.policy import Policy
-from foldline.wire.fields import pick, plain, text_of
+from foldline.wire.field_access import pick, plain, text_of
 
 PRESET = Policy.preset("indus")
 HEADERS = {"session": PRESET.digest_header, "branch": "[branch digest — archived from a path not taken]"}

@@ -31,7 +31,7 @@ from foldline.digest.model_digest import DigestRequest, FoldRefused, write_local
 from foldline.digest.prompt import sections
 from foldline.digest.scope import scope_of
 from foldline.message import Message, user
-from foldline.wire.fields import pick, text_of
+from foldline.wire.field_access import pick, text_of
 
 _HOST = "indusagi.ai"
 """The documented host: its completer is the default one wherever it is installed."""

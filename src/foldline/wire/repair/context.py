@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.codec import Codec, Loss, dialect
+from foldline.wire.formats import Codec, Loss, dialect
 from foldline.wire.rules.grammar import Rules
 
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")

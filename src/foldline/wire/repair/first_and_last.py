@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, user
-from foldline.wire.codec import leading_system
+from foldline.wire.formats import leading_system
 from foldline.wire.repair.context import SERVER_CALLS, Work, is_silent
 from foldline.wire.repair.order_of_results import Out
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
-from foldline.wire.codec import codec, is_exact, leading_system
+from foldline.wire.formats import codec, is_exact, leading_system
 from foldline.wire.repair.context import Mend, Work, is_silent, side_of
 from foldline.wire.repair.first_and_last import finish
 from foldline.wire.repair.order_of_results import Out, arrange

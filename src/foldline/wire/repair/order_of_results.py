@@ -13,7 +13,7 @@ from operator import is_not
 from typing import NamedTuple
 
 from foldline.message import Message, Part, ToolCall, ToolResult
-from foldline.wire.codec import is_exact
+from foldline.wire.formats import is_exact
 from foldline.wire.repair.context import Work, is_silent
 from foldline.wire.repair.results_for_calls import Answer, Entry, Slot, agreed, closing, needs_closing, told
 

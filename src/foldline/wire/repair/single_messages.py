@@ -15,7 +15,7 @@ from operator import is_not
 from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.codec import Loss
+from foldline.wire.formats import Loss
 from foldline.wire.repair.context import Work, content_of, edited, is_server_part
 from foldline.wire.rules import check
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import NO_META, Message, Meta, Part, Text, ToolResult, Wire
-from foldline.wire import anthropic
-from foldline.wire.codec import Codec, Line, Note, Transcript
+from foldline.wire.anthropic import parse as anthropic
+from foldline.wire.formats import Codec, Line, Note, Transcript
 
 NAME = "claude-code"
 _SYNTHETIC = "<synthetic>"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from foldline.message import Message
-from foldline.wire import anthropic
-from foldline.wire.codec import Codec, Line, Note, Transcript
+from foldline.wire.anthropic import parse as anthropic
+from foldline.wire.formats import Codec, Line, Note, Transcript
 from foldline.wire.session_logs.claude_code import content_of, leave_out, objects, parse_line, transcript
 
 NAME = "stream-json"

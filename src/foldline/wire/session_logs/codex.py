@@ -14,9 +14,10 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Meta, Opaque, Part, Text, Usage, Wire
-from foldline.wire import openai_items, openai_responses
-from foldline.wire.codec import Codec, Line, Note, Transcript
-from foldline.wire.fields import time_of
+from foldline.wire.field_access import time_of
+from foldline.wire.formats import Codec, Line, Note, Transcript
+from foldline.wire.openai_responses import parse as openai_items
+from foldline.wire.openai_responses import render_messages as openai_responses
 from foldline.wire.session_logs import codex_items as codex_log
 from foldline.wire.usage import codex_usage
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from foldline.errors import WireError
-from foldline.wire.openai_items import KNOWN, item
+from foldline.wire.openai_responses.parse import KNOWN, item
 
 _LOG_ONLY = frozenset(
     (

@@ -13,9 +13,9 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Meta, Usage
-from foldline.wire import gemini
-from foldline.wire.codec import Codec, Line, Note, Transcript
-from foldline.wire.fields import text_of, time_of
+from foldline.wire.field_access import text_of, time_of
+from foldline.wire.formats import Codec, Line, Note, Transcript
+from foldline.wire.gemini import parse as gemini
 from foldline.wire.usage import gemini_usage
 
 _TOKENS = {

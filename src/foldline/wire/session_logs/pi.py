@@ -16,9 +16,9 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage, Wire
-from foldline.wire.carry import as_object
-from foldline.wire.codec import Codec, Line, Loss, Note, Transcript, is_exact
-from foldline.wire.fields import pick, plain, spelled, text_of, time_of
+from foldline.wire.field_access import pick, plain, spelled, text_of, time_of
+from foldline.wire.formats import Codec, Line, Loss, Note, Transcript, is_exact
+from foldline.wire.part_mapping import as_object
 from foldline.wire.usage import pi_usage
 
 _KINDS = {

@@ -16,8 +16,9 @@ from uuid import UUID, uuid5
 
 from foldline.json_text import dumps
 from foldline.message import Message
-from foldline.wire import anthropic, openai_responses
-from foldline.wire.codec import Line, Loss
+from foldline.wire.anthropic import parse as anthropic
+from foldline.wire.formats import Line, Loss
+from foldline.wire.openai_responses import render_messages as openai_responses
 from foldline.wire.session_logs import pi
 
 _SPACE = UUID("6f1c5a0e-2f0b-5d0b-9a51-0f01d11e0001")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.wire.codec import Loss
-from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+from foldline.wire.formats import Loss
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
 
 _THINKING = ("thinking", "redacted_thinking")
 _ANSWERED_BY_SERVER = ("server_tool_use", "mcp_tool_use")

@@ -12,11 +12,11 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, ToolCall, ToolResult, Wire
-from foldline.wire import openai_items as items
-from foldline.wire.carry import dumped, left_out, sent_role
-from foldline.wire.codec import Codec, Loss
-from foldline.wire.openai_items import NAME
-from foldline.wire.openai_items_out import call_item, content, kept, result_item, what
+from foldline.wire.formats import Codec, Loss
+from foldline.wire.openai_responses import parse as items
+from foldline.wire.openai_responses.parse import NAME
+from foldline.wire.openai_responses.render import call_item, content, kept, result_item, what
+from foldline.wire.part_mapping import dumped, left_out, sent_role
 from foldline.wire.session_logs.codex_items import sendable
 from foldline.wire.usage import responses_usage
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from foldline.wire.codec import Loss
-from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, word
+from foldline.wire.formats import Loss
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, word
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\['([^']*)'\]|\["([^"]*)"\]|\[(\d+)\]""")
 _VALUES = ("numberValue", "boolValue", "nullValue")

@@ -12,7 +12,7 @@ from typing import Any
 from foldline import json_text
 from foldline.errors import WireError
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
-from foldline.wire.codec import Loss
+from foldline.wire.formats import Loss
 
 ERROR_MARK = "[tool error] "
 """Begins the text of a failed result where the format has no field that says so."""

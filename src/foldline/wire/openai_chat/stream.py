@@ -10,8 +10,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from foldline.wire.codec import Loss
-from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+from foldline.wire.formats import Loss
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
 
 _ENDED_BY_MODEL = ("stop", "tool_calls", "function_call")
 """Finish reasons after which a call is as the model meant it, even when its arguments are no JSON."""

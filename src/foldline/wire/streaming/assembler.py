@@ -15,14 +15,17 @@ from typing import Any, NamedTuple
 from foldline import json_text
 from foldline.errors import ConfigError, WireError
 from foldline.message import Message, Usage
-from foldline.wire import anthropic, gemini, openai_chat, openai_responses
-from foldline.wire.codec import PROVIDERS, Loss, Lost
-from foldline.wire.stream.anthropic import AnthropicStream
-from foldline.wire.stream.gemini import GeminiStream
-from foldline.wire.stream.openai_chat import ChatStream
-from foldline.wire.stream.openai_responses import ResponsesStream
-from foldline.wire.stream.pieces import Stream, items, mapping
-from foldline.wire.stream.sse import EVENT_BYTES, Event, Events
+from foldline.wire.anthropic import parse as anthropic
+from foldline.wire.anthropic.stream import AnthropicStream
+from foldline.wire.formats import PROVIDERS, Loss, Lost
+from foldline.wire.gemini import parse as gemini
+from foldline.wire.gemini.stream import GeminiStream
+from foldline.wire.openai_chat import render as openai_chat
+from foldline.wire.openai_chat.stream import ChatStream
+from foldline.wire.openai_responses import render_messages as openai_responses
+from foldline.wire.openai_responses.stream import ResponsesStream
+from foldline.wire.streaming.pieces import Stream, items, mapping
+from foldline.wire.streaming.sse import EVENT_BYTES, Event, Events
 from foldline.wire.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
 
 CUT = "cut"

@@ -11,10 +11,10 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.wire import openai_messages as messages
-from foldline.wire.carry import as_object, data_url, document_name, dumped, failed, left_out, sent_role
-from foldline.wire.codec import Codec, Loss
-from foldline.wire.openai_messages import ASIDE, NAME, OTHER_CALL, ROLES, is_aside
+from foldline.wire.formats import Codec, Loss
+from foldline.wire.openai_chat import parse as messages
+from foldline.wire.openai_chat.parse import ASIDE, NAME, OTHER_CALL, ROLES, is_aside
+from foldline.wire.part_mapping import as_object, data_url, document_name, dumped, failed, left_out, sent_role
 from foldline.wire.usage import chat_usage
 
 _SAID = frozenset((*ASIDE, "content", "tool_calls"))

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from foldline import json_text
 from foldline.errors import WireError
-from foldline.wire.codec import Loss
+from foldline.wire.formats import Loss
 
 NOT_WHOLE = "the reply ended inside its input: it did not run"
 """Why a call is missing from a reply: what the caller has to be told about it."""

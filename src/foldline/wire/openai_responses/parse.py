@@ -11,7 +11,7 @@ from typing import Any
 from foldline import json_text
 from foldline.errors import WireError
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.carry import document, media_from
+from foldline.wire.part_mapping import document, media_from
 
 NAME = "openai-responses"
 

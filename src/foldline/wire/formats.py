@@ -21,10 +21,10 @@ PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
 """The formats a request can be rendered in."""
 
 _MODULES = {
-    "anthropic": "anthropic",
-    "openai": "openai_chat",
-    "openai-responses": "openai_responses",
-    "gemini": "gemini",
+    "anthropic": "anthropic.parse",
+    "openai": "openai_chat.render",
+    "openai-responses": "openai_responses.render_messages",
+    "gemini": "gemini.parse",
     "claude-code": "session_logs.claude_code",
     "stream-json": "session_logs.claude_code_stream",
     "codex": "session_logs.codex",

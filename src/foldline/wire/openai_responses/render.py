@@ -10,10 +10,10 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.wire import openai_items as items
-from foldline.wire.carry import as_object, data_url, document_name, failed, left_out
-from foldline.wire.codec import Loss
-from foldline.wire.openai_items import CALLS, NAME, OUTPUTS, TEXTUAL
+from foldline.wire.formats import Loss
+from foldline.wire.openai_responses import parse as items
+from foldline.wire.openai_responses.parse import CALLS, NAME, OUTPUTS, TEXTUAL
+from foldline.wire.part_mapping import as_object, data_url, document_name, failed, left_out
 
 _CALL_TYPES = {kind: (name, key) for name, (kind, key) in CALLS.items()}
 _OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}

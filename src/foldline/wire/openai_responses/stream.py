@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.wire.codec import Loss
-from foldline.wire.stream.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+from foldline.wire.formats import Loss
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")

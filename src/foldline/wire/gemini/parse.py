@@ -16,9 +16,9 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.carry import as_object, left_out
-from foldline.wire.codec import Codec, Loss, dialect, is_exact
-from foldline.wire.fields import pick, spelled, text_of
+from foldline.wire.field_access import pick, spelled, text_of
+from foldline.wire.formats import Codec, Loss, dialect, is_exact
+from foldline.wire.part_mapping import as_object, left_out
 from foldline.wire.usage import gemini_usage
 
 _ROLES = {"model": "assistant", "function": "tool"}

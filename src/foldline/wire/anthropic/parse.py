@@ -17,8 +17,8 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire import carry
-from foldline.wire.codec import Codec, Loss
+from foldline.wire import part_mapping as carry
+from foldline.wire.formats import Codec, Loss
 from foldline.wire.usage import anthropic_usage
 
 NAME = "anthropic"
