@@ -74,7 +74,7 @@ class Scripted:
     """A digester's function that says what it is told to, and remembers what it was asked.
 
     >>> scripted = Scripted("# Objective" + chr(10) + "Ship it.")
-    >>> scripted(DigestRequest(system="", text="...")).text.split()
+    >>> scripted(DigesterCall(system="", text="...")).text.split()
     ['#', 'Objective', 'Ship', 'it.']
     """
 
