@@ -33,8 +33,7 @@ from foldline.ledger import Store
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session import worker as background
-from foldline.session.worker_process import Done, Station
+from foldline.session.worker_process import JobReport, WorkerProcess
 from foldline.testing import Scripted, assert_sendable, proper
 
 NAME = "contested"
@@ -127,8 +126,8 @@ def take_part(url: str, role: str, who: str, seconds: float) -> None:
     random.seed(f"{who} {time.time()}")
     if role == "worker":
         with foldline.open(url) as ledger:
-            station = Station(ledger.store, digester=model(), done=made, lease_s=LEASE_S, poll_s=0.2)
-            asyncio.run(station.run(url, asyncio.Event()))
+            process = WorkerProcess(ledger.store, digester=model(), on_report=made, lease_s=LEASE_S, poll_s=0.2)
+            asyncio.run(process.run(url, asyncio.Event()))
     where: Any = "thread" if role == "thread" else "process"
     with foldline.open(url, digester=model(), listener=told, worker=where) as ledger:
         agent, until, number = Agent(ledger, who), time.monotonic() + seconds, 0
@@ -141,8 +140,8 @@ def take_part(url: str, role: str, who: str, seconds: float) -> None:
         ledger.wait(10)
 
 
-def made(done: Done) -> None:
-    if done.came == "committed":
+def made(report: JobReport) -> None:
+    if report.outcome == "committed":
         say("committed")
 
 
@@ -219,7 +218,7 @@ def twice(store: Store) -> tuple[int, list[str]]:
         claimed = {int(op.split(":")[1]) for op in ops if op.startswith("fold:")}
         wrong += [f"{branch.name}: fold {fence} has no job that made it" for fence in claimed - set(fences)]
         job = store.jobs.get(branch)
-        if job.is_held and job.until_at > time.time() + background.LEASE_S:
+        if job.is_held and job.until_at > job.deadline_at:
             wrong.append(f"{branch.name}: a job is stuck")
     return total, wrong
 

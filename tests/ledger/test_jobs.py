@@ -210,4 +210,4 @@ def test_only_a_worker_for_all_sees_the_jobs_of_others(opened: Callable[..., Sto
     for each in stores:
         each.jobs.request(each.session("s"))
     assert [wanted.owner for wanted in stores[0].jobs.pending()] == ["ann"]
-    assert {wanted.owner for wanted in stores[0].jobs.pending(everybody=True)} == {"ann", "bob"}
+    assert {wanted.owner for wanted in stores[0].jobs.pending(all_owners=True)} == {"ann", "bob"}

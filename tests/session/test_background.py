@@ -19,7 +19,7 @@ from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
 from foldline.session.record import Tip
-from foldline.session.worker import BREAKER, Crew, make
+from foldline.session.worker import BREAKER_FAILURES, ThreadWorker, run_fold_job
 from foldline.testing import Scripted, assert_sendable, faulty, proper
 from support.ledgers import Open, turn
 
@@ -210,7 +210,7 @@ def test_a_holder_that_dies_again_and_again_is_followed_by_a_local_digest(opens:
     session = ledger.session("s", policy=ROOMY)
     due(session)
     branch = ledger.store.session("s")
-    for _ in range(BREAKER):
+    for _ in range(BREAKER_FAILURES):
         assert ledger.store.jobs.claim(branch, lease_s=30, deadline_s=90) is not None
         session.view()
         assert ledger.wait(WAIT_S)
@@ -250,13 +250,13 @@ def test_a_lease_is_kept_alive_while_the_digest_is_written(opens: Open) -> None:
     session = ledger.session("s", policy=ROOMY)
     due(session)
     branch = ledger.store.session("s")
-    crew = Crew(ledger.store, digester=slow.digester, lease_s=1.0)
-    crew.due(branch)
+    worker = ThreadWorker(ledger.store, digester=slow.digester, lease_s=1.0)
+    worker.request_fold(branch)
     assert slow.asked.wait(WAIT_S)
     time.sleep(1.6)
     assert ledger.store.jobs.claim(branch, lease_s=1, deadline_s=1) is None, "it is still held after its first lease"
     slow.go.set()
-    assert crew.wait(WAIT_S)
+    assert worker.wait(WAIT_S)
     session.view()
     assert session.folds == 1
 
@@ -274,7 +274,7 @@ def test_a_worker_that_lost_its_lease_commits_nothing(opens: Open) -> None:
         assert ledger.store.jobs.claim(branch, lease_s=30, deadline_s=60) is not None
 
     mine = Session(digester=Slow(meanwhile=steal).digester, record=Tip(ledger.store, branch))
-    assert make(mine, ledger.store.jobs, branch, lease_s=30) == "dropped"
+    assert run_fold_job(mine, ledger.store.jobs, branch, lease_s=30) == "dropped"
     assert ledger.session("s").folds == 0
 
 

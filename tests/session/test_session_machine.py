@@ -25,7 +25,7 @@ from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
 from foldline.session.record import Tip
-from foldline.session.worker import COMMITTED, make
+from foldline.session.worker import JobOutcome, run_fold_job
 from foldline.testing import Scripted, assert_sendable, proper
 from foldline.view.compose import View
 
@@ -190,11 +190,11 @@ class Machine(RuleBasedStateMachine):
         worker, jobs, folds = model.callers[2], self.ledger.store.jobs, self.folds(model)
         assert isinstance(worker.record, Tip)
         self.meanwhile = happen
-        came = make(worker, jobs, worker.record.branch)
+        outcome = run_fold_job(worker, jobs, worker.record.branch)
         self.meanwhile = lambda: None
-        assert came in {"committed", "nothing", "dropped"}
-        assert not (spoiled[0] and came == COMMITTED), "a fold was applied to what is no longer there"
-        if came == COMMITTED:
+        assert outcome in {"committed", "nothing", "dropped"}
+        assert not (spoiled[0] and outcome is JobOutcome.COMMITTED), "a fold was applied to what is no longer there"
+        if outcome is JobOutcome.COMMITTED:
             assert self.folds(model) == folds + 1
         assert not jobs.get(worker.record.branch).is_held, "nobody holds what is over"
 

@@ -85,10 +85,20 @@ class Jobs:
         """The state of a job."""
         return self.tx.read(lambda connection: self._newest(connection, branch, name))
 
-    def claim(
-        self, branch: Branch, name: str = FOLD, *, lease_s: float, deadline_s: float, holder: str = ""
+    def claim(  # noqa: PLR0913  # all but two are keywords
+        self,
+        branch: Branch,
+        name: str = FOLD,
+        *,
+        lease_s: float,
+        deadline_s: float,
+        holder: str = "",
+        take_over: bool = False,
     ) -> Claim | None:
-        """Take a job; none while somebody else holds it or it rests after a failure."""
+        """Claim a job; None while another holder has it, or until its back-off ends.
+
+        `take_over` replaces a claim of the same holder: a queue that delivers a job again gave it up before.
+        """
         op = new_operation_id()
 
         def work(connection: Connection) -> Claim | None:
@@ -96,7 +106,7 @@ class Jobs:
             last, now = self._newest(connection, branch, name), self.tx.now(connection)
             if last.body == op:
                 return Claim(branch, name, last.fence)  # the answer was lost, not the work
-            if last.until_at > now:
+            if last.until_at > now and not (take_over and last.is_held and last.holder == holder):
                 return None
             deadline = now + deadline_s
             row = JobState(
@@ -137,7 +147,7 @@ class Jobs:
             return last.at <= now - REQUEST_EXPIRY_S / 2
         return last.kind not in HELD_KINDS or last.until_at <= now
 
-    def pending(self, *, everybody: bool = False) -> list[JobRequest]:
+    def pending(self, *, all_owners: bool = False) -> list[JobRequest]:
         """The jobs that wait, the oldest first: those of this owner, or of all."""
         sql = (
             "SELECT o.name, s.name, b.name, w.name FROM jobs w "
@@ -150,7 +160,7 @@ class Jobs:
 
         def work(connection: Connection) -> list[JobRequest]:
             now = self.tx.now(connection)
-            rows = connection.run(sql, (now - REQUEST_EXPIRY_S, now, self.tx.owner.id, everybody, now))
+            rows = connection.run(sql, (now - REQUEST_EXPIRY_S, now, self.tx.owner.id, all_owners, now))
             return [JobRequest(*row) for row in rows]
 
         return self.tx.read(work)
@@ -164,6 +174,10 @@ class Jobs:
             self._write(connection, claim.branch, claim.name, replace(last, kind="beat", until_at=until, body=None))
 
         self.tx.write(work)
+
+    def check(self, claim: Claim) -> None:
+        """Raise `Conflict` if the claim is no longer held."""
+        _require(claim, self.get(claim.branch, claim.name))
 
     def fail(self, claim: Claim, cause: str, *, rest_s: float = 0.0) -> None:
         """Give a job back without a result; it may be claimed again after a rest. Twice is once."""
@@ -208,10 +222,7 @@ class Jobs:
     def check_claim(self, connection: Connection, claim: Claim) -> JobState:
         """The newest row, if the claim still holds: the fencing check. The branch is held until the end."""
         self.tx.lock(connection, claim.branch)
-        last = self._newest(connection, claim.branch, claim.name)
-        if last.fence != claim.fence or last.kind not in HELD_KINDS:
-            raise Conflict("the job is no longer held", hint="it took too long or was cancelled; its result is dropped")
-        return last
+        return _require(claim, self._newest(connection, claim.branch, claim.name))
 
     def complete(self, connection: Connection, claim: Claim, result: Any = None) -> None:
         """End a job in a transaction of the caller's: with it, or not at all."""
@@ -247,3 +258,10 @@ class Jobs:
         said = None if row.body is None else dump(row.body)
         now = self.tx.now(connection)
         connection.run(sql, (*where, row.until_at, row.deadline_at, row.failures, now, said))
+
+
+def _require(claim: Claim, last: JobState) -> JobState:
+    """The newest row of a job, if the claim is still held."""
+    if last.fence != claim.fence or not last.is_held:
+        raise Conflict("the job is no longer held", hint="it took too long or was cancelled; its result is dropped")
+    return last

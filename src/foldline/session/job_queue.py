@@ -1,8 +1,11 @@
-"""How workers on any host hear of folds that are due: PgQueuer, in the schema that the ledger's own tables stand in.
+"""Queue of fold jobs for workers on several hosts, carried by PgQueuer in the ledger's own PostgreSQL schema.
 
-It only carries the news, and quickly: that a fold is made once, by one worker, and only where it still belongs, is held
-by the ledger (claim, lease and fence). What PgQueuer lost, or was never told because it is not installed where the
-session runs, the ledger still knows to be wanted, and a worker looks there every few seconds.
+PgQueuer has the queue, the heartbeat, the retries with back-off and the concurrency limit. A job is unique by its key
+while it is queued or running, and is delivered again when the worker that ran it was killed. The ledger adds the claim
+and the fence, so that a fold is committed once even if PgQueuer delivers its job twice.
+
+PgQueuer selects jobs by the exact name of their entrypoint, so each tenant has an entrypoint of its own; a worker for
+all tenants registers those it finds in the queue. This module needs the extra `foldline[worker]`: import it lazily.
 """
 
 from __future__ import annotations
@@ -10,146 +13,193 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from contextlib import suppress
+from collections.abc import AsyncGenerator
 from datetime import timedelta
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
+
+import psycopg
+from pgqueuer.adapters.persistence import qb, schema_plan
+from pgqueuer.core.executors import DatabaseRetryEntrypointExecutor
+from pgqueuer.db import PsycopgDriver, SyncPsycopgDriver
+from pgqueuer.domain.errors import FailingListenerError, RetryRequested
+from pgqueuer.domain.settings import DBSettings
+from pgqueuer.models import Job as QueuedJob
+from pgqueuer.qm import QueueManager
+from pgqueuer.queries import Queries, SyncQueries
+from pgqueuer.types import Channel, QueueExecutionMode
 
 from foldline.ledger import Branch, Store
 from foldline.ledger.connections import Connection
 from foldline.ledger.jobs import FOLD, JobRequest
-from foldline.ledger.schema import POSTGRES
+from foldline.ledger.postgres import SCHEMA
+from foldline.session.worker import BACKOFF_S, MAX_BACKOFF_S, JobOutcome
+from foldline.session.worker_process import WorkerProcess, pause
 
-if TYPE_CHECKING:
-    from pgqueuer.domain.settings import DBSettings
-    from pgqueuer.queries import Queries
-
-    from foldline.session.worker_process import Station
-
-ENTRYPOINT = "foldline_fold"
+ENTRYPOINT = "fold:"
+"""Start of an entrypoint's name; the tenant id follows."""
 CHANNEL = "foldline_folds"
+MAX_ATTEMPTS = 6
+"""Failed attempts after which a job leaves the queue; the session's next view enqueues it again."""
 RECONNECT_S = 2.0
-"""The pause before a lost server is tried again."""
+"""Seconds before a lost connection is opened again."""
+
 _LOG = logging.getLogger("foldline")
 
 
-def installed() -> bool:
-    """Whether PgQueuer is there."""
-    return find_spec("pgqueuer") is not None
-
-
-def announce(store: Store, branch: Branch) -> None:
-    """Tell the workers that a fold is wanted, where they listen; whatever fails, they find it by looking."""
-    if store.tx.pool.database.name != POSTGRES or not installed():
-        return
-    wanted = JobRequest(store.owner, branch.session, branch.name, FOLD)
-    try:
-        store.tx.write(lambda connection: _enqueue(connection, wanted))
-    except Exception:  # noqa: BLE001 (a session does not fail because a queue does)
-        _LOG.warning("workers could not be told of a fold; they will find it", exc_info=True)
-
-
-def _enqueue(connection: Connection, wanted: JobRequest) -> None:
-    from pgqueuer.adapters.persistence.qb import QueryQueueBuilder  # noqa: PLC0415  # an extra
-    from pgqueuer.db import SyncPsycopgDriver  # noqa: PLC0415
-    from pgqueuer.queries import SyncQueries  # noqa: PLC0415
-
-    names = _names()
-    if not connection.run("SELECT 1 WHERE to_regclass(?) IS NOT NULL", (names.qualified.queue_table,)):
-        return  # no worker was ever started here
-    link: Any = connection
-    queries = SyncQueries(SyncPsycopgDriver(link.link), qbq=QueryQueueBuilder(names))
-    queries.enqueue(ENTRYPOINT, _payload(wanted), dedupe_key=_key(wanted), on_conflict="skip")
-
-
-def _names() -> DBSettings:
-    """What PgQueuer's tables are called; nothing of it comes from the environment."""
-    from pgqueuer.domain.settings import DBSettings  # noqa: PLC0415  # an extra
-
-    from foldline.ledger.postgres import SCHEMA  # noqa: PLC0415
-
+def _settings() -> DBSettings:
+    """The names of PgQueuer's tables. All are given, since PgQueuer would read missing ones from the environment."""
     tables = {"queue_table": "", "queue_table_log": "_log", "statistics_table": "_statistics"}
     tables |= {"schedules_table": "_schedules", "queue_status_type": "_status"}
-    named = {name: f"pgqueuer{end}" for name, end in tables.items()}
-    named |= {"function": "fn_pgqueuer_changed", "trigger": "tg_pgqueuer_changed", "channel": CHANNEL}
-    return DBSettings(prefix="", db_schema=SCHEMA, durability="durable", **named)  # type: ignore[arg-type]  # names
+    names = {name: f"pgqueuer{end}" for name, end in tables.items()}
+    names |= {"function": "fn_pgqueuer_changed", "trigger": "tg_pgqueuer_changed", "channel": CHANNEL}
+    return DBSettings(prefix="", db_schema=SCHEMA, durability="durable", **names)  # type: ignore[arg-type]  # names
 
 
-def _payload(wanted: JobRequest) -> bytes:
-    return json.dumps(wanted).encode()
+class FoldQueue:
+    """Enqueues the fold jobs of one tenant."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self._settings, self._has_tables = store, _settings(), False
+
+    def enqueue(self, branch: Branch) -> bool:
+        """Queue the fold job of a branch; False when it is already queued or running."""
+        request = JobRequest(self.store.owner, branch.session, branch.name, FOLD)
+        key = ENTRYPOINT + json.dumps(request)
+        if not self._has_tables:
+            self.store.tx.write(self._create_tables)
+            self._has_tables = True
+        elif self.store.tx.read(lambda connection: self._is_queued(connection, key)):
+            return False  # an insert that conflicts would still notify every worker
+
+        def work(connection: Connection) -> bool:
+            queries = SyncQueries(SyncPsycopgDriver(_link(connection)), qbq=qb.QueryQueueBuilder(self._settings))
+            entrypoint, payload = ENTRYPOINT + request.owner, json.dumps(request).encode()
+            return queries.enqueue(entrypoint, payload, dedupe_key=key, on_conflict="skip") != [None]
+
+        return self.store.tx.write(work)
+
+    def _is_queued(self, connection: Connection, key: str) -> bool:
+        table = self._settings.qualified.queue_table
+        sql = f"SELECT 1 FROM {table} WHERE dedupe_key = ? AND status IN ('queued', 'picked')"  # noqa: S608  # ours
+        return bool(connection.run(sql, (key,)))
+
+    def _create_tables(self, connection: Connection) -> None:
+        """Create PgQueuer's tables unless they exist, under the lock that its own upgrade takes."""
+        connection.run("SELECT pg_advisory_xact_lock(?)", (schema_plan.advisory_key(self._settings),))
+        table = self._settings.qualified.queue_table
+        if not connection.run("SELECT 1 WHERE to_regclass(?) IS NOT NULL", (table,)):
+            install = qb.QueryBuilderEnvironment(self._settings).build_install_query(create_schema=False)
+            _link(connection).execute(install)
 
 
-def _key(wanted: JobRequest) -> str:
-    """What is unique among all that is queued or under way."""
-    return json.dumps(wanted)
+def _link(connection: Connection) -> Any:
+    """The psycopg connection behind a ledger connection."""
+    return connection.link  # type: ignore[attr-defined]  # a PostgresConnection
 
 
-async def serve(url: str, station: Station, stop: asyncio.Event) -> None:
-    """Take what PgQueuer brings and what the ledger wants, until told to stop; a server that is lost is tried again."""
-    import psycopg  # noqa: PLC0415  # an extra
-
+async def serve(url: str, process: WorkerProcess, stop: asyncio.Event, *, once: bool = False) -> None:
+    """Run queued jobs until `stop` is set, or with `once` until none is queued; reconnect if the server is lost."""
     while not stop.is_set():
         try:
-            async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-                await _listen(await _installed(connection), station, stop)
-        except (psycopg.OperationalError, OSError) as lost:
-            _LOG.warning("the server was lost: %s", lost)
+            async with await _connect(url) as listening, await _connect(url) as querying:
+                await _run_jobs(QueueDriver(listening, querying), process, stop, once=once)
+            if once:
+                return
+        except (psycopg.OperationalError, OSError, FailingListenerError) as error:
+            _LOG.warning("lost the connection to PostgreSQL, reconnecting in %g s: %s", RECONNECT_S, error)
         await pause(stop, RECONNECT_S)
 
 
-async def _installed(connection: Any) -> Queries:
-    """PgQueuer's own tables, made by the first worker there ever was."""
-    from pgqueuer.adapters.persistence import qb  # noqa: PLC0415  # an extra
-    from pgqueuer.db import PsycopgDriver  # noqa: PLC0415
-    from pgqueuer.queries import Queries  # noqa: PLC0415
+async def _connect(url: str) -> psycopg.AsyncConnection:
+    return await psycopg.AsyncConnection.connect(url, autocommit=True)
 
-    names = _names()
+
+class QueueDriver(PsycopgDriver):
+    """PgQueuer's psycopg driver with a second connection for queries.
+
+    PgQueuer holds a connection for up to a second at a time while it waits for notifications on it.
+    """
+
+    def __init__(self, listening: psycopg.AsyncConnection, querying: psycopg.AsyncConnection) -> None:
+        super().__init__(listening)
+        self._querying = PsycopgDriver(querying)
+
+    async def fetch(self, query: str, *args: object) -> list[dict[str, object]]:
+        """Run a query and return its rows."""
+        return await self._querying.fetch(query, *args)
+
+    async def execute(self, query: str, *args: object) -> str:
+        """Run a statement and return its status."""
+        return await self._querying.execute(query, *args)
+
+
+async def _run_jobs(driver: PsycopgDriver, process: WorkerProcess, stop: asyncio.Event, *, once: bool) -> None:
+    """Run PgQueuer's manager on one connection."""
+    names = _settings()
     queries = Queries(
-        PsycopgDriver(connection),
+        driver,
         qbe=qb.QueryBuilderEnvironment(names),
         qbq=qb.QueryQueueBuilder(names),
         qbs=qb.QuerySchedulerBuilder(names),
     )
-    async with queries.schema_lock():
-        if not await queries.schema_is_installed():
-            await queries.install(create_schema=False)
-    return queries
-
-
-async def _listen(queries: Queries, station: Station, stop: asyncio.Event) -> None:
-    from pgqueuer.models import Job  # noqa: PLC0415  # an extra
-    from pgqueuer.qm import QueueManager  # noqa: PLC0415
-    from pgqueuer.types import Channel  # noqa: PLC0415
-
-    manager = QueueManager(queries, Channel(CHANNEL))
-
-    async def fold(job: Job) -> None:
-        await asyncio.to_thread(station.take, JobRequest(*json.loads(job.payload or b"")))
-
-    async def look() -> None:
-        while not stop.is_set():
-            for wanted in await asyncio.to_thread(station.waiting):
-                await queries.enqueue(ENTRYPOINT, _payload(wanted), dedupe_key=_key(wanted), on_conflict="skip")
-            await pause(stop, station.poll_s)
-        manager.shutdown.set()
-
-    manager.entrypoint(ENTRYPOINT, accepts_context=False)(fold)
-    looking = asyncio.ensure_future(look())
-    try:
-        await manager.run(
-            dequeue_timeout=timedelta(seconds=station.poll_s),
+    await queries.apply_upgrade()  # creates missing tables, too
+    manager = TenantQueueManager(queries, Channel(CHANNEL))
+    manager.process = process
+    running = asyncio.create_task(
+        manager.run(
+            dequeue_timeout=timedelta(seconds=process.poll_s),
             batch_size=1,
-            max_concurrent_tasks=max(2, station.hands),
+            mode=QueueExecutionMode.drain if once else QueueExecutionMode.continuous,
+            max_concurrent_tasks=process.concurrency,
             shutdown_on_listener_failure=True,
-            heartbeat_timeout=timedelta(seconds=station.lease_s),
+            heartbeat_timeout=timedelta(seconds=process.lease_s),
         )
+    )
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        looking.cancel()
-        with suppress(asyncio.CancelledError):
-            await looking
+        if not running.done():
+            process.stop()  # running jobs end soon and are put back
+            manager.shutdown.set()
+        stopping.cancel()
+        await running
 
 
-async def pause(stop: asyncio.Event, seconds: float) -> None:
-    """Wait so long, or until it is time to stop."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), timeout=seconds)
+class TenantQueueManager(QueueManager):
+    """PgQueuer's manager with one entrypoint for each tenant that the worker serves."""
+
+    process: WorkerProcess
+
+    async def fetch_jobs(self, *args: Any, **options: Any) -> AsyncGenerator[QueuedJob, None]:
+        """Register the entrypoints of new tenants, then dequeue."""
+        for entrypoint in await self._entrypoints():
+            if entrypoint not in self.entrypoint_registry:
+                back_off = partial(
+                    DatabaseRetryEntrypointExecutor,
+                    max_attempts=MAX_ATTEMPTS,
+                    initial_delay=timedelta(seconds=BACKOFF_S),
+                    max_delay=timedelta(seconds=MAX_BACKOFF_S),
+                )
+                self.entrypoint(entrypoint, accepts_context=False, executor_factory=back_off)(self._fold)
+        async for job in super().fetch_jobs(*args, **options):
+            yield job
+
+    async def _entrypoints(self) -> list[Any]:
+        if not self.process.all_owners:
+            return [ENTRYPOINT + self.process.store.owner]
+        table = self.queries.qbe.settings.qualified.queue_table
+        sql = f"SELECT DISTINCT entrypoint FROM {table} WHERE starts_with(entrypoint, $1)"  # noqa: S608  # ours
+        return [row["entrypoint"] for row in await self.queries.driver.fetch(sql, ENTRYPOINT)]
+
+    async def _fold(self, job: QueuedJob) -> None:
+        """Run one job. An exception makes PgQueuer deliver it again, after its back-off."""
+        request = JobRequest(*json.loads(job.payload or b""))
+        report = await asyncio.to_thread(self.process.run_job, request, delivery=f"pgqueuer:{job.id}")
+        if report.outcome is JobOutcome.FAILED:
+            raise RuntimeError(report.cause)
+        if report.outcome is JobOutcome.HELD:
+            raise RetryRequested(timedelta(seconds=self.process.lease_s), "another worker has the claim")
+        if report.outcome is JobOutcome.DROPPED and self.shutdown.is_set():
+            raise RetryRequested(reason="the worker was stopped")

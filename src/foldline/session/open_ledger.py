@@ -16,10 +16,10 @@ from foldline.policy import Policy
 from foldline.recall.text_index import TextIndex
 from foldline.session.record import Tip
 from foldline.session.session import Session
-from foldline.session.worker import Crew, Elsewhere, Worker
+from foldline.session.worker import RemoteWorker, ThreadWorker, Worker
 
-Where: TypeAlias = Literal["thread", "process"]
-"""Who makes the folds that nobody waits for."""
+WorkerKind: TypeAlias = Literal["thread", "process"]
+"""Where background folds are made: in threads of this process, or by `foldline worker` processes."""
 
 
 class Ledger:
@@ -31,13 +31,16 @@ class Ledger:
         *,
         digester: Digester | None = None,
         listener: Listener | None = None,
-        worker: Where = "thread",
+        worker: WorkerKind = "thread",
     ) -> None:
-        if worker not in get_args(Where):
-            raise ConfigError(f"nobody is called {worker!r}", hint=f"use one of {', '.join(get_args(Where))}")
+        if worker not in get_args(WorkerKind):
+            raise ConfigError(f"unknown worker {worker!r}", hint=f"use one of: {', '.join(get_args(WorkerKind))}")
         self.store, self.digester, self.listener = store, digester, listener
-        crew = Crew(store, digester=digester, listener=listener)
-        self.worker: Worker = crew if worker == "thread" else Elsewhere(store)
+        self.worker: Worker
+        if worker == "process":
+            self.worker = RemoteWorker(store)
+        else:
+            self.worker = ThreadWorker(store, digester=digester, listener=listener)
 
     def session(
         self,
@@ -103,11 +106,15 @@ def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are nam
     digester: Digester | None = None,
     listener: Listener | None = None,
     clock: Callable[[], float] | None = None,
-    worker: Where = "thread",
+    worker: WorkerKind = "thread",
 ) -> Ledger:
     """A ledger at a path, on a PostgreSQL server ("postgresql://…"), or in memory (":memory:").
 
     Folds that can wait for a model's digest are made in a thread, or left to `foldline worker` (`process`).
     """
     store = ledger.open(url, owner=owner, clock=clock, index=TextIndex())
-    return Ledger(store, digester=digester, listener=listener, worker=worker)
+    try:
+        return Ledger(store, digester=digester, listener=listener, worker=worker)
+    except BaseException:
+        store.close()
+        raise

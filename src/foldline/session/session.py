@@ -93,7 +93,7 @@ class Session:
         self.digester = appoint(self._digester, chosen)
         self.teller.begin(self.desk)
         self.scribe.sit(self.desk, self.digester, known.moves)
-        able = self.worker is not None and (self.worker.elsewhere or self.digester is not None)
+        able = self.worker is not None and (self.worker.is_remote or self.digester is not None)
         self._behind = able and chosen.background and chosen.leave == "digest"
         now = {"model": name, "policy": knobs(chosen), "tools": self.desk.tools}
         if now != settings:
@@ -240,7 +240,7 @@ class Session:
         """
         behind = self._behind and planned.cut > self.desk.timeline.cut
         if behind and not must and self.worker is not None:
-            self.worker.due(self.record.searched()[1])
+            self.worker.request_fold(self.record.searched()[1])
             return True
         local = self.refused.cause if cools and self.refused is not None else "it could not wait" if behind else ""
         if not self._make(planned, Wish(must=must, local=local)):

@@ -1,140 +1,177 @@
-"""Folds that nobody waits for: a worker reads the record as any other process does, makes the fold, and commits it.
+"""Background folds: how one is made, and the two workers a session can hand it to.
 
-A session says that a fold is due and goes on with its view as it is. Whoever claims the job first, in this process or
-in another, plans it anew from the record, has the digest written while it keeps its lease alive, and commits fold and
-job in one transaction, if nothing but messages was added meanwhile. The session finds the fold at its next call, like
-everything else that others wrote.
+A session requests a fold and returns its view unfolded. A worker claims the job in the ledger, plans the fold again
+from the record, has the digest written, and commits fold and job in one transaction. The commit is refused when the
+claim was lost or anything but messages was added meanwhile. The session reads the fold at its next call.
+
+`ThreadWorker` makes folds in threads of this process and holds a claim by a lease that it renews. `RemoteWorker` leaves
+them to `foldline worker` processes (worker_process.py).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from enum import StrEnum
+from functools import partial
+from types import ModuleType
 from typing import Protocol
 
 from foldline.digest.digester import Digester
 from foldline.digest.model_digest import error_cause
-from foldline.errors import Conflict, FoldlineError, LedgerError
+from foldline.errors import ConfigError, Conflict, FoldlineError, LedgerError
 from foldline.events import Listener
 from foldline.ledger import Branch, Store
-from foldline.ledger.jobs import Claim, Jobs
-from foldline.session.job_queue import announce
+from foldline.ledger.jobs import Jobs
+from foldline.ledger.schema import POSTGRES
 from foldline.session.record import Tip
 from foldline.session.session import Session
 
 LEASE_S = 30.0
-"""How long a worker holds a job without a sign of life: so long does the next one wait when it was killed."""
-BEATS = 3
-"""Signs of life in a lease."""
+"""Seconds after its last renewal (or heartbeat) in which a job is given to another worker."""
+CHECKS_PER_LEASE = 3
+"""How often in a lease the claim is renewed or checked."""
 SLACK_S = 60.0
-"""What a job may take beside its digest."""
-BREAKER = 3
-"""After so many failures in a row no model is asked: the local digest is made."""
-REST_S, LONGEST_REST_S = 5.0, 600.0
-"""The rest after a failure, twice as long after each."""
-HANDS = 4
-"""Folds that one process makes at once."""
-SESSIONS = 16
-"""Sessions that a worker keeps open, so that it reads what is new and not all of it."""
-CLOSE_S = 2.0
-"""How long closing waits for work that was told to stop."""
+"""Seconds a job may take in addition to its digest."""
+BREAKER_FAILURES = 3
+"""After this many failures in a row the local digest is made without asking a model."""
+BACKOFF_S, MAX_BACKOFF_S = 5.0, 600.0
+"""Back-off after the first failure, doubled after each further one, and its limit."""
+CONCURRENCY = 4
+"""Folds that one process makes at the same time."""
+MAX_OPEN_SESSIONS = 16
+"""Sessions that a worker keeps open between jobs, so that it reads only new messages."""
+CLOSE_WAIT_S = 2.0
+"""Seconds that `close` waits for running jobs to stop."""
 
-COMMITTED, NOTHING, HELD, DROPPED, FAILED = "committed", "nothing", "held", "dropped", "failed"
-"""What came of a job: a fold; none was due; somebody else has it; what it read has changed; it could not be done."""
+_LOG = logging.getLogger("foldline")
+
+
+class JobOutcome(StrEnum):
+    """What came of one attempt at a job."""
+
+    COMMITTED = "committed"
+    NOTHING = "nothing"
+    """No fold was due, or the branch is gone."""
+    HELD = "held"
+    """Another worker has the claim, or the job waits after a failure."""
+    DROPPED = "dropped"
+    """The branch changed, the claim was lost or the worker stopped, so the result was discarded."""
+    FAILED = "failed"
 
 
 class Worker(Protocol):
-    """Whoever makes the folds of a ledger's sessions."""
+    """Makes background folds for the sessions of a ledger."""
 
-    elsewhere: bool
-    """Whether it has a digester of its own."""
+    is_remote: bool
+    """Whether folds are made by other processes, with digesters of their own."""
 
-    def due(self, branch: Branch) -> None:
-        """A fold is due on a branch. Comes back at once; saying it twice is the same as saying it once."""
+    def request_fold(self, branch: Branch) -> None:
+        """Request the fold that is due on a branch and return at once. A repeated request has no effect."""
         ...
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until nothing is under way; False when it took longer."""
+        """Wait until no job runs in this process; False on timeout."""
         ...
 
     def close(self) -> None:
-        """Stop; what is under way is dropped, and others may take it up at once."""
+        """Stop. Running jobs are dropped; other workers can claim them at once."""
         ...
 
 
-class Heart:
-    """Keeps a claim alive for as long as its work is wanted."""
+class LeaseKeeper:
+    """Stop signal of a running job: renews or checks its claim every few seconds, and is set once the claim is lost."""
 
-    def __init__(self, jobs: Jobs, claim: Claim, lease_s: float, stop: threading.Event) -> None:
-        self.jobs, self.claim, self.lease_s, self.stop = jobs, claim, lease_s, stop
-        self.lost = False
-        self._next = time.monotonic() + lease_s / BEATS
+    def __init__(self, check: Callable[[], None], every_s: float, stop: threading.Event) -> None:
+        self._check, self.every_s, self.stop = check, every_s, stop
+        self.is_lost = False
+        self._next = time.monotonic() + every_s
 
     def is_set(self) -> bool:
-        """Whether to stop: everything is closing, or the job is somebody else's by now. Gives a sign of life if due."""
-        if not self.lost and time.monotonic() >= self._next:
-            self._next = time.monotonic() + self.lease_s / BEATS
+        """Whether the job must stop: the worker is closing, or the claim was lost."""
+        if not self.is_lost and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self.every_s
             try:
-                self.jobs.renew(self.claim, lease_s=self.lease_s)
+                self._check()
             except Conflict:
-                self.lost = True
+                self.is_lost = True
             except LedgerError:
-                return self.stop.is_set()  # it may be there again at the next beat
-        return self.lost or self.stop.is_set()
+                return self.stop.is_set()  # unreachable now; the next check may succeed
+        return self.is_lost or self.stop.is_set()
 
     def sleep(self, seconds: float) -> None:
-        """Wait so long, or until it must stop."""
+        """Sleep, at most until the job must stop."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not self.is_set():
-            self.stop.wait(min(left, self.lease_s / BEATS))
+            self.stop.wait(min(left, self.every_s))
 
 
-def make(
-    session: Session, jobs: Jobs, branch: Branch, *, lease_s: float = LEASE_S, stop: threading.Event | None = None
-) -> str:
-    """Make the fold that is due on a branch, unless somebody else does; what came of it."""
-    holder = f"{socket.gethostname()}:{os.getpid()}"
-    claim = jobs.claim(branch, lease_s=lease_s, deadline_s=session.policy.digest_seconds + SLACK_S, holder=holder)
+def run_fold_job(  # noqa: PLR0913  # half of them are keywords
+    session: Session,
+    jobs: Jobs,
+    branch: Branch,
+    *,
+    lease_s: float = LEASE_S,
+    stop: threading.Event | None = None,
+    delivery: str = "",
+) -> JobOutcome:
+    """Claim the fold job of a branch and make the fold.
+
+    `delivery` names the queued job that this call runs. The queue then has the heartbeat, the retries and the back-off:
+    the claim lasts until the deadline, and a second delivery of the same job takes it over.
+    """
+    deadline_s = session.policy.digest_seconds + SLACK_S
+    claim = jobs.claim(
+        branch,
+        lease_s=deadline_s if delivery else lease_s,
+        deadline_s=deadline_s,
+        holder=delivery or f"{socket.gethostname()}:{os.getpid()}",
+        take_over=bool(delivery),
+    )
     if claim is None:
-        return HELD
+        return JobOutcome.HELD
     failures = jobs.get(branch).failures
-    heart = Heart(jobs, claim, lease_s, stop or threading.Event())
-    local = f"it failed {failures} times in a row" if failures >= BREAKER else ""
+    check = partial(jobs.check, claim) if delivery else partial(jobs.renew, claim, lease_s=lease_s)
+    keeper = LeaseKeeper(check, lease_s / CHECKS_PER_LEASE, stop or threading.Event())
+    local = f"the job failed {failures} times in a row" if failures >= BREAKER_FAILURES else ""
     try:
-        came = COMMITTED if session.work(claim, heart, local=local) else NOTHING
+        outcome = JobOutcome.COMMITTED if session.work(claim, keeper, local=local) else JobOutcome.NOTHING
     except Conflict as conflict:
-        came = DROPPED
+        outcome = JobOutcome.DROPPED
         session.teller.tell("skipped", reason=conflict.message)
-    except Exception as error:  # noqa: BLE001 (whatever it is, the job is given back and its cause told)
+    except Exception as error:  # noqa: BLE001 (any failure: the job is released and its cause recorded)
         cause = error_cause(error)
+        rest_s = 0.0 if delivery else min(MAX_BACKOFF_S, BACKOFF_S * 2**failures)
         with suppress(FoldlineError):
-            jobs.fail(claim, cause, rest_s=min(LONGEST_REST_S, REST_S * 2**failures))
+            jobs.fail(claim, cause, rest_s=rest_s)
         session.teller.tell("failed", cause=cause)
-        return FAILED
-    if came != COMMITTED:
-        with suppress(FoldlineError):  # it is somebody else's by now, or its lease will run out
-            jobs.finish(claim, {"came": came})
-    return came
+        return JobOutcome.FAILED
+    if outcome is not JobOutcome.COMMITTED:
+        with suppress(FoldlineError):  # the claim was lost, or its lease will run out
+            jobs.finish(claim, {"outcome": outcome})
+    return outcome
 
 
-class Crew:
-    """Makes folds in threads of this process, which are there only while there is something to do.
+class ThreadWorker:
+    """Makes folds in daemon threads, which exist only while there are jobs.
 
-    They are daemons: a process that ends does not wait for them, and what they held is free when its lease is over.
+    A process that ends does not wait for them; the jobs they had are free when their leases run out.
     """
 
-    elsewhere = False
+    is_remote = False
 
     def __init__(
         self, store: Store, *, digester: Digester | None, listener: Listener | None = None, lease_s: float = LEASE_S
     ) -> None:
         self.store, self.digester, self.listener, self.lease_s = store, digester, listener, lease_s
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
         self._change = threading.Condition()
         self._queue: dict[int, Branch] = {}
@@ -143,27 +180,27 @@ class Crew:
         self._stop = threading.Event()
         self._sessions: dict[int, Session] = {}
 
-    def _here(self) -> None:
-        """Begin anew in a process that was forked: threads do not come along, and their locks may be held for ever."""
+    def _reset_after_fork(self) -> None:
+        """Start over in a forked process: threads are not inherited, and their locks could stay locked."""
         if self._process != os.getpid():
-            self._begin()
+            self._reset()
 
-    def due(self, branch: Branch) -> None:
-        """Put a branch in the queue, and see that somebody looks at it."""
-        self._here()
+    def request_fold(self, branch: Branch) -> None:
+        """Queue a branch, and start a thread if fewer than the limit run."""
+        self._reset_after_fork()
         with self._change:
             if self._stop.is_set() or branch.id in self._busy or branch.id in self._queue:
                 return
             self._queue[branch.id] = branch
-            if len(self._threads) < HANDS:
+            if len(self._threads) < CONCURRENCY:
                 thread = threading.Thread(target=self._run, name="foldline-fold", daemon=True)
                 self._threads.add(thread)
                 thread.start()
 
     def _run(self) -> None:
         while (branch := self._next()) is not None:
-            with suppress(FoldlineError):  # the record cannot be reached now: the session will say so itself
-                self.do(branch)
+            with suppress(FoldlineError):  # the ledger is unreachable: the session's own calls report it
+                self.run_job(branch)
 
     def _next(self) -> Branch | None:
         with self._change:
@@ -174,15 +211,16 @@ class Crew:
             self._change.notify_all()
             return None
 
-    def do(self, branch: Branch) -> str:
-        """Make the fold that is due on a branch, here and now; what came of it."""
-        self._here()
+    def run_job(self, branch: Branch, *, delivery: str = "") -> JobOutcome:
+        """Make the fold that is due on a branch, in the calling thread."""
+        self._reset_after_fork()
         with self._change:
             if branch.id in self._busy:
-                return HELD
+                return JobOutcome.HELD
             self._busy.add(branch.id)
         try:
-            return make(self._session(branch), self.store.jobs, branch, lease_s=self.lease_s, stop=self._stop)
+            session, jobs = self._session(branch), self.store.jobs
+            return run_fold_job(session, jobs, branch, lease_s=self.lease_s, stop=self._stop, delivery=delivery)
         except BaseException:
             self._sessions.pop(branch.id, None)
             raise
@@ -191,7 +229,7 @@ class Crew:
                 self._busy.discard(branch.id)
 
     def _session(self, branch: Branch) -> Session:
-        """The worker's own session on a branch, kept for the next time."""
+        """The worker's own session on a branch, kept open for the next job."""
         with self._change:
             found = self._sessions.pop(branch.id, None)
         if found is None:
@@ -200,46 +238,62 @@ class Crew:
         with self._change:
             self._sessions[branch.id] = found
             idle = [number for number in self._sessions if number not in self._busy]
-            for number in idle[: max(0, len(self._sessions) - SESSIONS)]:
+            for number in idle[: max(0, len(self._sessions) - MAX_OPEN_SESSIONS)]:
                 del self._sessions[number]
         return found
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until nothing is under way; False when it took longer."""
-        self._here()
-        mine = {threading.current_thread()}  # whoever listens is told by one of them, and need not wait for itself
+        """Wait until no job runs in this process; False on timeout."""
+        self._reset_after_fork()
+        current = {threading.current_thread()}  # a listener runs in a worker thread, which must not wait for itself
         with self._change:
-            return self._change.wait_for(lambda: self._threads <= mine, timeout=seconds)
+            return self._change.wait_for(lambda: self._threads <= current, timeout=seconds)
 
     def stop(self) -> None:
-        """Drop what is under way and begin nothing more; does not wait."""
-        self._here()
+        """Drop running jobs and start no more; does not wait."""
+        self._reset_after_fork()
         with self._change:
             self._stop.set()
             self._queue.clear()
 
     def close(self) -> None:
-        """Stop; what is under way is dropped and given back."""
+        """Stop, and wait a moment for running jobs to release their claims."""
         self.stop()
-        self.wait(CLOSE_S)
+        self.wait(CLOSE_WAIT_S)
 
 
-class Elsewhere:
-    """Leaves the folds to `foldline worker` processes: the ledger says that one is due, and they look for it."""
+class RemoteWorker:
+    """Requests folds from `foldline worker` processes: by PgQueuer on PostgreSQL, by the jobs table on SQLite."""
 
-    elsewhere = True
+    is_remote = True
 
     def __init__(self, store: Store) -> None:
-        self.store = store
+        self._request: Callable[[Branch], object] = store.jobs.request
+        if store.tx.pool.database.name == POSTGRES:
+            self._request = job_queue_module().FoldQueue(store).enqueue
 
-    def due(self, branch: Branch) -> None:
-        """Ask for the fold, and tell whoever waits for work."""
-        if self.store.jobs.request(branch):
-            announce(self.store, branch)
+    def request_fold(self, branch: Branch) -> None:
+        """Request the fold. A failure is logged and not raised, since the next view requests it again."""
+        try:
+            self._request(branch)
+        except FoldlineError as error:
+            _LOG.warning("could not request a background fold of session %r: %s", branch.session, error)
 
-    def wait(self, seconds: float | None = None) -> bool:  # noqa: ARG002  # nothing is under way here
-        """Nothing is ever under way here."""
+    def wait(self, seconds: float | None = None) -> bool:  # noqa: ARG002  # no job runs here
+        """Return True: no job runs in this process."""
         return True
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no job runs in this process."""
+
+
+def job_queue_module() -> ModuleType:
+    """The module `job_queue`, which needs PgQueuer."""
+    try:
+        from foldline.session import job_queue  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise ConfigError(
+            "background workers on PostgreSQL need PgQueuer, which is not installed",
+            hint="pip install 'foldline[worker]', or open the ledger with worker=\"thread\"",
+        ) from None
+    return job_queue

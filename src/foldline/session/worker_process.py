@@ -1,7 +1,7 @@
-"""A worker process: it looks for folds that are wanted in a ledger, of one owner or of all, and makes them.
+"""A worker process: makes the folds that the sessions of a ledger request, for one tenant or for all.
 
-Any number of them may run, on any host. Which one makes a fold is decided by the claim in the ledger; when one is
-killed, the next takes the fold up after the lease. On PostgreSQL the news comes by PgQueuer, elsewhere by looking.
+Any number may run. On PostgreSQL they run on any host and take their jobs from PgQueuer (job_queue.py). On SQLite they
+run on the host of the file, look for requests in its jobs table, and hold each job by a lease.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from foldline import ledger
@@ -18,100 +19,103 @@ from foldline.digest.model_digest import error_cause
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import JobRequest
 from foldline.ledger.schema import POSTGRES
-from foldline.session import job_queue as dispatch
-from foldline.session.worker import FAILED, HANDS, HELD, LEASE_S, NOTHING, Crew
+from foldline.session.worker import CONCURRENCY, LEASE_S, JobOutcome, ThreadWorker, job_queue_module
 
 POLL_S = 1.0
-"""How often the ledger is looked at."""
+"""Seconds between two looks at the jobs table (SQLite), or at the jobs of killed workers (PostgreSQL)."""
 
 
-class Done(NamedTuple):
-    """A job, what came of it, and how long it took."""
+class JobReport(NamedTuple):
+    """One attempt at a job, with its outcome and duration."""
 
-    wanted: JobRequest
-    came: str
+    request: JobRequest
+    outcome: JobOutcome
     seconds: float
     cause: str = ""
+    """Why it failed."""
 
 
-class Station:
-    """What one process does for a ledger."""
+class WorkerProcess:
+    """Runs the fold jobs of a ledger in this process."""
 
-    def __init__(  # noqa: PLR0913  # all but one are named at the call
+    def __init__(  # noqa: PLR0913  # all but one are keywords
         self,
         store: Store,
         *,
         digester: Digester | None = None,
-        everybody: bool = False,
-        done: Callable[[Done], None] | None = None,
+        all_owners: bool = False,
+        on_report: Callable[[JobReport], None] | None = None,
         lease_s: float = LEASE_S,
         poll_s: float = POLL_S,
     ) -> None:
-        self.store, self.digester, self.everybody, self._done = store, digester, everybody, done
-        self.lease_s, self.poll_s, self.hands = lease_s, poll_s, HANDS
-        self._crews: dict[str, Crew] = {}
+        self.store, self.digester, self.all_owners, self._on_report = store, digester, all_owners, on_report
+        self.lease_s, self.poll_s, self.concurrency = lease_s, poll_s, CONCURRENCY
+        self._workers: dict[str, ThreadWorker] = {}
         self._lock = threading.Lock()
 
-    def waiting(self) -> list[JobRequest]:
-        """What there is to do."""
-        return self.store.jobs.pending(everybody=self.everybody)
-
-    def take(self, wanted: JobRequest) -> str:
-        """Do one job, unless somebody else does; what came of it."""
-        began, cause = time.monotonic(), ""
+    def run_job(self, request: JobRequest, *, delivery: str = "") -> JobReport:
+        """Run one job in the calling thread and report it, unless another worker has it."""
+        start, cause = time.monotonic(), ""
         try:
-            crew, branch = self._crew(wanted.owner), self._branch(wanted)
-            came = NOTHING if branch is None else crew.do(branch)
-            if branch is not None and came == FAILED:
-                cause = str(crew.store.jobs.get(branch).body)
-        except Exception as error:  # noqa: BLE001 (told, and looked at again: a worker goes on)
-            came, cause = FAILED, error_cause(error)
-        if came != HELD and self._done is not None:
-            self._done(Done(wanted, came, time.monotonic() - began, cause))
-        return came
+            worker, branch = self._worker(request.owner), self._branch(request)
+            outcome = JobOutcome.NOTHING if branch is None else worker.run_job(branch, delivery=delivery)
+            if branch is not None and outcome is JobOutcome.FAILED:
+                cause = str(worker.store.jobs.get(branch).body)
+        except Exception as error:  # noqa: BLE001 (reported and retried: the worker goes on)
+            outcome, cause = JobOutcome.FAILED, error_cause(error)
+        report = JobReport(request, outcome, time.monotonic() - start, cause)
+        if outcome is not JobOutcome.HELD and self._on_report is not None:
+            self._on_report(report)
+        return report
 
-    def _crew(self, owner: str) -> Crew:
+    def _worker(self, owner: str) -> ThreadWorker:
         with self._lock:
-            if owner not in self._crews:
+            if owner not in self._workers:
                 store = self.store if owner == self.store.owner else ledger.for_owner(self.store, owner)
-                self._crews[owner] = Crew(store, digester=self.digester, lease_s=self.lease_s)
-            return self._crews[owner]
+                self._workers[owner] = ThreadWorker(store, digester=self.digester, lease_s=self.lease_s)
+            return self._workers[owner]
 
-    def _branch(self, wanted: JobRequest) -> Branch | None:
-        """The branch that is meant, if it is still there."""
-        branches = self._crew(wanted.owner).store.branches(wanted.session)
-        return next((branch for branch in branches if branch.name == wanted.branch), None)
+    def _branch(self, request: JobRequest) -> Branch | None:
+        """The branch of a request; None if it was deleted."""
+        branches = self._worker(request.owner).store.branches(request.session)
+        return next((branch for branch in branches if branch.name == request.branch), None)
 
     def stop(self) -> None:
-        """Drop what is under way and begin nothing more."""
+        """Drop running jobs and start no more."""
         with self._lock:
-            for crew in self._crews.values():
-                crew.stop()
+            for worker in self._workers.values():
+                worker.stop()
 
     async def run(self, url: str, stop: asyncio.Event, *, once: bool = False) -> None:
-        """Work until told to stop, or `once` until nothing is left to do."""
+        """Run jobs until `stop` is set, or with `once` until none is left."""
         try:
-            if not once and self.store.tx.pool.database.name == POSTGRES and dispatch.installed():
-                await dispatch.serve(url, self, stop)
+            if self.store.tx.pool.database.name == POSTGRES:
+                await job_queue_module().serve(url, self, stop, once=once)
             else:
-                await self._look(stop, once=once)
+                await self._poll(stop, once=once)
         finally:
             self.stop()
 
-    async def _look(self, stop: asyncio.Event, *, once: bool) -> None:
-        """Look for work again and again, and do some of it at once."""
-        running: dict[JobRequest, asyncio.Task[str]] = {}
+    async def _poll(self, stop: asyncio.Event, *, once: bool) -> None:
+        """Look for requests in the jobs table at intervals, and run several at the same time."""
+        running: dict[JobRequest, asyncio.Task[JobReport]] = {}
         tried: set[JobRequest] = set()
         while not stop.is_set():
-            for wanted in await asyncio.to_thread(self.waiting):
-                if wanted not in running and wanted not in tried and len(running) < self.hands:
-                    running[wanted] = asyncio.create_task(asyncio.to_thread(self.take, wanted))
-                    tried |= {wanted} if once else set()
+            for request in await asyncio.to_thread(self.store.jobs.pending, all_owners=self.all_owners):
+                if request not in running and request not in tried and len(running) < self.concurrency:
+                    running[request] = asyncio.create_task(asyncio.to_thread(self.run_job, request))
+                    tried |= {request} if once else set()
             if once and not running:
                 return
-            pausing = asyncio.create_task(dispatch.pause(stop, self.poll_s))
-            await asyncio.wait({pausing, *running.values()}, return_when=asyncio.FIRST_COMPLETED)
-            pausing.cancel()
-            running = {wanted: task for wanted, task in running.items() if not task.done()}
+            waiting = asyncio.create_task(pause(stop, self.poll_s))
+            await asyncio.wait({waiting, *running.values()}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            running = {request: task for request, task in running.items() if not task.done()}
         self.stop()
         await asyncio.gather(*running.values())
+
+
+async def pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait some seconds, or until `stop` is set."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
