@@ -1,7 +1,16 @@
-"""Provider bytes to messages and back."""
+"""Provider bytes to messages and back.
+
+parse(source, format=None, *, default=None) -> Transcript
+    `source` is bytes, text, a dict, a list, one message or an SDK's object. `format` names its format and is
+    believed; `default` is the format of what shows no clear sign of its own (a session's format).
+sign_of(value) -> str | None
+    The request format that a value clearly is in; None when it shows no sign of exactly one.
+render(messages, format) -> Rendered
+    The messages in a request format.
+"""
 
 from foldline.wire.formats import FORMATS, PROVIDERS, Lost, Rendered, Transcript, render
-from foldline.wire.reader import parse, read, read_all
+from foldline.wire.reader import parse, read, read_all, sign_of
 from foldline.wire.request import Request
 
 __all__ = [
@@ -15,4 +24,5 @@ __all__ = [
     "read",
     "read_all",
     "render",
+    "sign_of",
 ]

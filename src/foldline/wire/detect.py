@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from foldline.wire.formats import dialect
+
 LIST_KEYS = ("messages", "contents", "input")
 """Fields of a request body that may hold the messages."""
 WRAPPERS = ("messages", "history", "traj", "trajectory")
 """Fields under which other tools keep a list of messages."""
 PLAIN = "openai"
 """The format of plain role and content."""
+PLAIN_BODY = "plain"
+"""Stands for the format of a body in which nothing but plain messages was found."""
 
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _CLAUDE = {"user", "assistant", "system", "progress", "attachment"}
@@ -46,6 +50,8 @@ class Found(NamedTuple):
     shape: str
     key: str = ""
     """The field that holds the list, when the value is a wrapper around it."""
+    clear: bool = True
+    """False when the value shows no sign of one format only, and the default was taken."""
 
 
 class Sign(NamedTuple):
@@ -56,18 +62,43 @@ class Sign(NamedTuple):
     test: Callable[[Mapping[str, Any]], bool]
 
 
-def find(value: Any, given: str | None = None) -> Found | None:
-    """What a JSON value is, or None when that is not clear. A `given` format is believed, where it can be."""
+def find(value: Any, given: str | None = None, default: str | None = None) -> Found | None:
+    """What a JSON value is, or None when that is not clear.
+
+    A `given` format is believed, where the value can be in it. A `default` decides only where the value shows no sign
+    of exactly one format.
+    """
     if isinstance(value, Mapping):
-        return _find_object(value, given)
+        return _find_object(value, given, default)
     if not isinstance(value, list) or not value or any(map(_holds_list, value)):
         return None
     if given in ("gemini", None) and all(isinstance(item, Mapping) and "candidates" in item for item in value):
         return Found("gemini", "reply")
-    form = given or _only(signs(value)) or (PLAIN if all(map(_is_plain, value)) else None)
-    if form is None or (not given and not _fits(value, form)):
-        return None
-    return Found(form, shape_of(form))
+    if given:
+        return Found(given, shape_of(given))
+    shown = signs(value)
+    form = _only(shown)
+    if form is not None:
+        return Found(form, shape_of(form)) if _fits(value, form) else None
+    form = _unsigned(value, shown, default)
+    return Found(form, shape_of(form), clear=False) if form else None
+
+
+def _unsigned(items: Sequence[Any], shown: Mapping[str, str], default: str | None) -> str | None:
+    """The format of elements that show no sign, or signs of several formats: the default if it can be, else plain."""
+    form = default and dialect(default)
+    if form and (form in shown or (not shown and all(_is_accepted(item, form) for item in items))):
+        return form
+    return PLAIN if not shown and all(map(_is_plain, items)) else None
+
+
+def _is_accepted(item: Any, form: str) -> bool:
+    """True if an element without a sign of its own can be read in this format."""
+    return isinstance(item, Mapping) and any(key in item for key in _ACCEPTED.get(form, ()))
+
+
+_ACCEPTED = {"anthropic": ("role",), "openai": ("role",), "openai-responses": ("role", "type"), "pi": ("role",)}
+"""The fields by which an element without a sign can be read in a format."""
 
 
 def _fits(items: Sequence[Any], form: str) -> bool:
@@ -108,22 +139,30 @@ def shape_of(form: str) -> str:
     return "elements" if form in ("anthropic", "openai", "openai-responses", "gemini") else "lines"
 
 
-def _find_object(value: Mapping[str, Any], given: str | None) -> Found | None:
+def _find_object(value: Mapping[str, Any], given: str | None, default: str | None) -> Found | None:
     """A reply, a request body, a wrapper around a list, or a single element: in this order."""
     for form, (key, kind) in _REPLIES.items():
         if given in (form, None) and isinstance(value.get(key), list) and value.get("object", kind) == kind:
             return Found(form, "reply")
     for key in LIST_KEYS:
         body = _body_format(value, key, given)
+        clear = body is not PLAIN_BODY
+        if body is PLAIN_BODY:
+            body = default if default in ("anthropic", "openai") else PLAIN
         if body:
-            return Found(body, "body" if shape_of(body) == "elements" else "lines", key)
+            return Found(body, "body" if shape_of(body) == "elements" else "lines", key, clear)
     for key in WRAPPERS:
-        if isinstance(value.get(key), list) and (inner := find(value[key], given)):
+        if isinstance(value.get(key), list) and (inner := find(value[key], given, default)):
             return inner._replace(key=key)
-    one = _only(signs([value])) or (PLAIN if _is_plain(value) else None)
-    if given and (one or value.keys() & {"role", "type", "parts"}):
-        one = given
-    return Found(one, shape_of(one)) if one else None
+    if given:
+        known = value.keys() & {"role", "type", "parts"} or signs([value])
+        return Found(given, shape_of(given)) if known else None
+    shown = signs([value])
+    one = _only(shown)
+    if one:
+        return Found(one, shape_of(one))
+    one = _unsigned([value], shown, default)
+    return Found(one, shape_of(one), clear=False) if one else None
 
 
 def _body_format(value: Mapping[str, Any], key: str, given: str | None) -> str | None:
@@ -143,7 +182,7 @@ def _body_format(value: Mapping[str, Any], key: str, given: str | None) -> str |
     if shown or not all(map(_is_plain, held)):
         return _only(shown)
     hints = _hints(value)
-    return _only(hints) if hints or not held else PLAIN
+    return _only(hints) if hints or not held else PLAIN_BODY
 
 
 def _hints(body: Mapping[str, Any]) -> dict[str, str]:

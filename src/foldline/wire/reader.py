@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from foldline import text_lines
 from foldline.errors import FormatUnknown, WireError
@@ -21,13 +21,22 @@ from foldline.json_text import Slice, decode, loads, scan, scan_list
 from foldline.message import Message
 from foldline.text_lines import TextLine
 from foldline.wire.detect import PLAIN, Found, find
-from foldline.wire.formats import Codec, Line, Note, Transcript, codec
+from foldline.wire.formats import PROVIDERS, Codec, Line, Note, Transcript, codec, dialect
 from foldline.wire.request import Request, parse_elements, unknown
 
 _PEEK = 100
 """Lines of a file that are looked at to recognise its format."""
 _DEEPEST_OBJECT = 4
 """How deep an SDK object may stand in a list of dicts: list, message, content, block."""
+
+
+class _Known(NamedTuple):
+    """The format that the caller named, and the one to take where a value shows no clear sign."""
+
+    format: str | None = None
+    default: str | None = None
+
+
 _REPLIES = {
     "openai": "openai_chat.render",
     "openai-responses": "openai_responses.render_messages",
@@ -41,23 +50,41 @@ def detect(value: Any) -> str | None:
     return found.format if found else None
 
 
-def parse(source: Any, format: str | None = None, *, file: str = "") -> Transcript:
-    """The conversation in bytes, text (JSON or JSONL), a list, a dict, or a reply object of an SDK.
+def sign_of(value: Any) -> str | None:
+    """The request format that a message, list, body or reply clearly is in; None when it shows no sign of just one.
 
-    A text is always content, never a path: files are read with `read`. A list of nothing but roles and texts is the
-    same in several formats and is taken as OpenAI chat messages.
+    A line of a session file counts for the request format of its messages.
+
+    >>> sign_of({"role": "user", "content": "hi"}), sign_of({"role": "user", "parts": [{"text": "hi"}]})
+    (None, 'gemini')
     """
-    return _one(_conversations(source, format), file)
+    if isinstance(value, Message):
+        form = value.wire.format if value.wire else None
+    else:
+        found = find(_json(value))
+        form = found.format if found and found.clear else None
+    form = form and dialect(form)
+    return form if form in PROVIDERS else None
+
+
+def parse(source: Any, format: str | None = None, *, default: str | None = None, file: str = "") -> Transcript:
+    """The conversation in bytes, text (JSON or JSONL), a list, a dict, one message, or a reply object of an SDK.
+
+    `format` is believed. `default` is the format of what shows no clear sign of its own, such as a message of nothing
+    but role and text; without it that is taken as OpenAI chat. A text is always content, never a path: files are read
+    with `read`.
+    """
+    return _one(_conversations(source, _Known(format, default)), file)
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
     """The conversation in a file, which may be compressed with gzip."""
-    return _one(_from_lines(text_lines.lines_of_file(path), format), os.fspath(path))
+    return _one(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path))
 
 
 def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
     """Every conversation in a file, however deep inside a document: trajectories, haystacks, one per line."""
-    return list(_typed(_from_lines(text_lines.lines_of_file(path), format), os.fspath(path)))
+    return list(_typed(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path)))
 
 
 def _one(found: Iterator[Transcript], file: str) -> Transcript:
@@ -82,15 +109,17 @@ def _typed(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
         raise WireError("nested too deeply to read", file=file) from None
 
 
-def _conversations(source: Any, form: str | None) -> Iterator[Transcript]:
+def _conversations(source: Any, known: _Known) -> Iterator[Transcript]:
+    if _is_spoken(source):
+        source = (source,)
     if isinstance(source, (bytes, bytearray, memoryview)):
         source = decode(source)
     if isinstance(source, str):
-        yield from _from_lines(text_lines.lines_of_text(source), form)
+        yield from _from_lines(text_lines.lines_of_text(source), known)
     elif isinstance(source, Sequence) and source and all(_is_spoken(item) for item in source):
-        yield _from_objects(source, form)
+        yield _from_objects(source, known)
     else:
-        yield from _from_value(_json(source), form)
+        yield from _from_value(_json(source), known)
 
 
 def _is_spoken(item: Any) -> bool:
@@ -98,12 +127,12 @@ def _is_spoken(item: Any) -> bool:
     return hasattr(item, "role") and not hasattr(item, "model_dump")
 
 
-def _from_objects(items: Sequence[Any], form: str | None) -> Transcript:
+def _from_objects(items: Sequence[Any], known: _Known) -> Transcript:
     """Messages that are objects already: ours stay what they are."""
     parse_one = codec("pi").parse
     messages = tuple(item if isinstance(item, Message) else parse_one(item, None) for item in items)
-    known = next((message.wire.format for message in messages if message.wire), PLAIN)
-    return Transcript(format=form or known, messages=messages, model=_model(messages))
+    form = known.format or next((message.wire.format for message in messages if message.wire), known.default or PLAIN)
+    return Transcript(format=form, messages=messages, model=_model(messages))
 
 
 def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
@@ -120,7 +149,7 @@ def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
     return value
 
 
-def _from_lines(source: Iterator[TextLine], form: str | None) -> Iterator[Transcript]:
+def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcript]:
     """JSONL if the first line is a whole JSON value and more follow, otherwise one JSON document."""
     head = _through_text(source)
     if not head or not head[-1].text.strip():
@@ -132,10 +161,10 @@ def _from_lines(source: Iterator[TextLine], form: str | None) -> Iterator[Transc
         first = None
     if first is not None and more and more[-1].text.strip():
         notes: list[Note] = []
-        yield from _from_jsonl(chain([first], _json_lines(chain(more, source), notes)), form, notes)
+        yield from _from_jsonl(chain([first], _json_lines(chain(more, source), notes)), known, notes)
         return
     text = "".join(line.text + "\n" * line.ended for line in chain(head, more, source))
-    yield from _from_value(loads(text), form, text)
+    yield from _from_value(loads(text), known, text)
 
 
 def _through_text(source: Iterator[TextLine]) -> list[TextLine]:
@@ -161,17 +190,17 @@ def _json_lines(source: Iterable[TextLine], notes: list[Note]) -> Iterator[Line]
             notes.append(Note(line.number, "half-written last line left out"))
 
 
-def _from_jsonl(source: Iterator[Line], form: str | None, notes: list[Note]) -> Iterator[Transcript]:
+def _from_jsonl(source: Iterator[Line], known: _Known, notes: list[Note]) -> Iterator[Transcript]:
     """A session file, one message per line, or one conversation per line."""
     head = list(islice(source, _PEEK))
     source = chain(head, source)
-    found = find([line.value for line in head], form)
+    found = find([line.value for line in head], *known)
     if found is not None and found.shape != "reply":
         transcript = _from_one_file(source, codec(found.format))
         yield replace(transcript, notes=(*transcript.notes, *notes))
         return
     last = None
-    for transcript in _one_per_line(source, form):
+    for transcript in _one_per_line(source, known):
         if last is not None:
             yield last
         last = transcript
@@ -192,44 +221,45 @@ def _from_one_file(source: Iterator[Line], target: Codec) -> Transcript:
     return Transcript(format=target.name, messages=tuple(messages), model=_model(messages))
 
 
-def _one_per_line(source: Iterator[Line], form: str | None) -> Iterator[Transcript]:
+def _one_per_line(source: Iterator[Line], known: _Known) -> Iterator[Transcript]:
     for line in source:
         try:
-            yield from _inside(line.value, form)
+            yield from _inside(line.value, known)
         except WireError as error:
             raise error.at(line=line.number) from None
 
 
-def _from_value(value: Any, form: str | None, text: str | None = None) -> Iterator[Transcript]:
+def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[Transcript]:
     """The conversation that a value is, otherwise those that it holds."""
-    if form is not None:
-        codec(form)
-    found = find(value, form)
+    for name in known:
+        if name is not None:
+            codec(name)
+    found = find(value, *known)
     if found is not None:
         yield _transcript(value, found, text)
         return
     empty = True
-    for transcript in _inside(value, form):
+    for transcript in _inside(value, known):
         empty = False
         yield transcript
     if empty:
         raise unknown(value, "input")
 
 
-def _inside(value: Any, form: str | None) -> Iterator[Transcript]:
+def _inside(value: Any, known: _Known) -> Iterator[Transcript]:
     """The conversations in a document, each once: lists of messages, request bodies, a reply under `response`."""
     if not isinstance(value, (list, Mapping)):
         return
     found = find(value)
     if found is not None and found.shape != "reply" and (isinstance(value, list) or found.key):
-        yield _transcript(value, find(value, form) or found, None)
+        yield _transcript(value, find(value, *known) or found, None)
         return
     for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
         held = find(inner) if key == "response" else None
         if held is not None and held.shape == "reply":
             yield _transcript(inner, held, None)
         else:
-            yield from _inside(inner, form)
+            yield from _inside(inner, known)
 
 
 def _transcript(value: Any, found: Found, text: str | None) -> Transcript:
