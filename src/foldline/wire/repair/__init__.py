@@ -1,5 +1,21 @@
-"""Broken histories become sendable: in the view, never in the record."""
+"""Repair makes a broken history sendable: in the view, never in the record.
 
+Histories break in practice: an abort leaves a call without a result, a fold removes a call and leaves its result, a
+stream ends inside thinking, a tool returns nothing, two calls get one id. Every provider refuses such a request, and
+each later one too. Repair changes as little as the format's grammar demands, records each change in a note, and returns
+sound messages as the same objects. One invariant per file; `history.py` has their order.
+
+    repair(messages, "anthropic")          # Repaired: .messages and .notes, for a list that is repaired once
+
+    history = RepairedHistory("anthropic") # for a list that grows
+    history.update(messages)               # the same as repair(messages, "anthropic"), but reads only what is new
+
+`update` takes the whole list every time and compares the messages by identity. A list that changed (after a fold) is
+repaired from its start.
+"""
+
+from foldline.wire.repair.context import RepairNote
 from foldline.wire.repair.history import Repaired, repair
+from foldline.wire.repair.incremental import RepairedHistory
 
-__all__ = ["Repaired", "repair"]
+__all__ = ["RepairNote", "Repaired", "RepairedHistory", "repair"]

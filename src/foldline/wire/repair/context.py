@@ -1,30 +1,25 @@
-"""What one repair knows and marks: the provider's rules, whose words are whose, and the notes of what was done.
-
-All steps of repair share these few things and nothing else.
-"""
+"""State shared by the steps of one repair: the format's grammar and renderer, and the notes of what was changed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, TypeVar
+from operator import is_not
+from typing import Any, NamedTuple, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.formats import Codec, Loss, dialect
-from foldline.wire.rules.grammar import Rules
-
-SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
-"""Anthropic's blocks for calls that it runs itself."""
-_LOGGED = ("codex", "openai-responses")
+from foldline.wire.formats import Codec, Loss, codec, dialect
+from foldline.wire.rules.grammar import Rules, rules_of
 
 AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
-    """One thing repair did: a code, the place of the message in the *input*, and plain words."""
+class RepairNote:
+    """One change that repair made: a code, the index of the message in the *input*, and a sentence."""
 
     code: str
     index: int
@@ -34,97 +29,113 @@ class Mend:
         return f"[{self.code}] message {self.index}: {self.words}"
 
 
+class OutgoingMessage(NamedTuple):
+    """A message of the repaired history."""
+
+    origin: int
+    """Index of the input message that it comes from."""
+    message: Message
+    side: str
+    """Role on the wire: "user", "assistant" or "system"; "" for a message that renders to nothing."""
+
+
 @cache
-def _form(pattern: str) -> Callable[[str], re.Match[str] | None]:
+def _full_match(pattern: str) -> Callable[[str], re.Match[str] | None]:
     return re.compile(pattern, re.DOTALL).fullmatch
 
 
 @dataclass(slots=True)
-class Work:
-    """What one repair knows: the provider's name and rules, its codec, and the notes so far."""
+class RepairContext:
+    """What the steps of one repair share."""
 
-    provider: str
-    rules: Rules
+    format: str
+    grammar: Rules
     target: Codec
-    notes: list[Mend] = field(default_factory=list)
-    items: set[str] = field(default_factory=set)
-    """Ids of the provider's own items seen so far."""
-    stood: dict[int, int] = field(default_factory=dict)
-    """Behind which message each system message stood."""
-    thinks: bool = False
-    """Whether there is thinking, or one of the provider's own tools, that its rules look at once more at the end."""
+    notes: list[RepairNote] = field(default_factory=list)
+    items: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Indexes of the messages that hold an item, by the item's id."""
+    predecessors: dict[int, int] = field(default_factory=dict)
+    """Index of the message in front of each system message inside the list."""
+    has_thinking: bool = False
+    """True when a message holds thinking or an opaque part."""
+
+    @classmethod
+    def of(cls, format: str) -> RepairContext:
+        """Context for a wire format; a session log's format stands for the format of the elements it holds."""
+        grammar = rules_of(format)
+        name = dialect(format)
+        return cls(name, grammar, codec(name))
 
     def note(self, code: str, index: int, words: str) -> None:
-        """Mark something that was done."""
-        self.notes.append(Mend(code, index, words))
+        """Record a change."""
+        self.notes.append(RepairNote(code, index, words))
 
     def own(self, wire: Wire | None) -> bool:
-        """True for what came in this provider's form; a Codex log holds Responses items."""
-        return wire is not None and (wire.format == self.provider or (wire.format, self.provider) == _LOGGED)
+        """True for a part or message that came in this format; a Codex log holds Responses items."""
+        return wire is not None and (
+            wire.format == self.format or (wire.format == "codex" and self.format == "openai-responses")
+        )
 
     def exact(self, message: Message) -> bool:
-        """True for a message that will go back as it came."""
+        """True for a message that renders to the very element it came as."""
         return message.wire is not None and message.wire.exact and self.own(message.wire)
 
-    def kin(self, message: Message) -> bool:
-        """True for a message of this provider's elements, whatever file it was read from."""
-        return message.wire is not None and dialect(message.wire.format) == self.target.dialect
-
-    def seen(self, part: Part) -> bool:
-        """True for a part that will be sent: only the provider that wrote it reads thinking and opaque parts."""
+    def is_rendered(self, part: Part) -> bool:
+        """True for a part that reaches the wire: thinking and opaque parts do so only in their own format."""
         return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
 
-    def id_form(self, text: str) -> bool:
-        """True for a call id that this provider takes."""
-        return _form(self.rules.id_form)(text) is not None
+    def is_legal_id(self, text: str) -> bool:
+        """True for a call id that the format accepts."""
+        return _full_match(self.grammar.id_form)(text) is not None
 
-    def name_form(self, text: str) -> bool:
-        """True for a tool name that this provider takes."""
-        return _form(self.rules.name_form)(text) is not None
+    def is_legal_name(self, text: str) -> bool:
+        """True for a tool name that the format accepts."""
+        return _full_match(self.grammar.name_form)(text) is not None
 
-    def refuses(self, text: str) -> bool:
-        """True for a text this provider calls blank."""
-        blank = self.rules.blank
+    def is_blank(self, text: str) -> bool:
+        """True for a text that the format refuses as blank."""
+        blank = self.grammar.blank
         return blank != "allowed" and not (text.strip() if blank == "whitespace" else text)
 
 
 def edited(part: AnyPart, **fields: Any) -> AnyPart:
-    """A part with other fields, whose wire form no longer speaks for it."""
+    """The part with other fields; its wire form is no longer exact."""
     return replace(part, wire=part.wire and part.wire._replace(raw=None, exact=False), **fields)
 
 
-def side_of(message: Message, work: Work) -> str:
-    """Whose message it will be on the wire: the user's, the assistant's, or the system's."""
-    role, wire = message.role, message.wire
-    if message.kind and work.provider.startswith("openai") and not work.exact(message):
+def has_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> bool:
+    """True when both hold the very same objects in the same order."""
+    return len(parts) == len(others) and not any(map(is_not, parts, others))
+
+
+def side_of(message: Message, context: RepairContext) -> str:
+    """Role of the message on the wire: "user", "assistant" or "system"."""
+    role, wire, grammar = message.role, message.wire, context.grammar
+    if message.kind and grammar.kinds_are_user and not context.exact(message):
         return "user"
     if role != "system":
         return "assistant" if role == "assistant" else "user"
-    if work.provider == "anthropic":
-        return "system" if work.own(wire) and wire and isinstance(wire.value, dict) else "user"
-    return "user" if work.provider == "gemini" else "system"
+    if grammar.inline_system == "after user":
+        return "system" if context.own(wire) and wire and isinstance(wire.value, dict) else "user"
+    return "system" if grammar.inline_system == "free" else "user"
 
 
-def is_silent(message: Message, work: Work) -> bool:
-    """True for a message of which nothing will be sent: it stays for the report of what was lost, and changes nothing.
+def is_silent(message: Message, context: RepairContext) -> bool:
+    """True for a message that renders to nothing.
 
-    Only parts that other providers cannot read may leave a message silent, so only such messages are tried.
+    It stays in the history, so that the report of what could not be rendered names it. Only thinking and opaque parts
+    can be unreadable for a format, so only messages that hold nothing else are rendered to find out.
     """
     parts = message.parts
     for part in parts:
         kind = type(part)
         if kind is ToolCall or kind is ToolResult or kind is Media or (isinstance(part, Text) and part.text.strip()):
             return False
-    if work.rules.empty == () and not any(isinstance(part, Thinking | Opaque) for part in parts):
-        return message.role == "system" and not parts and work.own(message.wire) and content_of(message.wire) == []
-    return not work.target.render(message, Loss())
+    if context.grammar.empty == () and not any(isinstance(part, Thinking | Opaque) for part in parts):
+        return message.role == "system" and not parts and context.own(message.wire) and content_of(message.wire) == []
+    return not context.target.render(message, Loss())
 
 
 def content_of(wire: Wire | None) -> Any:
-    """The content of an element as it came."""
+    """Value of the field `content` in the wire form."""
     return wire.value.get("content") if wire is not None and isinstance(wire.value, dict) else None
-
-
-def is_server_part(part: Opaque) -> bool:
-    """True for a call that the provider runs itself, and for the result of one."""
-    return part.kind in SERVER_CALLS or part.kind.endswith("_tool_result")

@@ -1,94 +1,92 @@
-"""Repair of the order: every result where its provider looks for it.
+"""Invariant: every result stands where its format expects it.
 
-Results are gathered behind the message (or the reply) that made the calls, in the order in which they came; what
-already stands there is left alone, so that a sound conversation passes through as the very same messages. Everything
-that has no place of its own (orphan results, texts between a call and its result) follows after the results.
+Results are gathered behind the message (or the reply) that made the calls, in the order in which they came. Results
+that are in place stay, so a sound history passes through as the very same messages. Orphan results and texts between a
+call and its result follow behind the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
-from operator import is_not
-from typing import NamedTuple
 
 from foldline.message import Message, Part, ToolCall, ToolResult
 from foldline.wire.formats import is_exact
-from foldline.wire.repair.context import Work, is_silent
-from foldline.wire.repair.results_for_calls import Answer, Entry, Slot, agreed, closing, needs_closing, told
+from foldline.wire.repair.context import OutgoingMessage, RepairContext, has_same_parts, is_silent
+from foldline.wire.repair.entries import CallSlot, RepairEntry, ResultSlot
+from foldline.wire.repair.results_for_calls import closing_result, needs_closing, orphan_as_text, result_for_call
 
 
-class Out(NamedTuple):
-    """A message to be sent: the place it came from, and whose it is ("" for what changes nothing)."""
-
-    at: int
-    message: Message
-    side: str
-
-
-def arrange(entries: Sequence[Entry], work: Work) -> list[Out]:
-    """All messages, in the order in which they can be sent."""
-    out: list[Out] = []
+def order_results(entries: Sequence[RepairEntry], context: RepairContext) -> list[OutgoingMessage]:
+    """All messages in an order that can be sent."""
+    out: list[OutgoingMessage] = []
     place = 0
     while place < len(entries):
         entry = entries[place]
         place += 1
-        if entry.done:
+        if entry.emitted:
             continue
         if entry.side != "assistant":
-            _emit(out, entry, _rest(entry, work) if entry.answers else entry.message, entry.side, work)
+            _emit(out, entry, _remainder(entry, context) if entry.answers else entry.message, entry.side, context)
             continue
-        start, place = place, _run_end(entries, place, entry.run)
+        start, place = place, _end_of_reply(entries, place, entry.reply)
         between = entries[start:place]
-        unit = [entry, *(each for each in between if each.side == "assistant")]
-        _put_reply(out, entries, unit, place, work)
+        reply = [entry, *(each for each in between if each.side == "assistant")]
+        _emit_reply(out, entries, reply, place, context)
         for each in between:
             if each.side != "assistant":
-                _emit(out, each, each.message, each.side, work)
+                _emit(out, each, each.message, each.side, context)
     return out
 
 
-def _run_end(entries: Sequence[Entry], place: int, run: int) -> int:
+def _end_of_reply(entries: Sequence[RepairEntry], place: int, reply: int) -> int:
     """One past the last message of a reply; system messages inside it do not end it."""
     end = place
-    while place < len(entries) and (entries[place].side == "system" or entries[place].run == run):
+    while place < len(entries) and (entries[place].side == "system" or entries[place].reply == reply):
         place += 1
         if entries[place - 1].side == "assistant":
             end = place
     return end
 
 
-def _emit(out: list[Out], entry: Entry, message: Message | None, side: str, work: Work) -> None:
-    """Put a message, and the silent ones behind it."""
+def _emit(
+    out: list[OutgoingMessage], entry: RepairEntry, message: Message | None, side: str, context: RepairContext
+) -> None:
+    """Append a message of the entry and the silent messages behind it."""
     if message is entry.message:
-        out.append(Out(entry.index, message, side))
+        out.append(OutgoingMessage(entry.index, message, side))
     elif message is not None and message.parts:
-        out.append(Out(entry.index, message, "" if is_silent(message, work) else side))
-    if entry.trail:
-        out.extend(Out(index, silent, "") for index, silent in entry.trail)
-    entry.done = True
+        out.append(OutgoingMessage(entry.index, message, "" if is_silent(message, context) else side))
+    if entry.silent:
+        out.extend(OutgoingMessage(index, silent, "") for index, silent in entry.silent)
+    entry.emitted = True
 
 
-def _put_reply(out: list[Out], entries: Sequence[Entry], unit: list[Entry], place: int, work: Work) -> None:
-    """What the assistant says, the results of what it calls, and what it should not have held."""
-    for entry in unit:
-        said = _said(entry, work)
-        if work.rules.calls_after_user and said is not None and any(not slot.dropped for slot in entry.slots):
-            said = _joined_reply(out, entry, said, work)
-        _emit(out, entry, said, "assistant", work)
-    slots = [slot for entry in unit for slot in entry.slots if not slot.dropped]
+def _emit_reply(
+    out: list[OutgoingMessage],
+    entries: Sequence[RepairEntry],
+    reply: list[RepairEntry],
+    place: int,
+    context: RepairContext,
+) -> None:
+    """Append the messages of a reply, the results of its calls, and orphan results that stood inside it."""
+    for entry in reply:
+        message = _without_results(entry, context)
+        if context.grammar.calls_after_user and message is not None and any(not slot.dropped for slot in entry.slots):
+            message = _joined_reply(out, entry, message, context)
+        _emit(out, entry, message, "assistant", context)
+    slots = [slot for entry in reply for slot in entry.slots if not slot.dropped]
     if slots:
-        _put_results(out, entries, slots, place, work)
-    for entry in unit:
-        if not entry.answers:
-            continue
-        orphans = [part for answer in entry.answers if _is_orphan(answer) for part in _tell(answer, work)]
+        _emit_results(out, entries, slots, place, context)
+    for entry in reply:
+        orphans = [part for answer in entry.answers if answer.is_orphan for part in _orphan_text(answer, context)]
         if orphans:
-            out.append(Out(entry.index, Message(role="user", parts=tuple(orphans), kind="note"), "user"))
+            note = Message(role="user", parts=tuple(orphans), kind="note")
+            out.append(OutgoingMessage(entry.index, note, "user"))
 
 
-def _said(entry: Entry, work: Work) -> Message | None:
-    """The assistant's message with its calls as they are now, and without results."""
+def _without_results(entry: RepairEntry, context: RepairContext) -> Message | None:
+    """The assistant's message with its remaining calls and without results; None when nothing is left."""
     if not entry.slots and not entry.answers:
         return entry.message
     slots = iter(entry.slots)
@@ -99,16 +97,16 @@ def _said(entry: Entry, work: Work) -> Message | None:
             parts += [] if slot.dropped else [slot.call]
         elif type(part) is not ToolResult:
             parts.append(part)
-    if _same(parts, entry.message.parts):
+    if has_same_parts(parts, entry.message.parts):
         return entry.message
     if not parts:
-        work.note("empty", entry.index, "left out: nothing is left in it")
+        context.note("empty", entry.index, "left out: nothing is left in it")
         return None
     return entry.message.with_parts(*parts)
 
 
-def _joined_reply(out: list[Out], entry: Entry, said: Message, work: Work) -> Message:
-    """A message with calls, together with what the assistant said just before it."""
+def _joined_reply(out: list[OutgoingMessage], entry: RepairEntry, message: Message, context: RepairContext) -> Message:
+    """A message with calls, joined with the assistant's messages directly in front of it."""
     before: list[Part] = []
     place = len(out) - 1
     while place >= 0 and out[place].side in ("assistant", ""):
@@ -116,135 +114,138 @@ def _joined_reply(out: list[Out], entry: Entry, said: Message, work: Work) -> Me
             before[:0] = out.pop(place).message.parts
         place -= 1
     if not before:
-        return said
-    work.note("reply-joined", entry.index, "joined with what the assistant said just before it, because it calls")
-    return said.with_parts(*before, *said.parts)
+        return message
+    context.note("reply-joined", entry.index, "joined with what the assistant said just before it, because it calls")
+    return message.with_parts(*before, *message.parts)
 
 
-def _put_results(out: list[Out], entries: Sequence[Entry], slots: list[Slot], place: int, work: Work) -> None:
-    """The results of a reply: those in place, those from elsewhere, and a word for those that never came."""
-    made: list[Out] = []
-    near: list[Entry] = []
-    if work.rules.adjacency == "after":
-        wanted = [slot.answer for slot in slots if slot.answer and not _stays(slot.answer)]
+def _emit_results(
+    out: list[OutgoingMessage],
+    entries: Sequence[RepairEntry],
+    slots: list[CallSlot],
+    place: int,
+    context: RepairContext,
+) -> None:
+    """Append the results of a reply: those in place, those from other places, and closing results."""
+    results: list[OutgoingMessage] = []
+    near: list[RepairEntry] = []
+    if context.grammar.adjacency == "after":
+        wanted = [slot.answer for slot in slots if slot.answer and not _may_stay(slot.answer)]
     else:
         wanted = [slot.answer for slot in slots if slot.answer]
-        near = _in_place(entries, place, set(wanted), work)
-    last = near.pop() if near and _has_rest(near[-1], work) else None
+        near = _entries_in_place(entries, place, set(wanted), context)
+    last = near.pop() if near and _has_more(near[-1], context) else None
     for entry in near:
-        _emit(made, entry, _whole(entry, work), "user", work)
+        _emit(results, entry, _with_results(entry, context), "user", context)
     settled = {*near, last}
     far = [answer for answer in wanted if answer.entry not in settled]
     if far:
-        _fetch(made, sorted(far, key=lambda answer: answer.entry.index), work)
+        _move_results(results, sorted(far, key=lambda answer: answer.entry.index), context)
     for slot in slots:
-        if needs_closing(slot, work):
-            work.note("call-unanswered", slot.entry.index, f"no result was recorded for the call {_name(slot)}: closed")
-            made.append(Out(slot.entry.index, Message(role="tool", parts=(closing(slot),)), "user"))
+        if needs_closing(slot, context):
+            name = " ".join(word for word in (slot.call.name, slot.call.id) if word)
+            context.note("call-unanswered", slot.entry.index, f"no result was recorded for the call {name}: closed")
+            closing = Message(role="tool", parts=(closing_result(slot),))
+            results.append(OutgoingMessage(slot.entry.index, closing, "user"))
     if last is not None:
-        _emit(made, last, _whole(last, work), "user", work)
-    out.extend(_joined_results(made, work))
+        _emit(results, last, _with_results(last, context), "user", context)
+    out.extend(_joined_results(results, context))
 
 
-def _name(slot: Slot) -> str:
-    return " ".join(word for word in (slot.call.name, slot.call.id) if word)
-
-
-def _stays(answer: Answer) -> bool:
-    """True for a result after its call, where a provider does not mind how far."""
+def _may_stay(answer: ResultSlot) -> bool:
+    """True for a result behind its call, for formats that accept it at any distance."""
     slot = answer.slot
     return slot is not None and answer.entry.side == "user" and answer.entry.index > slot.entry.index
 
 
-def _in_place(entries: Sequence[Entry], place: int, wanted: set[Answer], work: Work) -> list[Entry]:
-    """The messages directly after a reply that hold nothing but its results; the last may say more after them."""
-    found: list[Entry] = []
+def _entries_in_place(
+    entries: Sequence[RepairEntry], place: int, wanted: set[ResultSlot], context: RepairContext
+) -> list[RepairEntry]:
+    """The messages directly behind a reply that hold only its results; the last of them may hold more."""
+    found: list[RepairEntry] = []
     missing = len(wanted)
     while place < len(entries) and missing:
         entry = entries[place]
         place += 1
-        if entry.done or (entry.side == "system" and work.rules.alternation == "merged"):
+        if entry.emitted or (entry.side == "system" and context.grammar.alternation == "merged"):
             continue
-        kept = [answer for answer in entry.answers if answer.slot is not None]
-        if entry.side != "user" or not kept or not all(answer in wanted for answer in kept):
+        tied = [answer for answer in entry.answers if answer.slot is not None]
+        if entry.side != "user" or not tied or not all(answer in wanted for answer in tied):
             break
-        if _has_rest(entry, work) and missing != len(kept):
+        if _has_more(entry, context) and missing != len(tied):
             break
         found.append(entry)
-        missing -= len(kept)
-        if _has_rest(entry, work):
+        missing -= len(tied)
+        if _has_more(entry, context):
             break
     return found
 
 
-def _has_rest(entry: Entry, work: Work) -> bool:
-    """True for a message that says more than results that were called for."""
-    return any(_is_orphan(answer) for answer in entry.answers) or (
+def _has_more(entry: RepairEntry, context: RepairContext) -> bool:
+    """True for a message that holds more than results of calls."""
+    return any(answer.is_orphan for answer in entry.answers) or (
         len(entry.answers) < len(entry.message.parts)
-        and any(type(part) is not ToolResult and work.seen(part) for part in entry.message.parts)
+        and any(type(part) is not ToolResult and context.is_rendered(part) for part in entry.message.parts)
     )
 
 
-def _fetch(made: list[Out], far: list[Answer], work: Work) -> None:
-    """Results from elsewhere: whole messages where those hold nothing else, otherwise the results alone."""
+def _move_results(results: list[OutgoingMessage], far: list[ResultSlot], context: RepairContext) -> None:
+    """Append results from other places: their whole message if it holds nothing else, otherwise the results alone."""
     for entry, group in groupby(far, key=lambda answer: answer.entry):
         answers = list(group)
         for answer in answers:
             name = answer.result.call_id or answer.result.name
-            work.note("result-moved", entry.index, f"the result of {name} was moved to its call")
-        kept = sum(answer.slot is not None for answer in entry.answers)
-        if entry.side != "user" or len(answers) < kept or _has_rest(entry, work):
-            made.append(Out(entry.index, _piece(entry, [agreed(answer, work) for answer in answers]), "user"))
-        elif entry.done:
-            made.append(Out(entry.index, _whole(entry, work), "user"))
+            context.note("result-moved", entry.index, f"the result of {name} was moved to its call")
+        tied = sum(answer.slot is not None for answer in entry.answers)
+        if entry.side != "user" or len(answers) < tied or _has_more(entry, context):
+            moved = _only_results(entry, [result_for_call(answer, context) for answer in answers])
+            results.append(OutgoingMessage(entry.index, moved, "user"))
+        elif entry.emitted:
+            results.append(OutgoingMessage(entry.index, _with_results(entry, context), "user"))
         else:
-            _emit(made, entry, _whole(entry, work), "user", work)
+            _emit(results, entry, _with_results(entry, context), "user", context)
 
 
-def _piece(entry: Entry, results: list[ToolResult]) -> Message:
-    """Results of a message that stays behind; they keep what the message lends them, unless that was no user's."""
+def _only_results(entry: RepairEntry, results: list[ToolResult]) -> Message:
+    """A message with some results of the entry; it keeps the other fields of a user's or tool's message."""
     if entry.message.role in ("tool", "user"):
         return entry.message.with_parts(*results)
     return Message(role="tool", parts=tuple(results))
 
 
-def _joined_results(made: list[Out], work: Work) -> list[Out]:
-    """All results in one message, where the provider counts them and the codec would not join them itself."""
-    spoken = [each for each in made if each.side]
-    if not work.rules.calls_after_user or len(spoken) < 2:
-        return made
-    results = [part for each in spoken for part in each.message.parts if isinstance(part, ToolResult)]
-    rest = [part for each in spoken for part in each.message.parts if not isinstance(part, ToolResult)]
-    if not any(work.seen(part) for part in rest) and not any(is_exact(each.message, work.target) for each in spoken):
-        return made
-    work.note("results-joined", spoken[0].at, "all results of one reply were put into one message")
-    joined = Out(spoken[0].at, spoken[-1].message.with_parts(*results, *rest), "user")
-    return [joined, *(each for each in made if not each.side)]
+def _joined_results(results: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
+    """All results in one message, for formats that count them, unless the renderer joins them itself."""
+    spoken = [each for each in results if each.side]
+    if not context.grammar.calls_after_user or len(spoken) < 2:
+        return results
+    parts = [part for each in spoken for part in each.message.parts]
+    others = [part for part in parts if not isinstance(part, ToolResult)]
+    if not any(map(context.is_rendered, others)) and not any(is_exact(each.message, context.target) for each in spoken):
+        return results
+    context.note("results-joined", spoken[0].origin, "all results of one reply were put into one message")
+    joined = spoken[-1].message.with_parts(*(part for part in parts if isinstance(part, ToolResult)), *others)
+    return [OutgoingMessage(spoken[0].origin, joined, "user"), *(each for each in results if not each.side)]
 
 
-def _whole(entry: Entry, work: Work) -> Message:
-    """A message with its results as they are now; orphans are told in words."""
-    answers = iter(entry.answers)
-    parts: list[Part] = []
-    for part in entry.message.parts:
-        if type(part) is not ToolResult:
-            parts.append(part)
-            continue
-        answer = next(answers)
-        if answer.slot is not None:
-            parts.append(agreed(answer, work))
-        elif not answer.dropped:
-            parts.extend(_tell(answer, work))
-    if work.rules.results_first:
-        ordered = sorted(parts, key=lambda part: type(part) is not ToolResult and work.seen(part))
-        if not _same(ordered, parts):
-            work.note("result-order", entry.index, "results were put before everything else in their message")
+def _with_results(entry: RepairEntry, context: RepairContext) -> Message:
+    """The message with its results tied to their calls and orphans as text."""
+    parts = _resolved_parts(entry, context, keeps=lambda _answer: True)
+    if context.grammar.results_first:
+        ordered = sorted(parts, key=lambda part: type(part) is not ToolResult and context.is_rendered(part))
+        if not has_same_parts(ordered, parts):
+            context.note("result-order", entry.index, "results were put before everything else in their message")
             parts = ordered
-    return _remade(entry.message, parts)
+    return _rebuilt(entry.message, parts)
 
 
-def _rest(entry: Entry, work: Work) -> Message:
-    """What a message still says where it stands: the results that are wanted elsewhere have left it."""
+def _remainder(entry: RepairEntry, context: RepairContext) -> Message:
+    """The message without the results that were moved to their calls."""
+    free = context.grammar.adjacency == "after"
+    return _rebuilt(entry.message, _resolved_parts(entry, context, keeps=lambda answer: free and _may_stay(answer)))
+
+
+def _resolved_parts(entry: RepairEntry, context: RepairContext, *, keeps: Callable[[ResultSlot], bool]) -> list[Part]:
+    """Parts of a message: results that it `keeps` tied to their calls, orphans as text."""
     answers = iter(entry.answers)
     parts: list[Part] = []
     for part in entry.message.parts:
@@ -253,30 +254,22 @@ def _rest(entry: Entry, work: Work) -> Message:
             continue
         answer = next(answers)
         if answer.slot is not None:
-            parts += [agreed(answer, work)] if work.rules.adjacency == "after" and _stays(answer) else []
+            parts += [result_for_call(answer, context)] if keeps(answer) else []
         elif not answer.dropped:
-            parts.extend(_tell(answer, work))
-    return _remade(entry.message, parts)
+            parts.extend(_orphan_text(answer, context))
+    return parts
 
 
-def _remade(message: Message, parts: list[Part]) -> Message:
-    """The message with these parts; one that held results only, and no longer does, is a note of the user."""
-    if _same(parts, message.parts):
+def _rebuilt(message: Message, parts: list[Part]) -> Message:
+    """The message with these parts; a tool message without results becomes a note of the user."""
+    if has_same_parts(parts, message.parts):
         return message
     if message.role == "tool" and not any(isinstance(part, ToolResult) for part in parts):
         return Message(role="user", parts=tuple(parts), kind="note", meta=message.meta)
     return message.with_parts(*parts)
 
 
-def _same(parts: Sequence[Part], others: Sequence[Part]) -> bool:
-    return len(parts) == len(others) and not any(map(is_not, parts, others))
-
-
-def _is_orphan(answer: Answer) -> bool:
-    return answer.slot is None and not answer.dropped
-
-
-def _tell(answer: Answer, work: Work) -> tuple[Part, ...]:
+def _orphan_text(answer: ResultSlot, context: RepairContext) -> tuple[Part, ...]:
     name = answer.result.call_id or answer.result.name
-    work.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: told in words")
-    return told(answer)
+    context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: told in words")
+    return orphan_as_text(answer)

@@ -1,8 +1,7 @@
-"""Repair of one message on its own: what a provider refuses in a message, whatever stands around it.
+"""Repair of one message by itself: everything that a format refuses in it, whatever its neighbours are.
 
-Blank texts, thinking without its signature, media and calls in the wrong role, names and ids of a wrong form, results
-that say nothing. What is taken out is named in a note; what can be said in words stays as words. A message that needs
-nothing comes back as the same object.
+Blank texts, thinking without its signature, media and calls in the wrong role, illegal names and ids, empty results.
+Each change is recorded in a note. A message that needs no change is returned as the same object.
 """
 
 from __future__ import annotations
@@ -16,175 +15,178 @@ from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.formats import Loss
-from foldline.wire.repair.context import Work, content_of, edited, is_server_part
+from foldline.wire.repair.context import RepairContext, content_of, edited
 from foldline.wire.rules import check
 
 NO_OUTPUT = "(no output)"
-"""Stands in a result that says nothing: several providers refuse an empty one, and a blank in its place, too."""
+"""Text of a result that has none: several providers refuse an empty one and a blank one."""
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
 """Kinds of opaque parts that are opaque only because they are malformed."""
 _UNKNOWN_CALL = "tool_call "
-"""Begins the kind of a Chat Completions call that is neither a function's nor a custom tool's: nobody answers it."""
+"""Prefix of the kind of a Chat Completions call that is neither a function's nor a custom tool's. It gets no result."""
 _MEDIA = frozenset(("image", "document", "image_url", "input_audio", "file", "input_image", "input_file"))
 _LONGEST_NAME = 64
 
 
-def clean(index: int, message: Message, side: str, work: Work) -> Message | None:
-    """The message without what this provider refuses in it; None when nothing is left of it."""
-    own = work.own(message.wire)
+def repair_message(index: int, message: Message, side: str, context: RepairContext) -> Message | None:
+    """The message without what the format refuses in it; None when nothing is left."""
+    own = context.own(message.wire)
     if own:
-        message = _known_role(index, message, work)
+        message = _with_known_role(index, message, context)
     if side == "system" and message.results:
-        work.note("role", index, "a system message with results: sent as the user's")
+        context.note("role", index, "a system message with results: sent as the user's")
         message = replace(message, role="user", wire=None)
     parts = message.parts
-    kept = [_CLEANERS[type(part)](part, index, message, side, work) for part in parts]
-    if parts and not any(map(is_not, kept, parts)) and not own:
+    repaired = [_REPAIRS[type(part)](part, index, message, side, context) for part in parts]
+    if parts and not any(map(is_not, repaired, parts)) and not own:
         return message
-    made = [part for part in kept if part is not None]
-    changed = len(made) < len(parts) or any(map(is_not, made, parts))
-    if not made:
-        return _without_parts(index, message, side, work, dropped=changed)
-    if changed or _is_malformed(message, work):
+    remaining = [part for part in repaired if part is not None]
+    changed = len(remaining) < len(parts) or any(map(is_not, remaining, parts))
+    if not remaining:
+        return _without_parts(index, message, side, context, changed=changed)
+    if changed or _is_malformed(message, context):
         if not changed:
-            work.note("shape", index, "written anew, because a field of it was empty")
-        message = message.with_parts(*made)
-    return _single_item(index, message, work)
+            context.note("shape", index, "written anew, because a field of it was empty")
+        message = message.with_parts(*remaining)
+    return _with_unique_item(index, message, context)
 
 
-def _known_role(index: int, message: Message, work: Work) -> Message:
-    """A message whose own role this provider does not know speaks as the user."""
+def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
+    """The message; as the user's when the format does not know the role of its wire form."""
     wire = message.wire
     if wire is None or not isinstance(wire.value, dict) or "role" not in wire.value:
         return message
     role = wire.value["role"] or "user"
-    if role in work.rules.roles:
+    if role in context.grammar.roles:
         return message
-    work.note("role", index, f"{work.rules.name} knows no role {role!r}: it is sent as the user's")
+    context.note("role", index, f"{context.grammar.name} knows no role {role!r}: it is sent as the user's")
     return replace(message, role="user", wire=None)
 
 
-def _without_parts(index: int, message: Message, side: str, work: Work, *, dropped: bool) -> Message | None:
-    """An empty message stays where its provider accepts one."""
-    null = work.provider == "openai" and work.exact(message) and not isinstance(content_of(message.wire), str)
-    if not dropped and not null and side in work.rules.empty:
-        return _single_item(index, message, work)
-    work.note("empty", index, "left out: nothing was said in it")
+def _without_parts(index: int, message: Message, side: str, context: RepairContext, *, changed: bool) -> Message | None:
+    """A message without parts, where the format accepts one; otherwise None."""
+    grammar = context.grammar
+    null = grammar.empty_must_be_text and context.exact(message) and not isinstance(content_of(message.wire), str)
+    if not changed and not null and side in grammar.empty:
+        return _with_unique_item(index, message, context)
+    context.note("empty", index, "left out: nothing was said in it")
     return None
 
 
-def _is_malformed(message: Message, work: Work) -> bool:
-    """An empty list, a result without content or with its id elsewhere: refused, and not visible in the parts."""
-    value = message.wire.value if message.wire and work.exact(message) else None
-    if work.provider != "openai" or not isinstance(value, dict):
-        return False
-    loose = value.get("content") is None or not isinstance(value.get("tool_call_id"), str)
-    return [] in (value.get("tool_calls"), value.get("content")) or (value.get("role") == "tool" and loose)
-
-
-def _single_item(index: int, message: Message, work: Work) -> Message:
-    """The provider's own items have ids, and none may come twice; a message without its id is a new item."""
+def _is_malformed(message: Message, context: RepairContext) -> bool:
+    """True for a message whose own wire form breaks a rule that its parts do not show."""
     wire = message.wire
-    if (
-        work.provider != "openai-responses"
-        or wire is None
-        or not work.exact(message)
-        or not isinstance(wire.value, dict)
-    ):
+    return (
+        wire is not None
+        and context.exact(message)
+        and isinstance(wire.value, dict)
+        and context.grammar.is_malformed(wire.value)
+    )
+
+
+def _with_unique_item(index: int, message: Message, context: RepairContext) -> Message:
+    """The message; without its item id when an earlier item has the same."""
+    if not context.grammar.item_ids or message.wire is None or not context.exact(message):
         return message
-    if not _is_said(wire.value) or not _is_again(index, wire, work):
+    if not _is_message_item(message.wire.value) or not _is_duplicate_item(index, message.wire, context):
         return message
     return message.with_parts(*message.parts)
 
 
-def _is_again(index: int, wire: Wire | None, work: Work) -> bool:
-    """True for an item of the provider that was there before."""
-    if work.provider != "openai-responses" or wire is None or not (wire.exact and wire.format == work.provider):
+def _is_message_item(value: Any) -> bool:
+    """True for an element that holds content: its parts are not items of their own."""
+    return isinstance(value, dict) and value.get("type", "message") == "message"
+
+
+def _is_duplicate_item(index: int, wire: Wire | None, context: RepairContext) -> bool:
+    """True for an item whose id an earlier item has."""
+    if not context.grammar.item_ids or wire is None or not (wire.exact and wire.format == context.format):
         return False
     key = wire.value.get("id") if isinstance(wire.value, dict) else None
     if not isinstance(key, str) or not key or wire.value.get("type") == "item_reference":
         return False
-    if key not in work.items:
-        work.items.add(key)
+    context.items[key].append(index)
+    if len(context.items[key]) == 1:
         return False
-    work.note("item-duplicate", index, f"the item {key} was there before")
+    context.note("item-duplicate", index, f"the item {key} was there before")
     return True
 
 
-def _text(part: Text, index: int, _message: Message, _side: str, work: Work) -> Part | None:
-    if not work.refuses(part.text):
+def _repair_text(part: Text, index: int, _message: Message, _side: str, context: RepairContext) -> Part | None:
+    if not context.is_blank(part.text):
         return part
-    work.note("blank", index, "a text without a visible character was left out")
+    context.note("blank", index, "a text without a visible character was left out")
     return None
 
 
-def _thinking(part: Thinking, index: int, _message: Message, side: str, work: Work) -> Part | None:
-    if side != "assistant" and work.own(part.wire):
-        work.note("thinking-role", index, "thinking outside the assistant's messages was left out")
+def _repair_thinking(part: Thinking, index: int, _message: Message, side: str, context: RepairContext) -> Part | None:
+    if side != "assistant" and context.own(part.wire):
+        context.note("thinking-role", index, "thinking outside the assistant's messages was left out")
         return None
-    if work.rules.signed_thinking and not part.signature and (part.wire is None or work.own(part.wire)):
-        work.note("thinking-unsigned", index, "thinking without its signature was left out")
+    if context.grammar.signed_thinking and not part.signature and (part.wire is None or context.own(part.wire)):
+        context.note("thinking-unsigned", index, "thinking without its signature was left out")
         return None
-    work.thinks = True
-    return None if _is_again(index, part.wire, work) else part
+    context.has_thinking = True
+    return None if _is_duplicate_item(index, part.wire, context) else part
 
 
-def _media(part: Media, index: int, message: Message, side: str, work: Work) -> Part | None:
-    if side in work.rules.media_roles:
+def _repair_media(part: Media, index: int, message: Message, side: str, context: RepairContext) -> Part | None:
+    if side in context.grammar.media_roles:
         return part
-    alone = message if work.exact(message) else replace(message, parts=(part,))
-    if not any(found.code == "media-role" for found in check(work.provider, work.target.render(alone, Loss()))):
+    alone = message if context.exact(message) else replace(message, parts=(part,))
+    rendered = context.target.render(alone, Loss())
+    if not any(violation.code == "media-role" for violation in check(context.format, rendered)):
         return part
-    work.note("media-role", index, f"{work.rules.name} takes no {part.kind} from the {side}: a mark stands for it")
-    return _mark(part)
+    context.note(
+        "media-role", index, f"{context.grammar.name} takes no {part.kind} from the {side}: a mark stands for it"
+    )
+    return _media_placeholder(part)
 
 
-def _mark(media: Media) -> Text:
+def _media_placeholder(media: Media) -> Text:
     what = " ".join(word for word in (media.kind, media.mime) if word)
     return Text(text=media.text if media.text.strip() else f"[{what} left out]")
 
 
-def _call(part: ToolCall, index: int, _message: Message, side: str, work: Work) -> Part | None:
+def _repair_call(part: ToolCall, index: int, _message: Message, side: str, context: RepairContext) -> Part | None:
+    grammar = context.grammar
     if side != "assistant":
-        work.note("call-role", index, f"the call {part.id} stands outside the assistant's messages: told in words")
+        context.note("call-role", index, f"the call {part.id} stands outside the assistant's messages: told in words")
         return Text(text=f"[call of {part.name or 'a tool'} {part.id}: {part.arguments}]")
     fields: dict[str, str] = {}
-    checked = work.provider != "anthropic" or (part.wire is not None and part.wire.exact and work.own(part.wire))
-    if (checked or not part.name) and not work.name_form(part.name):
+    checked = _is_sent_unchanged(part, context)
+    if (checked or not part.name) and not context.is_legal_name(part.name):
         fields["name"] = legal_name(part.name)
-        work.note("name", index, f"{work.rules.name} takes no tool name {part.name[:80]!r}: {fields['name']}")
-    if checked and part.id and not work.id_form(part.id):
+        context.note("name", index, f"{grammar.name} takes no tool name {part.name[:80]!r}: {fields['name']}")
+    if checked and part.id and not context.is_legal_id(part.id):
         fields["id"] = legal_id(part.id)
-        work.note("id", index, f"{work.rules.name} takes no call id {part.id[:80]!r}: {fields['id']}")
-    if not fields and _is_again(index, part.wire, work):
+        context.note("id", index, f"{grammar.name} takes no call id {part.id[:80]!r}: {fields['id']}")
+    if not fields and _is_duplicate_item(index, part.wire, context):
         return edited(part)
-    if not fields and _is_sound(part, work):
+    if not fields and _has_valid_input(part, context):
         return part
     if not fields:
-        work.note("input", index, f"the input of the call {part.id} was not of the form {work.rules.name} wants")
+        context.note("input", index, f"the input of the call {part.id} was not of the form {grammar.name} wants")
     return edited(part, **fields)
 
 
-def _is_sound(part: ToolCall, work: Work) -> bool:
-    """False for a call that came malformed: it has to be written anew."""
+def _is_sent_unchanged(part: ToolCall | ToolResult, context: RepairContext) -> bool:
+    """True for a part whose name and id are not made legal by the renderer."""
+    exact = part.wire is not None and part.wire.exact and context.own(part.wire)
+    return exact or not context.grammar.renders_legal_ids
+
+
+def _has_valid_input(part: ToolCall, context: RepairContext) -> bool:
+    """False for a call that came with malformed arguments and has to be written anew."""
     wire = part.wire
-    if wire is None or not (work.own(wire) and wire.exact) or not isinstance(wire.value, dict):
+    if wire is None or not (context.own(wire) and wire.exact) or not isinstance(wire.value, dict):
         return True
-    value = wire.value
-    if work.provider == "anthropic":
-        return isinstance(value.get("input"), dict)
-    if work.provider == "gemini":
-        held = value.get("functionCall") or value.get("function_call")
-        return isinstance(held, Mapping) and isinstance(held.get("args", {}), Mapping | None)
-    if work.provider == "openai-responses":
-        return value.get("type") != "function_call" or isinstance(value.get("arguments"), str)
-    held = value.get("function", value.get("function_call"))
-    return not (isinstance(held, dict) and "arguments" in held) or isinstance(held["arguments"], str)
+    return context.grammar.has_valid_input(wire.value)
 
 
 def legal_name(name: str) -> str:
-    """A tool name in the letters every provider takes.
+    """A tool name that every format accepts.
 
     >>> legal_name("files.read"), legal_name("")
     ('files_read', 'unnamed')
@@ -193,71 +195,70 @@ def legal_name(name: str) -> str:
 
 
 def legal_id(name: str) -> str:
-    """An id every provider takes, the same for a call and for its result."""
+    """A call id that every format accepts; equal input gives an equal id, so a call and its result stay a pair."""
     return "call_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def _result(part: ToolResult, index: int, message: Message, _side: str, work: Work) -> Part | None:
-    checked = work.provider != "anthropic" or (part.wire is not None and part.wire.exact and work.own(part.wire))
-    if checked and part.call_id and not work.id_form(part.call_id):
+def _repair_result(part: ToolResult, index: int, message: Message, _side: str, context: RepairContext) -> Part | None:
+    checked = _is_sent_unchanged(part, context)
+    if checked and part.call_id and not context.is_legal_id(part.call_id):
         part = edited(part, call_id=legal_id(part.call_id))
-    if checked and part.name and not work.name_form(part.name):
+    if checked and part.name and not context.is_legal_name(part.name):
         part = edited(part, name=legal_name(part.name))
     if len(part.parts) == 1 and type(part.parts[0]) is Text and part.parts[0].text.strip():
         return part
-    own = work.own(part.wire) or (work.own(message.wire) and not _is_malformed(message, work))
-    made = [kept for inner in part.parts if (kept := _inside(inner, part, own, work)) is not None]
-    said = any(not isinstance(inner, Text) or inner.text.strip() for inner in made)
-    if not said and (not own or len(made) < len(part.parts) or (part.is_error and work.rules.error_text_only)):
-        made = [Text(text=NO_OUTPUT)]
-        work.note("no-output", index, f"the result of {part.call_id or part.name} says nothing: {NO_OUTPUT}")
-    elif len(made) < len(part.parts):
-        work.note("blank", index, f"a part of the result of {part.call_id or part.name} was left out")
-    elif any(new is not old for new, old in zip(made, part.parts, strict=True)):
-        work.note("media-result", index, f"a mark stands for media in the result of {part.call_id or part.name}")
+    own = context.own(part.wire) or (context.own(message.wire) and not _is_malformed(message, context))
+    inner = [new for old in part.parts if (new := _repair_inner(old, part, own, context)) is not None]
+    fewer = len(inner) < len(part.parts)
+    visible = any(not isinstance(each, Text) or each.text.strip() for each in inner)
+    if not visible and (not own or fewer or (part.is_error and context.grammar.error_text_only)):
+        inner = [Text(text=NO_OUTPUT)]
+        context.note("no-output", index, f"the result of {part.call_id or part.name} says nothing: {NO_OUTPUT}")
+    elif fewer:
+        context.note("blank", index, f"a part of the result of {part.call_id or part.name} was left out")
+    elif any(map(is_not, inner, part.parts)):
+        context.note("media-result", index, f"a mark stands for media in the result of {part.call_id or part.name}")
     else:
         return part
-    return edited(part, parts=tuple(made))
+    return edited(part, parts=tuple(inner))
 
 
-def _inside(inner: Part, result: ToolResult, own: bool, work: Work) -> Part | None:
-    """A part of a result, a mark in its place, or None."""
+def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairContext) -> Part | None:
+    """A part of a result, a placeholder for it, or None."""
     if isinstance(inner, Text):
-        return None if work.refuses(inner.text) and not (own and inner.wire is None and not inner.text) else inner
-    if work.rules.error_text_only and result.is_error:
-        return _mark(inner) if isinstance(inner, Media) else None
-    if isinstance(inner, Media) and not work.rules.media_in_results and work.own(inner.wire):
-        return _mark(inner)
-    if isinstance(inner, Opaque) and inner.kind in _BROKEN and work.own(inner.wire):
+        return None if context.is_blank(inner.text) and not (own and inner.wire is None and not inner.text) else inner
+    if context.grammar.error_text_only and result.is_error:
+        return _media_placeholder(inner) if isinstance(inner, Media) else None
+    if isinstance(inner, Media) and not context.grammar.media_in_results and context.own(inner.wire):
+        return _media_placeholder(inner)
+    if isinstance(inner, Opaque) and inner.kind in _BROKEN and context.own(inner.wire):
         return None
     return inner
 
 
-def _is_said(value: Any) -> bool:
-    """True for an element that holds content: its parts are not items of their own."""
-    return isinstance(value, dict) and value.get("type", "message") == "message"
-
-
-def _opaque(part: Opaque, index: int, message: Message, side: str, work: Work) -> Part | None:
-    if (part.kind in _BROKEN or part.kind.startswith(_UNKNOWN_CALL)) and work.own(part.wire):
-        work.note("shape", index, f"a malformed part was left out ({part.kind or 'without a type'})")
+def _repair_opaque(part: Opaque, index: int, message: Message, side: str, context: RepairContext) -> Part | None:
+    grammar = context.grammar
+    own = context.own(part.wire)
+    if (part.kind in _BROKEN or part.kind.startswith(_UNKNOWN_CALL)) and own:
+        context.note("shape", index, f"a malformed part was left out ({part.kind or 'without a type'})")
         return None
-    if part.kind in _MEDIA and side not in work.rules.media_roles and work.own(part.wire):
-        work.note("media-role", index, f"{work.rules.name} takes no {part.kind} from the {side}: left out")
+    if part.kind in _MEDIA and side not in grammar.media_roles and own:
+        context.note("media-role", index, f"{grammar.name} takes no {part.kind} from the {side}: left out")
         return None
-    if work.rules.closed_server_calls and side != "assistant" and work.own(part.wire) and is_server_part(part):
-        work.note("server-role", index, f"a {part.kind} outside the assistant's messages was left out")
+    server = part.kind in grammar.server_calls or part.kind.endswith("_tool_result")
+    if grammar.server_calls and side != "assistant" and own and server:
+        context.note("server-role", index, f"a {part.kind} outside the assistant's messages was left out")
         return None
-    work.thinks = True
-    inside = work.own(message.wire) and message.wire and _is_said(message.wire.value)
-    return None if not inside and _is_again(index, part.wire, work) else part
+    context.has_thinking = True
+    inside = context.own(message.wire) and message.wire and _is_message_item(message.wire.value)
+    return None if not inside and _is_duplicate_item(index, part.wire, context) else part
 
 
-_CLEANERS: Mapping[type[Part], Callable[[Any, int, Message, str, Work], Part | None]] = {
-    Text: _text,
-    Thinking: _thinking,
-    Media: _media,
-    ToolCall: _call,
-    ToolResult: _result,
-    Opaque: _opaque,
+_REPAIRS: Mapping[type[Part], Callable[[Any, int, Message, str, RepairContext], Part | None]] = {
+    Text: _repair_text,
+    Thinking: _repair_thinking,
+    Media: _repair_media,
+    ToolCall: _repair_call,
+    ToolResult: _repair_result,
+    Opaque: _repair_opaque,
 }

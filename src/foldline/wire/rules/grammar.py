@@ -11,13 +11,13 @@ built-in call belongs to, the pixels of an image, and what depends on request pa
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
-from foldline.errors import ConfigError
+from foldline.wire.formats import dialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +57,55 @@ class Rules:
     empty: tuple[str, ...] = ()
     """Roles that may come without any content."""
     signed_thinking: bool = False
-    closed_server_calls: bool = False
-    """Whether a call the provider runs itself needs its result, once the conversation has gone on."""
+    server_calls: tuple[str, ...] = ()
+    """Kinds of parts that are calls which the provider runs itself, and which need their result in a later request."""
     thinking_last: bool = True
     """Whether a reply may end with thinking."""
     reasoning_followed: bool = False
     """Whether a reasoning item needs an output item after it."""
     calls_after_user: bool = False
-    inline_system: Literal["after user", "free"] = "free"
+    inline_system: Literal["after user", "free", "refused"] = "free"
+    """Where a system message may stand inside the list; where it is refused, it is sent as the user's."""
+    kinds_are_user: bool = False
+    """Whether notes, digests and shell runs are sent as the user's messages, whatever their role."""
+    results_are_user: bool = False
+    """Whether a message that holds only results counts as the user's."""
+    open_calls: tuple[str, ...] = ()
+    """Kinds of calls that may stay without a result."""
+    item_ids: bool = False
+    """Whether elements have ids, none of which may occur twice."""
+    renders_legal_ids: bool = False
+    """Whether the renderer itself makes call ids and tool names legal, unless they came in this format."""
+    empty_must_be_text: bool = False
+    """Whether a message without content must hold "", and neither null nor an empty list."""
     media_roles: tuple[str, ...] = ("user",)
     media_in_results: bool = True
     error_text_only: bool = False
     """Whether a result marked as an error must have text, and nothing but text."""
     id_form: str = r".{1,64}"
     name_form: str = r"[a-zA-Z0-9_-]{1,64}"
+    is_malformed: Callable[[Mapping[str, Any]], bool] = lambda _element: False
+    """Whether an element breaks a rule that its parts do not show."""
+    has_valid_input: Callable[[Mapping[str, Any]], bool] = lambda _call: True
+    """Whether a call, as it came, has its arguments in the form of the format."""
     says: Mapping[str, str] = field(default_factory=dict)
     """What the provider answers, by violation code."""
+
+
+def _is_malformed_chat(element: Mapping[str, Any]) -> bool:
+    """True for an empty list, and for a result without content or id."""
+    no_result = element.get("content") is None or not isinstance(element.get("tool_call_id"), str)
+    return [] in (element.get("tool_calls"), element.get("content")) or (element.get("role") == "tool" and no_result)
+
+
+def _has_chat_arguments(call: Mapping[str, Any]) -> bool:
+    inner = call.get("function", call.get("function_call"))
+    return not (isinstance(inner, dict) and "arguments" in inner) or isinstance(inner["arguments"], str)
+
+
+def _has_gemini_args(part: Mapping[str, Any]) -> bool:
+    call = part.get("functionCall") or part.get("function_call")
+    return isinstance(call, Mapping) and isinstance(call.get("args", {}), Mapping | None)
 
 
 RULES: Mapping[str, Rules] = {
@@ -85,7 +118,10 @@ RULES: Mapping[str, Rules] = {
         results_first=True,
         blank="whitespace",
         signed_thinking=True,
-        closed_server_calls=True,
+        server_calls=("server_tool_use", "mcp_tool_use"),
+        results_are_user=True,
+        renders_legal_ids=True,
+        has_valid_input=lambda call: isinstance(call.get("input"), dict),
         thinking_last=False,
         inline_system="after user",
         error_text_only=True,
@@ -121,6 +157,10 @@ RULES: Mapping[str, Rules] = {
         unique="reply",
         empty=("system", "user", "assistant", "tool"),
         media_in_results=False,
+        kinds_are_user=True,
+        empty_must_be_text=True,
+        is_malformed=_is_malformed_chat,
+        has_valid_input=_has_chat_arguments,
         says={
             "no-user": "No user query found in messages.",
             "empty": "Invalid value for 'content': expected a string, got null.",
@@ -142,6 +182,10 @@ RULES: Mapping[str, Rules] = {
         empty=("system", "user", "assistant", "tool"),
         media_roles=("user", "system"),
         reasoning_followed=True,
+        kinds_are_user=True,
+        open_calls=("mcp_approval_request", "tool_search"),
+        item_ids=True,
+        has_valid_input=lambda call: call.get("type") != "function_call" or isinstance(call.get("arguments"), str),
         says={
             "call-unanswered": "No tool output found for function call",
             "result-orphan": "No tool call found for function call output with call_id",
@@ -160,6 +204,9 @@ RULES: Mapping[str, Rules] = {
         unique="reply",
         blank="empty",
         calls_after_user=True,
+        inline_system="refused",
+        results_are_user=True,
+        has_valid_input=_has_gemini_args,
         media_roles=("user", "assistant"),
         id_form=r".*",
         name_form=r"[a-zA-Z0-9_.:-]{1,128}",
@@ -180,16 +227,13 @@ RULES: Mapping[str, Rules] = {
 
 
 @cache
-def limits_of(provider: str) -> Limits:
-    """The dated figures that come with foldline."""
+def limits_of(format: str) -> Limits:
+    """Limits of a wire format, from the dated table."""
     table = json.loads((files("foldline.wire.rules") / "limits.json").read_text())
     known = {each.name for each in fields(Limits)}
-    return Limits(**{key: value for key, value in table[provider].items() if key in known})
+    return Limits(**{key: value for key, value in table[dialect(format)].items() if key in known})
 
 
-def rules_of(provider: str) -> Rules:
-    """The rules of a provider, or an error that names those there are."""
-    found = RULES.get(provider)
-    if found is None:
-        raise ConfigError(f"no rules are known for {provider!r}", hint=f"use one of {', '.join(RULES)}")
-    return found
+def rules_of(format: str) -> Rules:
+    """Grammar of a wire format; a session log has that of the elements it holds."""
+    return RULES[dialect(format)]

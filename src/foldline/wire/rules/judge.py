@@ -14,6 +14,7 @@ from functools import cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
+from foldline.wire.formats import dialect
 from foldline.wire.rules import pairs, plain, plain_openai
 from foldline.wire.rules.grammar import RULES, Limits, Rules, limits_of, rules_of
 from foldline.wire.rules.plain import Block, Fault, Plain, Turn
@@ -50,6 +51,7 @@ def check(
     ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
     """
     rules = rules or rules_of(provider)
+    provider = dialect(provider)
     key, read = _READERS[provider]
     elements = body.get(key) if isinstance(body, Mapping) else body
     if isinstance(elements, str) and provider == "openai-responses":
@@ -136,7 +138,7 @@ def _assistants(block: Block, turn: Turn, rules: Rules) -> Iterator[Fault]:
             yield Fault("thinking-role", block.at, f"thinking in a message of the {turn.role}")
         elif rules.signed_thinking and not block.signed:
             yield Fault("thinking-unsigned", block.at, "thinking without its signature")
-    elif rules.closed_server_calls and turn.role != "assistant":
+    elif rules.server_calls and turn.role != "assistant":
         yield Fault("call-role", block.at, f"the provider's own tool in a message of the {turn.role}")
 
 

@@ -112,7 +112,7 @@ def by_server(turns: list[Turn], rules: Rules) -> Iterator[Fault]:
             elif block.kind == "server-result":
                 yield Fault("result-orphan", block.at, f"a result for {block.id}, which nobody called before it")
     for name, places in asked.items():
-        if rules.closed_server_calls and places and places[0] < last:
+        if rules.server_calls and places and places[0] < last:
             yield Fault("call-unanswered", turns[places[0]].at, f"no result follows the provider's own call {name}")
 
 

@@ -1,0 +1,105 @@
+"""How a later message can refer to the settled part of a history: by the id of a call, a result or an item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from foldline.message import ToolCall, ToolResult
+from foldline.wire.repair.entries import RepairEntry
+from foldline.wire.repair.history import RepairRun
+from foldline.wire.repair.server_calls import server_calls_of, server_part
+
+
+@dataclass(slots=True)
+class References:
+    """Ids in the settled part whose reappearance changes how that part, or the later message, is repaired."""
+
+    calls: set[str] = field(default_factory=set)
+    new_ids: set[str] = field(default_factory=set)
+    """Ids that repair gave to calls."""
+    early_results: set[str] = field(default_factory=set)
+    """Ids of results without a call in front of them."""
+    unanswered: set[str] = field(default_factory=set)
+    """Ids of calls without a result behind them; "" for a call without an id."""
+    items: set[str] = field(default_factory=set)
+    server_calls: set[str] = field(default_factory=set)
+    """Ids of the provider's own calls that lost their results."""
+    has_calls_without_id: bool = False
+
+    def add(self, run: RepairRun, last: int) -> bool:
+        """Add the ids of a run's messages up to index `last`; False when a call of the provider's own is pending."""
+        context = run.context
+        if context.has_thinking and context.grammar.server_calls:
+            end = max(place for place, each in enumerate(run.ordered) if each.origin == last)
+            found = server_calls_of(run.ordered[: end + 1], context)
+            if len(found.lost) < len(found.unanswered):
+                return False
+            self.server_calls.update(name for name, *_ in found.lost)
+        for entry in run.entries:
+            if entry.index <= last and (entry.slots or entry.answers):
+                self._add_entry(entry)
+        self.items.update(key for key, places in context.items.items() if places[0] <= last)
+        return True
+
+    def _add_entry(self, entry: RepairEntry) -> None:
+        calls = [part.id for part in entry.message.parts if type(part) is ToolCall]
+        for old, slot in zip(calls, entry.slots, strict=True):
+            self.calls.add(old)
+            if slot.call.id != old:
+                self.new_ids.add(slot.call.id)
+            if slot.answer is None or slot.answer.is_early:
+                self.unanswered.add(old)
+            self.has_calls_without_id |= not old
+        results = [part.call_id for part in entry.message.parts if type(part) is ToolResult]
+        self.early_results.update(key for key, answer in zip(results, entry.answers, strict=True) if answer.is_early)
+
+    def update(self, other: References) -> None:
+        """Add the ids of another settled part."""
+        self.calls |= other.calls
+        self.new_ids |= other.new_ids
+        self.early_results |= other.early_results
+        self.unanswered |= other.unanswered
+        self.items |= other.items
+        self.server_calls |= other.server_calls
+        self.has_calls_without_id |= other.has_calls_without_id
+
+    def are_used_by(self, run: RepairRun, after: int = -1) -> bool:
+        """True when a message of the run behind index `after` refers to one of these ids."""
+        if any(key in self.items and places[-1] > after for key, places in run.context.items.items()):
+            return True
+        own_calls = set[str]()
+        later = [entry for entry in run.entries if entry.index > after]
+        return any(self._is_used_by(entry, own_calls, run) for entry in later)
+
+    def _is_used_by(self, entry: RepairEntry, own_calls: set[str], run: RepairRun) -> bool:
+        """True when a message refers to one of these ids; `own_calls` collects the calls up to here."""
+        slots = iter(entry.slots)
+        for part in entry.message.parts:
+            if type(part) is ToolCall:
+                if self._is_used_by_call(part.id, next(slots).call.id, run):
+                    return True
+                own_calls.add(part.id)
+            elif type(part) is ToolResult:
+                if self._is_used_by_result(part, own_calls):
+                    return True
+            elif self.server_calls and server_part(part, run.context)[1] in self.server_calls:
+                return True
+        return False
+
+    def _is_used_by_call(self, old: str, new: str, run: RepairRun) -> bool:
+        """True for a call, with its id before and after repair, that shares an id with the settled part."""
+        in_request = run.context.grammar.unique == "request"
+        if old and (old in self.new_ids or old in self.early_results or (in_request and old in self.calls)):
+            return True
+        if new == old:
+            return False
+        return new in self.calls or new in self.new_ids or (in_request and not old and self.has_calls_without_id)
+
+    def _is_used_by_result(self, result: ToolResult, own_calls: set[str]) -> bool:
+        """True for a result that answers a call of the settled part, or that is searched by name among them."""
+        key = result.call_id
+        if key and key in self.unanswered:
+            return True
+        if key and (key in own_calls or key in self.calls):
+            return key not in own_calls
+        return bool(self.unanswered) and (not key or bool(result.name))

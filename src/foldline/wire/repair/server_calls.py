@@ -1,0 +1,96 @@
+"""Invariant: a call that the provider runs itself is sent with its result, or not at all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from foldline.message import Opaque, Part
+from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_silent
+
+
+class ServerCalls(NamedTuple):
+    """Calls of the provider's own tools that have no result, and results that have no call."""
+
+    unanswered: list[tuple[str, int, int, int]]
+    """Call id, row of the message, place of the part, number of the turn."""
+    orphans: list[tuple[str, int, int]]
+    """Call id, row of the message, place of the part."""
+    last_turn: int
+    """Number of the assistant's last turn."""
+
+    @property
+    def lost(self) -> list[tuple[str, int, int, int]]:
+        """Unanswered calls that can get no result any more, because the conversation went on."""
+        return [each for each in self.unanswered if each[3] < self.last_turn]
+
+
+def server_calls_of(out: Iterable[OutgoingMessage], context: RepairContext) -> ServerCalls:
+    """Match the provider's own calls with their results."""
+    pending: defaultdict[str, list[tuple[str, int, int, int]]] = defaultdict(list)
+    orphans: list[tuple[str, int, int]] = []
+    turn, last, side = 0, 0, ""
+    for row, each in enumerate(out):
+        if each.side in ("user", "assistant") and each.side != side:
+            turn, side = turn + 1, each.side
+        if each.side == "assistant":
+            last = turn
+        for place, part in enumerate(each.message.parts):
+            kind, name = server_part(part, context)
+            if kind == "call":
+                pending[name].append((name, row, place, turn))
+            elif kind == "result" and pending[name]:
+                pending[name].pop()
+            elif kind == "result":
+                orphans.append((name, row, place))
+    return ServerCalls([call for calls in pending.values() for call in calls], orphans, last)
+
+
+def drop_unpaired_server_calls(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
+    """The messages without the provider's own calls and results that have no counterpart."""
+    found = server_calls_of(out, context)
+    dropped: dict[int, set[int]] = {}
+    for name, row, place in found.orphans:
+        context.note("server-result", out[row].origin, f"the provider's own result for {name} lost its call: left out")
+        dropped.setdefault(row, set()).add(place)
+    for name, row, place, _ in found.lost:
+        context.note("server-call", out[row].origin, f"the provider's own call {name} lost its result: left out")
+        dropped.setdefault(row, set()).add(place)
+    remaining = (
+        without_places(each, dropped[row], context) if row in dropped else each for row, each in enumerate(out)
+    )
+    return [each for each in remaining if each is not None]
+
+
+def without_places(each: OutgoingMessage, places: set[int], context: RepairContext) -> OutgoingMessage | None:
+    """The message without the parts at these places; None when nothing is left."""
+    parts = [part for place, part in enumerate(each.message.parts) if place not in places]
+    if not parts:
+        return None
+    message = each.message.with_parts(*parts)
+    return OutgoingMessage(each.origin, message, "" if is_silent(message, context) else each.side)
+
+
+def is_paused(out: Iterable[OutgoingMessage], context: RepairContext) -> bool:
+    """True when the last reply paused inside the provider's own tool: it is sent back to be continued."""
+    pending = set[str]()
+    for each in out if context.grammar.server_calls else ():
+        if each.side == "user":
+            pending.clear()
+        for part in each.message.parts if each.side == "assistant" else ():
+            kind, name = server_part(part, context)
+            if kind == "call":
+                pending.add(name)
+            elif kind == "result":
+                pending.discard(name)
+    return bool(pending)
+
+
+def server_part(part: Part, context: RepairContext) -> tuple[str, str]:
+    """Kind ("call" or "result") and call id of a part of one of the provider's own tools."""
+    if not isinstance(part, Opaque) or not context.own(part.wire) or not isinstance(part.value, dict):
+        return "", ""
+    if part.kind in context.grammar.server_calls:
+        return "call", str(part.value.get("id"))
+    return ("result", str(part.value.get("tool_use_id"))) if part.kind.endswith("_tool_result") else ("", "")

@@ -1,0 +1,67 @@
+"""Invariant: system messages stand in the request's system field, or inside the list where the format allows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from foldline.message import Message, Part, Text, ToolCall, ToolResult
+from foldline.wire.formats import leading_system
+from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_silent
+from foldline.wire.repair.server_calls import is_paused
+
+
+def belongs_to_prompt(message: Message, messages: Iterable[Message], context: RepairContext) -> bool:
+    """True for a leading system message that goes into the request's system field, even if it stood in the list."""
+    if leading_system((message,), context.target):
+        return True
+    if not message.parts or context.grammar.inline_system != "after user":
+        return False
+    return any(each.role != "system" and not is_silent(each, context) for each in messages)
+
+
+def repair_prompt(index: int, message: Message, context: RepairContext) -> list[OutgoingMessage]:
+    """A leading system message as the system field accepts it; empty when nothing is left."""
+    if not leading_system((message,), context.target):
+        context.note("system-moved", index, "a system message at the start of the list belongs to the system prompt")
+        message = replace(message, wire=None)
+    parts = [part for part in message.parts if not (isinstance(part, Text) and context.is_blank(part.text))]
+    if len(parts) < len(message.parts):
+        context.note("blank", index, "a blank text of the system prompt was left out")
+    if any(isinstance(part, ToolCall | ToolResult) for part in parts):
+        context.note("role", index, "calls and results in the system prompt: told in words")
+        parts = [_as_text(part) for part in parts]
+    elif len(parts) == len(message.parts):
+        return [OutgoingMessage(index, message, "")]
+    return [OutgoingMessage(index, message.with_parts(*parts), "")] if parts else []
+
+
+def _as_text(part: Part) -> Part:
+    """A call or a result as plain text."""
+    if isinstance(part, ToolCall):
+        return Text(text=f"[call of {part.name or 'a tool'} {part.id}: {part.arguments}]")
+    return Text(text=f"[result of {part.call_id or part.name}]\n{part.text}") if isinstance(part, ToolResult) else part
+
+
+def place_system_messages(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
+    """The messages, with system messages moved to the end of a user's turn."""
+    placed: list[OutgoingMessage] = []
+    pending: list[OutgoingMessage] = []
+    before: OutgoingMessage | None = None
+    for each in [*out, None]:
+        if each is not None and each.side == "system":
+            pending.append(each)
+            continue
+        ends_turn = before is not None and (before.side == "user" or is_paused([before], context))
+        if pending and (each is None or (each.side == "assistant" and ends_turn)):
+            for system in pending:
+                if before is not None and before.origin != context.predecessors.get(system.origin, before.origin):
+                    context.note(
+                        "system-moved", system.origin, "a system message was moved to the end of a user's turn"
+                    )
+            placed += pending
+            pending = []
+        if each is not None:
+            placed.append(each)
+            before = each if each.side in ("user", "assistant") else before
+    return placed

@@ -1,0 +1,40 @@
+"""Invariant: no reply ends with thinking, because the stream broke off or a fold took what followed."""
+
+from __future__ import annotations
+
+from foldline.message import Message, Opaque, Thinking
+from foldline.wire.repair.context import OutgoingMessage, RepairContext
+from foldline.wire.repair.server_calls import without_places
+
+
+def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
+    """The messages without thinking that nothing follows in its reply."""
+    remaining: list[OutgoingMessage] = []
+    followed = False
+    for each in reversed(out):
+        if each.side == "assistant":
+            places, followed = _thinking_at_end(each.message, followed, context)
+            if places:
+                context.note("thinking-alone", each.origin, "thinking that led to nothing was left out")
+                shorter = without_places(each, places, context)
+                remaining.extend([shorter] if shorter else [])
+                continue
+        elif each.side == "user" or (each.side == "system" and context.grammar.alternation != "merged"):
+            followed = False
+        remaining.append(each)
+    remaining.reverse()
+    return remaining
+
+
+def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
+    """Places of thinking that nothing follows, and whether what stands in front of the message is followed."""
+    places = set[int]()
+    followed = followed or not message.parts
+    for place in range(len(message.parts) - 1, -1, -1):
+        part = message.parts[place]
+        if isinstance(part, Thinking):
+            if context.own(part.wire) and not followed:
+                places.add(place)
+        elif not isinstance(part, Opaque) or context.own(part.wire):
+            followed = True
+    return places, followed

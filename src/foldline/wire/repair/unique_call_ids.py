@@ -1,0 +1,106 @@
+"""Invariant: no call id occurs twice within a request, or within a reply, as the format demands.
+
+Ids occur twice when an abort wrote a call again, and with servers that count from `call_0` in every turn. A repeated
+call without a result of its own is dropped; every other one gets a new id, and its result the same.
+"""
+
+from __future__ import annotations
+
+from foldline.wire.formats import dialect
+from foldline.wire.repair.context import RepairContext, edited
+from foldline.wire.repair.entries import CallSlot, RepairEntry
+from foldline.wire.repair.results_for_calls import CallIndex, rank_of
+
+
+def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
+    """Drop or rename calls whose id occurred before; the completed call stays."""
+    groups: dict[tuple[str, int], list[CallSlot]] = {}
+    for slot in calls.slots:
+        scope = slot.entry.reply if context.grammar.unique == "reply" else -1
+        groups.setdefault((slot.call.id, scope), []).append(slot)
+    taken = set(calls.last)
+    for (name, _), slots in groups.items():
+        if not name:
+            _give_ids(slots, taken, context)
+        elif len(slots) > 1:
+            _separate(name, slots, taken, context)
+
+
+def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
+    """Calls of one id: drop the repetitions, rename the others."""
+    complete = [slot for slot in slots if slot.answer is not None] or slots[:1]
+    contents = {_content_of(slot) for slot in complete}
+    replies = {slot.entry.reply for slot in complete}
+    remaining: list[CallSlot] = []
+    for slot in slots:
+        repeated = _content_of(slot) in contents or slot.entry.reply in replies
+        if slot.answer is None and slot is not complete[0] and repeated:
+            _drop_call(slot, "the same call again, without a result", context)
+        elif remaining and _is_repetition(slot, remaining[-1]):
+            better = rank_of(slot.answer) > rank_of(remaining[-1].answer)
+            worse, remaining[-1] = (remaining[-1], slot) if better else (slot, remaining[-1])
+            _drop_call(worse, "the same call with a result again", context)
+        else:
+            remaining.append(slot)
+    for count, slot in enumerate(remaining[1:], start=2):
+        new = _free_id(name, count, taken)
+        context.note("call-duplicate", slot.entry.index, f"the call id {name} was there before: now {new}")
+        _rename(slot, new)
+
+
+def _content_of(slot: CallSlot) -> tuple[str, str]:
+    return slot.call.name, slot.call.arguments
+
+
+def _is_repetition(slot: CallSlot, before: CallSlot) -> bool:
+    """True for the same call with the same result, and for one written twice into a reply, once with a worse result."""
+    one, other = slot.answer, before.answer
+    if one is None or other is None or _content_of(slot) != _content_of(before):
+        return False
+    return one.result.parts == other.result.parts or (
+        slot.entry.reply == before.entry.reply and rank_of(one) != rank_of(other)
+    )
+
+
+def _drop_call(slot: CallSlot, reason: str, context: RepairContext) -> None:
+    slot.dropped = True
+    if slot.answer is not None:
+        slot.answer.dropped, slot.answer.slot = True, None
+    context.note("call-duplicate", slot.entry.index, f"{reason} was left out ({slot.call.id})")
+
+
+def _free_id(name: str, count: int, taken: set[str]) -> str:
+    """An unused id, made of the old one."""
+    new = f"{name[:40]}_{count}"
+    while new in taken:
+        new += "_"
+    taken.add(new)
+    return new
+
+
+def _rename(slot: CallSlot, new: str) -> None:
+    slot.call = edited(slot.call, id=new)
+    if slot.answer is not None:
+        slot.answer.result = edited(slot.answer.result, call_id=new)
+
+
+def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
+    """Give an id to calls that have none, unless the renderer makes it or the format's legacy form has none."""
+    if context.grammar.pairing != "id":
+        return
+    for slot in slots:
+        legacy = context.own(slot.call.wire) and slot.call.wire and "function_call" in slot.call.wire.value
+        same_elements = _is_of_elements(slot.entry, context) or (
+            slot.answer is not None and _is_of_elements(slot.answer.entry, context)
+        )
+        if legacy or not same_elements:
+            continue
+        new = _free_id("call", slot.entry.index, taken)
+        context.note("id", slot.entry.index, f"a call without an id was given one: {new}")
+        _rename(slot, new)
+
+
+def _is_of_elements(entry: RepairEntry, context: RepairContext) -> bool:
+    """True for a message of this format's elements, whatever file it was read from."""
+    wire = entry.message.wire
+    return wire is not None and dialect(wire.format) == context.target.dialect
