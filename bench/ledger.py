@@ -119,7 +119,7 @@ def measure(path: Path) -> Iterator[dict[str, float]]:
 
 def searches(session: Session, chance: random.Random) -> Iterator[dict[str, float]]:
     """What it takes to search, in the median of each kind."""
-    store, branch = session.record.searched()
+    store, branch = session.record.search_target()
     length = store.head(branch).length
     begun = time.perf_counter()
     session.recall("whatever was said last")

@@ -168,7 +168,9 @@ def _judge(tally: Tally, session: Session, messages: tuple[Message, ...], now: i
     tally.invalid += now > 0
     tally.invalid_new += now > 0 and before == 0
     tally.worse += now > before
-    size = sum(message_tokens(message, session.desk.counter, session.desk.framing) for message in messages)
+    size = sum(
+        message_tokens(message, session.state.setup.counter, session.state.setup.framing) for message in messages
+    )
     tally.over += size > TOLERANCE * session.usable
     prompts = session.timeline.prompts
     if prompts:

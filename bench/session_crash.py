@@ -57,14 +57,14 @@ def model() -> Digester:
 def shown(session: Session) -> str:
     """The view as it stands, as a hash; nothing is folded by looking."""
     session.plan()
-    texts = [[message.role, message.text] for message in session.desk.view().messages]
+    texts = [[message.role, message.text] for message in session.state.view().messages]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def told(session: Session) -> list[Any]:
     """How far the record goes, and the view."""
     view = shown(session)
-    return [*session.record.look(), view]
+    return [*session.record.version(), view]
 
 
 def step(session: Session, number: int) -> None:
@@ -87,8 +87,8 @@ def use(url: str, run: int, pipe: int) -> None:
     session = ledger.session(f"run {run}", policy=POLICY)
     number = 0
     while True:
-        mark, view = session._at, shown(session)
-        if session._at == mark == session.record.look():  # else the worker wrote in between
+        mark, view = session.state.version, shown(session)
+        if session.state.version == mark == session.record.version():  # else the worker wrote in between
             os.write(pipe, (json.dumps([run, *mark, view]) + "\n").encode())
         with suppress(Conflict):  # the worker was faster: nothing was written
             step(session, number)

@@ -106,9 +106,9 @@ class Agent:
             "the newest prompt is there"
         )
         mark, before = self.seen.get(name, (-1, ()))
-        if mark == session._at.mark:
+        if mark == session.state.version.entry:
             assert view.messages[: len(before)] == before, "between folds it only grows at its end"
-        self.seen[name] = session._at.mark, view.messages
+        self.seen[name] = session.state.version.entry, view.messages
 
 
 def say(kind: str, **facts: Any) -> None:

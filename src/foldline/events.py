@@ -1,7 +1,7 @@
-"""What happened, told to whoever listens: a callable of the caller's, the log, and the trace that is running.
+"""Events of a session, for the caller's listener, the log, and the running OpenTelemetry span.
 
-An event is told after what it tells of is a fact: a fold is "committed" once the ledger has it. Nobody who listens can
-disturb the session, and no event holds what was said: only numbers, names and reasons.
+An event is emitted after the fact: a fold is "committed" once the ledger has it. A listener that raises does not
+disturb the session. Events hold numbers, names and reasons, never the text of a message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 KINDS = ("measured", "warned", "planned", "started", "committed", "skipped", "failed", "pruned", "recalled", "repaired")
-"""Everything that is ever told."""
+"""All kinds of events."""
 
 _LOG = logging.getLogger("foldline")
 _LEVELS = {"measured": logging.DEBUG, "failed": logging.WARNING}
@@ -26,20 +26,20 @@ class Event(NamedTuple):
     facts: Mapping[str, Any]
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name} {value}" for name, value in self.facts.items() if value not in ("", None))
-        return f"{self.session or 'session'}: {self.kind}{': ' * bool(told)}{told}"
+        facts = ", ".join(f"{name} {value}" for name, value in self.facts.items() if value not in ("", None))
+        return f"{self.session or 'session'}: {self.kind}{': ' * bool(facts)}{facts}"
 
 
 Listener = Callable[[Event], None]
 
 
-def heard(listener: Listener | None) -> bool:
-    """Whether anybody would hear of what happens at every turn."""
+def is_observed(listener: Listener | None) -> bool:
+    """Whether anything receives the events of every turn: a listener, the debug log or a trace."""
     return listener is not None or _LOG.isEnabledFor(logging.DEBUG) or "opentelemetry.trace" in sys.modules
 
 
-def tell(event: Event, listener: Listener | None = None) -> None:
-    """Tell everybody; a listener that fails is told about in the log."""
+def emit(event: Event, listener: Listener | None = None) -> None:
+    """Send an event to the log, the trace and the listener; an exception of the listener is logged."""
     level = _LEVELS.get(event.kind, logging.INFO)
     if _LOG.isEnabledFor(level):
         _LOG.log(level, "%s", event)
@@ -53,7 +53,7 @@ def tell(event: Event, listener: Listener | None = None) -> None:
 
 
 def _trace(event: Event) -> None:
-    """Add the event to the running OpenTelemetry span, where the host uses it."""
+    """Add the event to the running OpenTelemetry span, if the host uses it."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return

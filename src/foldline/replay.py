@@ -141,10 +141,7 @@ class Sizes:
 
 def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, beside: int = 0) -> Replay:
     """Replay one session. `beside` is what every request carried and no message shows: system prompt, tool schemas."""
-    session = Session(model=sizes.model.name, policy=policy, tools=transcript.tools)
-    session.desk.tools += beside
-    if session.desk.measured:
-        session.desk.counter = sizes
+    session = Session(model=sizes.model.name, policy=policy, tools=transcript.tools, extra_tokens=beside, counter=sizes)
     talk = unmeasured(message for message in transcript.messages if message.kind != "digest")
     fixed = tools_tokens(transcript.tools, sizes, sizes.framing) + beside
     account, whole = Account(sizes, fixed), Account(sizes, fixed)

@@ -78,7 +78,7 @@ def test_recall_pin_the_room_that_is_left_and_an_agents_own_compaction(place: st
     assert [wrong for _, wrong in answers] == [False] * 5 + [True] * 2 + [False] * 4
     with library.open(place) as house:
         session = house.session("ticket-42")
-        kept = session.record.known().pins
+        kept = session.record.snapshot().pins
         texts = [message.text for message in session.record.read(0, len(session.timeline))]
     assert sorted(texts[at] for at in kept.values()) == [f"rule {number}" for number in range(4)], "none was lost"
 

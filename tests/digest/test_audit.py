@@ -132,7 +132,7 @@ def test_every_fold_of_a_session_carries_its_report() -> None:
     for place in range(60):
         session.add(user(f"Look at part_{place}.py. {'It is long. ' * 60}"), {"role": "assistant", "content": "ok"})
         session.view()
-    fold = session.desk.timeline.fold
+    fold = session.state.timeline.fold
     assert fold is not None
     assert fold.digest is not None
     assert fold.digest.loss is not None

@@ -45,15 +45,15 @@ def filled(digester: Digester | None, policy: Policy = POLICY) -> Session:
 
 
 def digest_of(session: Session) -> Any:
-    assert session.desk.timeline.fold is not None
-    return session.desk.timeline.fold.digest
+    assert session.state.timeline.fold is not None
+    return session.state.timeline.fold.digest
 
 
 @pytest.mark.promise("S0.45", "S0.48", "S0.56", "F2")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_view_is_sound_and_smaller_and_the_cause_is_in_the_record(fault: str) -> None:
     session = filled(faulty(fault), IMPATIENT if fault in {"hang", "late"} else POLICY)
-    before = session.desk.load().request
+    before = session.state.load().request
     view = session.view()
     for provider in ("anthropic", "openai", "gemini", "openai-responses"):
         assert_sendable(view.render(provider))
@@ -78,9 +78,9 @@ def test_with_keep_everything_stays_and_nobody_pays_again_at_once(fault: str) ->
     session = filled(Digester(complete=scripted), early.but(on_failure="keep", cooldown_messages=4))
     assert isinstance(scripted, Scripted)
     shown = session.view().messages
-    assert shown == tuple(session.desk.timeline.shown)
-    assert session.refused is not None
-    assert session.refused.cause
+    assert shown == tuple(session.state.timeline.shown)
+    assert session.refusal is not None
+    assert session.refusal.cause
     asked = len(scripted.asks)
     for _ in range(3):
         session.add(user("Go on."))
@@ -90,10 +90,10 @@ def test_with_keep_everything_stays_and_nobody_pays_again_at_once(fault: str) ->
     session.add(user("Go on."))
     session.view()
     assert len(scripted.asks) > asked
-    cause = session.refused.cause
+    cause = session.refusal.cause
     asked = len(scripted.asks)
     session.add(user("word " * 2_500))
-    assert session.view().tokens <= session.desk.usable, "what no longer fits does not wait"
+    assert session.view().tokens <= session.state.usable, "what no longer fits does not wait"
     assert digest_of(session).cause == cause
     assert digest_of(session).by == "local"
     assert len(scripted.asks) == asked, "and nobody is paid for it"
@@ -120,7 +120,7 @@ def test_the_digester_sees_everything_that_leaves() -> None:
         session.add(message)
         session.view()
     seen = "\n".join(ask.text for ask in scripted.asks)
-    cut = session.desk.timeline.cut
+    cut = session.state.timeline.cut
     for turn in range(1, cut // 4):
         assert f"def part_{turn}(): return" in seen
         assert f"never touch setup_{turn}.cfg" in seen

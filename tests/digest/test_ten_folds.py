@@ -91,5 +91,5 @@ def test_every_request_of_ten_folds_fits_a_digester_whose_window_is_smaller_than
     for ask in asks:
         assert digester.size(ask.system + ask.text) + (ask.max_tokens or 0) <= 2_600
     seen = "\n".join(ask.text for ask in asks)
-    for number in range(session.desk.timeline.cut // 4 - 2):
+    for number in range(session.state.timeline.cut // 4 - 2):
         assert f"def part_{number}(raw, limit): return {number}" in seen

@@ -73,12 +73,12 @@ class TestBill:
         schema = {"name": "run", "description": "Runs.", "input_schema": {"enum": ["x" * 50] * 40}}
         made = Session(policy=small("awaken", 1_200), tools=[schema])
         size = len(json.dumps(schema, separators=(",", ":"))) // 4
-        assert size <= made.desk.tools <= size + 1
+        assert size <= made.state.tools <= size + 1
         made.add(system("s" * 400), *exchange(0), *exchange(1), user("u" * 2_800))
         with pytest.raises(ViewTooLarge) as raised:
             made.view()
         bill = raised.value.bill
-        assert (bill["system"], bill["fixed"]) == (100, made.desk.tools)
+        assert (bill["system"], bill["tools"]) == (100, made.state.tools)
         assert bill["history"] >= 700
         assert sum(bill.values()) == raised.value.tokens > raised.value.limit == 1_200
         assert "system 100" in str(raised.value)

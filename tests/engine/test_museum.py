@@ -40,7 +40,7 @@ def talk(turns: int, chars: int = 200) -> list[Message]:
 
 def recount(made: Session, view: View) -> int:
     """The size of a view, counted anew."""
-    return made.desk.tools + sum(map(made.size, view.messages))
+    return made.state.tools + sum(map(made.size, view.messages))
 
 
 class TestPins:

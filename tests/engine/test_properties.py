@@ -38,7 +38,7 @@ def conversations() -> st.SearchStrategy[list[Message]]:
 
 def size_of(session: Session, view: View) -> int:
     """The size of a view, counted anew."""
-    return session.desk.tools + sum(session.size(message) for message in view.messages)
+    return session.state.tools + sum(session.size(message) for message in view.messages)
 
 
 # Sendable
@@ -116,7 +116,7 @@ def at_least(session: Session) -> int:
     kept = [*range(timeline.lead), *asked, *range(start, len(timeline))]
     room = max(MARKER_TOKENS, int(DIGEST_SHARE * session.usable))
     digest = MARKER_TOKENS + (min(policy.digest_tokens, room) if policy.leave == "digest" else 0)
-    return session.desk.tools + digest + sum(session.size(shrunk(timeline.messages[index])) for index in kept)
+    return session.state.tools + digest + sum(session.size(shrunk(timeline.messages[index])) for index in kept)
 
 
 def shrunk(message: Message) -> Message:

@@ -20,7 +20,7 @@ from foldline.ledger.jobs import Claim
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.record import Known, Mark, Refused, Tip
+from foldline.session.record import BranchRecord, Refusal, Snapshot, Version
 from foldline.testing import assert_sendable
 from foldline.view.compose import View
 from support.ledgers import turns as shorter
@@ -29,7 +29,7 @@ TIGHT = Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, count
 OTHERS, BREAK = "theirs", "break"
 
 
-class Crowded(Tip):
+class Crowded(BranchRecord):
     """A branch on which somebody else may be at work before and after each call."""
 
     def __init__(self, store: Store, branch: Branch) -> None:
@@ -42,37 +42,37 @@ class Crowded(Tip):
         self.meddle()
         return found
 
-    def look(self) -> Mark:
-        return self._amid(super().look)  # type: ignore[no-any-return]  # what `look` gives
+    def version(self) -> Version:
+        return self._amid(super().version)  # type: ignore[no-any-return]  # what `look` gives
 
-    def known(self) -> Known:
-        return self._amid(super().known)  # type: ignore[no-any-return]  # what `known` gives
+    def snapshot(self) -> Snapshot:
+        return self._amid(super().snapshot)  # type: ignore[no-any-return]  # what `known` gives
 
     def read(self, start: int, stop: int) -> Iterator[Message]:
-        for message in self._amid(lambda: list(Tip.read(self, start, stop))):
+        for message in self._amid(lambda: list(BranchRecord.read(self, start, stop))):
             yield message
             self.meddle()
 
-    def append(self, messages: Sequence[Message]) -> Mark:
-        return self._amid(lambda: Tip.append(self, messages))  # type: ignore[no-any-return]  # what `append` gives
+    def append(self, messages: Sequence[Message]) -> Version:
+        return self._amid(lambda: BranchRecord.append(self, messages))  # type: ignore[no-any-return]  # what `append` gives
 
-    def fold(self, fold: Fold, mark: int, claim: Claim | None = None) -> Mark:
-        return self._amid(lambda: Tip.fold(self, fold, mark, claim))  # type: ignore[no-any-return]  # and so on
+    def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:
+        return self._amid(lambda: BranchRecord.fold(self, fold, entry, claim))  # type: ignore[no-any-return]  # and so on
 
-    def refuse(self, refused: Refused, mark: int) -> Mark:
-        return self._amid(lambda: Tip.refuse(self, refused, mark))  # type: ignore[no-any-return]  # and so on
+    def refuse(self, refusal: Refusal, entry: int) -> Version:
+        return self._amid(lambda: BranchRecord.refuse(self, refusal, entry))  # type: ignore[no-any-return]  # and so on
 
-    def unfold(self, mark: int) -> Mark:
-        return self._amid(lambda: Tip.unfold(self, mark))  # type: ignore[no-any-return]  # and so on
+    def unfold(self, entry: int) -> Version:
+        return self._amid(lambda: BranchRecord.unfold(self, entry))  # type: ignore[no-any-return]  # and so on
 
-    def pin(self, name: str, position: int, mark: int) -> Mark:
-        return self._amid(lambda: Tip.pin(self, name, position, mark))  # type: ignore[no-any-return]  # and so on
+    def pin(self, name: str, position: int, entry: int) -> Version:
+        return self._amid(lambda: BranchRecord.pin(self, name, position, entry))  # type: ignore[no-any-return]  # and so on
 
-    def move(self, to: int, mark: int) -> Mark:
-        return self._amid(lambda: Tip.move(self, to, mark))  # type: ignore[no-any-return]  # and so on
+    def move(self, to: int, entry: int) -> Version:
+        return self._amid(lambda: BranchRecord.move(self, to, entry))  # type: ignore[no-any-return]  # and so on
 
-    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:
-        return self._amid(lambda: Tip.settle(self, settings, mark))  # type: ignore[no-any-return]  # and so on
+    def configure(self, settings: Mapping[str, Any], entry: int) -> Version:
+        return self._amid(lambda: BranchRecord.configure(self, settings, entry))  # type: ignore[no-any-return]  # and so on
 
 
 class Person:

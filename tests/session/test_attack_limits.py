@@ -37,9 +37,9 @@ def test_a_persons_digest_that_is_no_gain_is_refused(session: Session, digest: s
     session.add(*turns(4))
     before, preview = session.view(), session.preview(force=True)
     assert preview is not None
-    with pytest.raises(InputError, match=r"would grow|says nothing"):
+    with pytest.raises(InputError, match=r"would grow|is empty"):
         session.fold(force=True, digest=digest)
-    with pytest.raises(InputError, match=r"would grow|says nothing"):
+    with pytest.raises(InputError, match=r"would grow|is empty"):
         session.approve(preview, digest=digest)
     assert session.view().messages == before.messages
     assert session.folds == 0

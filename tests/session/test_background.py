@@ -18,7 +18,7 @@ from foldline.message import user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.record import Tip
+from foldline.session.record import BranchRecord
 from foldline.session.worker import BREAKER_FAILURES, ThreadWorker, run_fold_job
 from foldline.testing import Scripted, assert_sendable, faulty, proper
 from support.ledgers import Open, turn
@@ -238,9 +238,9 @@ def test_a_digest_that_was_refused_is_not_asked_for_again_at_once(opens: Open) -
         session.view()
         assert ledger.wait(WAIT_S)
     assert len(asked.asks) == 1
-    assert session.refused is not None
+    assert session.refusal is not None
     again = opens(digester=digester).session("s")
-    assert again.refused == session.refused, "whoever opens it knows it too"
+    assert again.refusal == session.refusal, "whoever opens it knows it too"
 
 
 @pytest.mark.promise("I23")
@@ -273,7 +273,7 @@ def test_a_worker_that_lost_its_lease_commits_nothing(opens: Open) -> None:
         now[0] += 31
         assert ledger.store.jobs.claim(branch, lease_s=30, deadline_s=60) is not None
 
-    mine = Session(digester=Slow(meanwhile=steal).digester, record=Tip(ledger.store, branch))
+    mine = Session(digester=Slow(meanwhile=steal).digester, record=BranchRecord(ledger.store, branch))
     assert run_fold_job(mine, ledger.store.jobs, branch, lease_s=30) == "dropped"
     assert ledger.session("s").folds == 0
 

@@ -9,13 +9,13 @@ import foldline
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy
 from foldline.session import Session
-from foldline.session.digest_writer import AGAIN, OPENING
-from foldline.session.record import Tip
+from foldline.session.digest_writer import NEWEST_READ, OPENING_READ
+from foldline.session.record import BranchRecord
 
 POLICY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, keep_first_prompt=False)
 
 
-class Counted(Tip):
+class Counted(BranchRecord):
     """A record that counts what is read of it."""
 
     read_so_far = 0
@@ -28,7 +28,7 @@ class Counted(Tip):
 
 
 def test_a_long_session_opened_anew_folds_without_reading_all_of_it(tmp_path: Path) -> None:
-    length = 2 * (AGAIN + OPENING)
+    length = 2 * (NEWEST_READ + OPENING_READ)
     with foldline.open(tmp_path / "agent.db") as ledger:
         first = ledger.session("long", policy=POLICY)
         first.add(user("Mend the parser. You must never touch src/legacy/table.py."))
@@ -36,8 +36,8 @@ def test_a_long_session_opened_anew_folds_without_reading_all_of_it(tmp_path: Pa
         first.add(*(message for done, then in said for message in (assistant(done), user(then))))
         first.view()
         record = first.record
-        assert isinstance(record, Tip)
-        assert first.timeline.cut > AGAIN + 2 * OPENING
+        assert isinstance(record, BranchRecord)
+        assert first.timeline.cut > NEWEST_READ + 2 * OPENING_READ
         counted = Counted(record.store, record.branch)
         again = Session(record=counted)
         counted.read_so_far = 0
@@ -45,5 +45,5 @@ def test_a_long_session_opened_anew_folds_without_reading_all_of_it(tmp_path: Pa
         fold = again.fold()
         assert fold is not None
         assert fold.digest is not None
-        assert counted.read_so_far <= AGAIN + OPENING
+        assert counted.read_so_far <= NEWEST_READ + OPENING_READ
         assert "never touch src/legacy/table.py" in fold.digest.message.text

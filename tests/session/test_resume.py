@@ -14,7 +14,7 @@ from foldline.errors import ViewTooLarge
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.policy import Policy
 from foldline.session import Session
-from foldline.session.record import Tip
+from foldline.session.record import BranchRecord
 from foldline.view.compose import View
 from support.knobs import policies
 from support.paths import talks
@@ -90,7 +90,7 @@ def test_only_what_stands_in_the_view_is_read_again(tmp_path: Path) -> None:
         fold = again.timeline.fold
         assert fold is not None
         assert set(known) == {*fold.pinned, *fold.carried, *range(fold.cut, 80)}
-        assert isinstance(again.record, Tip)
+        assert isinstance(again.record, BranchRecord)
         assert [message.text for message in again.record.read(0, 2)] == [message.text for message in _turn(0)]
 
 

@@ -24,7 +24,7 @@ from foldline.digest.digester import Digester, DigesterCall
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
-from foldline.session.record import Tip
+from foldline.session.record import BranchRecord
 from foldline.session.worker import JobOutcome, run_fold_job
 from foldline.testing import Scripted, assert_sendable, proper
 from foldline.view.compose import View
@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
     def callers(self, name: str) -> None:
         model = self.models[name]
         model.callers = [self.ledger.session("s", branch=name) for _ in range(2)]
-        record = Tip(self.ledger.store, self.ledger.store.session("s", name))
+        record = BranchRecord(self.ledger.store, self.ledger.store.session("s", name))
         digester = Digester(complete=self.complete, model="model", window=100_000)
         model.callers.append(Session(digester=digester, record=record))
         model.seen = [Seen() for _ in model.callers]
@@ -188,7 +188,7 @@ class Machine(RuleBasedStateMachine):
             spoiled[0] = meanwhile == "cancel" or self.mark(model) != before
 
         worker, jobs, folds = model.callers[2], self.ledger.store.jobs, self.folds(model)
-        assert isinstance(worker.record, Tip)
+        assert isinstance(worker.record, BranchRecord)
         self.meanwhile = happen
         outcome = run_fold_job(worker, jobs, worker.record.branch)
         self.meanwhile = lambda: None
@@ -199,10 +199,10 @@ class Machine(RuleBasedStateMachine):
         assert not jobs.get(worker.record.branch).is_held, "nobody holds what is over"
 
     def mark(self, model: Model) -> int:
-        return model.callers[0].record.look().mark
+        return model.callers[0].record.version().entry
 
     def folds(self, model: Model) -> int:
-        return model.callers[0].record.known().folds
+        return model.callers[0].record.snapshot().folds
 
     @invariant()
     def views(self) -> None:
@@ -217,10 +217,10 @@ class Machine(RuleBasedStateMachine):
         if session.worker is not None:
             return session.view()
         session.plan()
-        return session.desk.view()
+        return session.state.view()
 
     def look(self, session: Session, seen: Seen, model: Model) -> None:
-        view, mark = self.view(session), session.record.look().mark
+        view, mark = self.view(session), session.record.version().entry
         assert view.tokens <= view.usable
         if view.messages:
             assert_sendable(view.render("anthropic"))

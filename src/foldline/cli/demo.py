@@ -63,7 +63,7 @@ class Stage:
         self.ledger = foldline.open(":memory:")
         self.session = self.ledger.session("demo", model=sizes.model.name, policy=policy, tools=transcript.tools)
         self.messages = unmeasured(transcript.messages)
-        fixed = self.session.desk.tools
+        fixed = self.session.state.tools
         self.sent, self.everything = Account(sizes, fixed), Account(sizes, fixed)
         self.requests = 0
         self.folded: list[Fold] = []

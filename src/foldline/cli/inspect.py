@@ -65,9 +65,9 @@ def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
         "model": name,
         "model_source": session.model.source,
         "messages": len(transcript.messages),
-        "tokens": sum(sizes) + session.desk.tools,
-        "exact": session.desk.counter.exact,
-        "counter": session.desk.counter.name,
+        "tokens": sum(sizes) + session.state.tools,
+        "exact": session.state.setup.counter.exact,
+        "counter": session.state.setup.counter.name,
         "window": session.window,
         "usable": session.usable,
         "blocks": _blocks(transcript.messages, sizes, session),
@@ -83,9 +83,9 @@ def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
 
 def _blocks(messages: Iterable[Message], sizes: Iterable[int], session: Session) -> dict[str, int]:
     """Tokens by what they are."""
-    blocks: Tally[str] = Tally({"tools": session.desk.tools})
+    blocks: Tally[str] = Tally({"tools": session.state.tools})
     for message, size in zip(messages, sizes, strict=True):
-        parts = [part_tokens(part, session.desk.counter, session.desk.framing) for part in message.parts]
+        parts = [part_tokens(part, session.state.setup.counter, session.state.setup.framing) for part in message.parts]
         for part, tokens in zip(message.parts, parts, strict=True):
             blocks[_kind(message, part)] += tokens
         blocks["framing"] += size - sum(parts)
@@ -113,7 +113,7 @@ def _by_tool(messages: Iterable[Message], session: Session) -> dict[str, dict[st
         for result in message.results:
             row = found.setdefault(result.name or names.get(result.call_id, "?"), {"results": 0, "tokens": 0})
             row["results"] += 1
-            row["tokens"] += part_tokens(result, session.desk.counter, session.desk.framing)
+            row["tokens"] += part_tokens(result, session.state.setup.counter, session.state.setup.framing)
     return dict(sorted(found.items(), key=lambda item: -item[1]["tokens"]))
 
 

@@ -11,7 +11,7 @@ from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, t
 from foldline.cli.shared.output import console, print_json, safe
 from foldline.errors import InputError
 from foldline.plan.timeline import handle as numbered
-from foldline.session.record import Tip
+from foldline.session.record import BranchRecord
 
 
 @click.command()
@@ -36,7 +36,7 @@ def pin(text: tuple[str, ...], place: Place, as_json: bool, **given: Any) -> Non
         raise click.UsageError('Give one of them: a text, --handle "#12", or --remove NAME.')
     with opened(place) as found:
         picked = told(pick(found, given["session"], given["branch"]))
-        held = Tip(found.store, picked.branch).known().pins
+        held = BranchRecord(found.store, picked.branch).snapshot().pins
         if remove and remove not in held:
             names = ", ".join(map(safe, held)) or "there are none"
             raise InputError(f"session {picked} has no pin {remove!r}", hint=f"its pins: {names}")
@@ -46,7 +46,7 @@ def pin(text: tuple[str, ...], place: Place, as_json: bool, **given: Any) -> Non
                 session.unpin(remove)
             else:
                 session.pin(words, handle=handle, name=given["name"])
-        now = Tip(found.store, picked.branch).known().pins
+        now = BranchRecord(found.store, picked.branch).snapshot().pins
     changed = [name for name in {**held, **now} if held.get(name) != now.get(name)]
     if as_json:
         pins = [{"name": name, "message": at + 1} for name, at in now.items()]

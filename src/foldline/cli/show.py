@@ -31,11 +31,11 @@ from foldline.ledger.records import FoldReference
 from foldline.measure.estimator import human
 from foldline.message import Message
 from foldline.plan.timeline import handle as numbered
-from foldline.policy import Policy, read_knobs
 from foldline.recall.handles import fetch, parse_handle
 from foldline.session import Ledger
-from foldline.session.record import Known, Tip
-from foldline.session.state import Desk
+from foldline.session.record import BranchRecord, Snapshot
+from foldline.session.setup import setup
+from foldline.session.state import State
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,8 +53,8 @@ class Seen:
     """A session as it stands."""
 
     picked: Chosen
-    desk: Desk
-    known: Known
+    state: State
+    snapshot: Snapshot
     folds: tuple[tuple[FoldReference, Fold], ...]
     """The folds that hold, oldest first."""
 
@@ -87,27 +87,25 @@ def show(place: Place, digests: bool, as_json: bool, **given: Any) -> None:
 
 def look(found: Ledger, picked: Chosen) -> Seen:
     """A session under the settings it was left with, measured and not changed."""
-    tip = Tip(found.store, picked.branch)
-    known, state = tip.known(), found.store.state(picked.branch)
-    left = known.settings
-    policy = Policy(**read_knobs(left["policy"], "the record")) if left else Policy.preset("balanced")
-    desk = Desk(model=left.get("model", ""), policy=policy, tools=left.get("tools", 0))
-    desk.resume(known, tip.read)
-    folds = tuple((folded, found.store.fold(picked.branch, folded)) for folded in state.folds)
-    return Seen(picked, desk, known, folds)
+    record = BranchRecord(found.store, picked.branch)
+    snapshot = record.snapshot()
+    state = State(setup(snapshot.settings), snapshot, record.read)
+    branch = found.store.state(picked.branch)
+    folds = tuple((folded, found.store.fold(picked.branch, folded)) for folded in branch.folds)
+    return Seen(picked, state, snapshot, folds)
 
 
 def report(seen: Seen) -> dict[str, Any]:
     """Everything `show` says, as data."""
-    info, view = seen.picked.info, seen.desk.view()
+    info, view = seen.picked.info, seen.state.view()
     return {
         "session": info.name,
         "branch": seen.picked.branch.name,
         "branches": list(info.branches),
         "made_at": info.made_at,
         "last_at": info.last_at,
-        "model": seen.desk.model.name,
-        "messages": seen.known.at.length,
+        "model": seen.state.model.name,
+        "messages": seen.snapshot.version.length,
         "window": view.window,
         "usable": view.usable,
         "tokens": view.tokens,
@@ -118,7 +116,7 @@ def report(seen: Seen) -> dict[str, Any]:
         "blocks": view.blocks,
         "folded": numbered(0, view.cut - 1) if view.cut else "",
         "pins": [
-            {"name": name, "message": at + 1} for name, at in sorted(seen.known.pins.items(), key=lambda at: at[1])
+            {"name": name, "message": at + 1} for name, at in sorted(seen.snapshot.pins.items(), key=lambda at: at[1])
         ],
         "folds": [_fold_row(number, folded, fold) for number, (folded, fold) in enumerate(seen.folds, start=1)],
         "view": [
@@ -127,10 +125,10 @@ def report(seen: Seen) -> dict[str, Any]:
                 "role": message.role,
                 "kind": message.kind,
                 "tokens": tokens,
-                "shortened": message is not seen.desk.timeline.messages[index],
+                "shortened": message is not seen.state.timeline.messages[index],
                 "starts": first_words(message, WORDS),
             }
-            for index, message, tokens in _shown(seen.desk)
+            for index, message, tokens in _shown(seen.state)
         ],
     }
 
@@ -149,9 +147,9 @@ def _fold_row(number: int, folded: FoldReference, fold: Fold) -> dict[str, Any]:
     return {**row, "digest": {**digest_row(fold, fold.digest), "text": fold.digest.message.text}}
 
 
-def _shown(desk: Desk) -> Iterator[tuple[int, Message, int]]:
+def _shown(state: State) -> Iterator[tuple[int, Message, int]]:
     """The messages of the record that the view shows, in its order, each with its place and size."""
-    timeline = desk.timeline
+    timeline = state.timeline
     fold = timeline.fold or Fold(cut=timeline.cut)
     before = [*range(timeline.lead), *fold.pinned, *fold.carried]
     for index in [*before, *range(max(timeline.cut, timeline.lead), len(timeline))]:
@@ -159,13 +157,15 @@ def _shown(desk: Desk) -> Iterator[tuple[int, Message, int]]:
 
 
 def _print(seen: Seen) -> None:
-    out, desk, picked = console(), seen.desk, seen.picked
-    info, view = picked.info, desk.view()
-    names = ", ".join(f"{safe(name)} ({numbered(at)})" for name, at in seen.known.pins.items() if name != numbered(at))
-    pins = counted(len(seen.known.pins), "pin") + (f" ({names})" if names else "")
-    figures = f"{counted(seen.known.at.length, 'message')}, {counted(len(seen.folds), 'fold')}, {pins}"
+    out, state, picked = console(), seen.state, seen.picked
+    info, view = picked.info, state.view()
+    names = ", ".join(
+        f"{safe(name)} ({numbered(at)})" for name, at in seen.snapshot.pins.items() if name != numbered(at)
+    )
+    pins = counted(len(seen.snapshot.pins), "pin") + (f" ({names})" if names else "")
+    figures = f"{counted(seen.snapshot.version.length, 'message')}, {counted(len(seen.folds), 'fold')}, {pins}"
     out.print(f"session {safe(str(picked))}: {figures}; last used {when(info.last_at)}", soft_wrap=True)
-    out.print(f"model {safe(desk.model.name) or 'not known'}\n", soft_wrap=True)
+    out.print(f"model {safe(state.model.name) or 'not known'}\n", soft_wrap=True)
     for line in str(view).splitlines():
         out.print(line, style="cyan" if line.startswith("───") else None, soft_wrap=True)
     beside = view.tokens - sum(view.blocks.values())
@@ -173,12 +173,12 @@ def _print(seen: Seen) -> None:
         said = f"{human(beside, False)} of it stand in no message: the system prompt and tools that the agent sent"
         out.print(said, soft_wrap=True)
     out.print("\nwhat the model sees", style="bold")
-    pinned = set(seen.known.pins.values())
+    pinned = set(seen.snapshot.pins.values())
     drawn = not view.cut
-    for index, message, tokens in _shown(desk):
+    for index, message, tokens in _shown(state):
         if not drawn and index >= view.cut:
             drawn = _print_line(out, seen)
-        marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not desk.timeline.messages[index] else ''}"
+        marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not state.timeline.messages[index] else ''}"
         head = f"  {numbered(index):<7}{message.kind or message.role:<10}{human(tokens, False):>7}  {marks}"
         out.print(head + first_words(message, WORDS), overflow="ellipsis", no_wrap=True)
     if not drawn:
@@ -187,7 +187,7 @@ def _print(seen: Seen) -> None:
 
 def _print_line(out: Console, seen: Seen) -> bool:
     """What stands for the folded part, and the line below which everything is as it was said."""
-    fold = seen.desk.timeline.fold
+    fold = seen.state.timeline.fold
     if fold is not None and fold.digest is not None:
         out.print(f"  {_by(fold, fold.digest)}", style="magenta", soft_wrap=True)
         lines = digest_lines(fold.digest.message.text)
@@ -195,7 +195,7 @@ def _print_line(out: Console, seen: Seen) -> bool:
             out.print(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True)
         if len(lines) > SHOWN:
             out.print(f"    │ … {len(lines) - SHOWN} more lines: foldline show --digests", style="dim", soft_wrap=True)
-    gone = numbered(0, seen.desk.timeline.cut - 1)
+    gone = numbered(0, seen.state.timeline.cut - 1)
     out.print(f'─── fold line: {gone} are in the record: foldline show --handle "{gone}" ───', style="cyan")
     return True
 

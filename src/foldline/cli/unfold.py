@@ -12,7 +12,7 @@ from foldline.cli.shared.output import console, counted, print_json, safe
 from foldline.errors import InputError
 from foldline.measure.estimator import human
 from foldline.plan.timeline import handle as numbered
-from foldline.session.record import Tip
+from foldline.session.record import BranchRecord
 
 
 @click.command()
@@ -27,7 +27,7 @@ def unfold(place: Place, as_json: bool, **given: Any) -> None:
     """
     with opened(place) as found:
         picked = told(pick(found, given["session"], given["branch"]))
-        before = Tip(found.store, picked.branch).known()
+        before = BranchRecord(found.store, picked.branch).snapshot()
         if before.fold is None:
             raise InputError(f"session {picked}: nothing is folded", hint="there is nothing to take back")
         session = found.session(picked.info.name, branch=picked.branch.name)

@@ -37,6 +37,8 @@ class Load(NamedTuple):
     upper: int = 0
     margin: float = 0.0
     rent: float = 0.0
+    blocks: dict[str, int] = {}  # noqa: RUF012 (never changed)
+    """Tokens by block, in the order of the view."""
 
     @property
     def ceiling(self) -> int:

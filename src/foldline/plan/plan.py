@@ -44,15 +44,16 @@ NOTHING_TO_DO = Plan(NOTHING_DUE)
 """The plan of nearly every turn."""
 
 
-def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, latched: tuple[Rule, ...] = ()) -> Plan:
-    """Judge the load and, where a fold is due, say what leaves."""
-    verdict = gate(load, policy, latched)
+def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
+    """What to do about a load; the gate's verdict on it is computed unless it is given."""
+    verdict = gate(load, policy) if verdict is None else verdict
     if verdict is NOTHING_DUE:
         return NOTHING_TO_DO
     if verdict.need is Need.NONE or (verdict.need is Need.SOFT and verdict.action == "pause"):
         return Plan(verdict=verdict)
     if not any(rule.action in {"fold", "clip"} for rule in policy.rules):
-        raise _too_large(bill(timeline, load), load, max(load.request, load.upper), hint="this policy never folds")
+        blocks = timeline.blocks(load.fixed)
+        raise _too_large(blocks, load, max(load.request, load.upper), hint="this policy never folds")
     return fold_now(timeline, verdict, load, policy, size)
 
 
@@ -71,7 +72,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
         draft.squeeze_to(load.ceiling)
     if draft.after > load.ceiling:
         if verdict.need is Need.HARD:
-            raise _too_large(draft.bill(), load, ceil(draft.after * (1 + load.margin)))
+            raise _too_large(draft.blocks(), load, ceil(draft.after * (1 + load.margin)))
         return Plan(verdict=verdict, skipped="what must stay does not fit below the trigger")
     fold = draft.fold(before=load.request, reason=verdict.reason)
     gain, covered = load.request - fold.after, timeline.prefix[fold.cut] - timeline.prefix[timeline.cut]
@@ -102,18 +103,6 @@ def by_hand(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force
 def _too_large(items: dict[str, int], load: Load, tokens: int, *, hint: str = "") -> ViewTooLarge:
     """The refusal of a view of up to `tokens`: what its blocks are estimated at, and the margin of the estimate."""
     return ViewTooLarge(tokens, load.usable, {**items, "margin": tokens - sum(items.values())}, hint=hint)
-
-
-def bill(timeline: Timeline, load: Load) -> dict[str, int]:
-    """What the request holds now, by block."""
-    fold = timeline.fold or Fold(cut=timeline.cut)
-    return {
-        "system": timeline.prefix[timeline.lead],
-        "fixed": load.fixed,
-        "pins": fold.pinned_tokens,
-        "digest": fold.digest_tokens,
-        "history": timeline.history + fold.carried_tokens,
-    }
 
 
 def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
@@ -245,16 +234,9 @@ class _Draft:
             carried.add(timeline.prompts[-1])
         return tuple(sorted(pins)), tuple(sorted(carried))
 
-    def bill(self) -> dict[str, int]:
-        """What does not fit, by block."""
-        pinned, carried = self.kept_before(self.cut)
-        return {
-            "system": self.timeline.prefix[self.timeline.lead],
-            "fixed": self.load.fixed,
-            "pins": self._tokens(pinned, pinned + carried),
-            "digest": self._instead(self.cut, (*pinned, *carried, self.cut)),
-            "history": self.tail + self._tokens(carried, pinned + carried),
-        }
+    def blocks(self) -> dict[str, int]:
+        """Tokens by block of the view that the draft would leave."""
+        return self.timeline.blocks(self.load.fixed, self.fold(before=0, reason=""), self.tail)
 
     def fold(self, *, before: int, reason: str) -> Fold:
         """The draft as a record, without its digest."""

@@ -87,6 +87,26 @@ class Timeline:
         """Tokens of the verbatim part."""
         return self.prefix[-1] - self.prefix[self.cut]
 
+    def blocks(self, tools: int, fold: Fold | None = None, tail: int | None = None) -> dict[str, int]:
+        """Tokens by block in the order of the view, with `tools` beside the messages.
+
+        For the fold in force, or for another `fold` that leaves `tail` tokens of messages word for word.
+        """
+        if fold is None:
+            fold = self.fold
+        if tail is None:
+            tail = self.history
+        system = self.prefix[self.lead]
+        if fold is None:
+            return {"system": system, "tools": tools, "pins": 0, "digest": 0, "history": tail}
+        return {
+            "system": system,
+            "tools": tools,
+            "pins": fold.pinned_tokens,
+            "digest": fold.digest_tokens,
+            "history": tail + fold.carried_tokens,
+        }
+
     def tokens(self, index: int) -> int:
         """The size of one message as shown."""
         return self.prefix[index + 1] - self.prefix[index]

@@ -1,11 +1,10 @@
-"""A session for callers that must not block: the same session, each call in a thread, one after the other.
+"""A session for asyncio: each call runs in a thread, one after the other.
 
     session = AsyncSession(ledger.session("ticket-42", model="claude-sonnet-5"))
     await session.add(message)
     view = await session.view()
 
-There is no second session behind it. A caller that is cancelled does not wait any longer; what it asked for is done to
-its end all the same, and the next call comes after that.
+It wraps a `Session`. When a caller is cancelled, its call still runs to its end, and the next call comes after that.
 """
 
 from __future__ import annotations
@@ -27,72 +26,77 @@ T = TypeVar("T")
 
 
 class AsyncSession:
-    """One conversation under one policy, with every call to be awaited."""
+    """One conversation under one policy; every call is awaited."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        """What it stands for: ask it for whatever does not wait (`path`, `policy`, `model`, `folds`)."""
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-        """Whose turn it is, in each event loop; threads of several loops take turns by the session's own lock."""
+        """The session itself, for what does not wait (`timeline`, `policy`, `model`, `folds`)."""
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        """One lock for each event loop; between loops the session's own lock holds."""
 
-    async def _do(self, work: Callable[[], T]) -> T:
-        """Work in a thread, when all that was asked for before is done."""
-        turn = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
-        await turn.acquire()
-        task = asyncio.ensure_future(asyncio.to_thread(work))
-        task.add_done_callback(lambda _: turn.release())
+    async def _run(self, call: Callable[[], T]) -> T:
+        """Run a call in a thread after all earlier ones."""
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        await lock.acquire()
+        task = asyncio.ensure_future(asyncio.to_thread(call))
+        task.add_done_callback(lambda _: lock.release())
         return await asyncio.shield(task)
 
-    async def add(self, *things: Any) -> None:
+    async def add(self, *things: Any, format: str | None = None) -> None:
         """Add messages at the end."""
-        await self._do(lambda: self.session.add(*things))
+        await self._run(lambda: self.session.add(*things, format=format))
 
     async def view(self) -> View:
         """What to send now."""
-        return await self._do(self.session.view)
+        return await self._run(self.session.view)
 
     async def plan(self) -> Plan:
-        """What would be done now, without doing it."""
-        return await self._do(self.session.plan)
+        """What `view` would do now, without doing it."""
+        return await self._run(self.session.plan)
 
     async def fold(self, *, instructions: str = "", force: bool = False, digest: str | None = None) -> Fold | None:
-        """Fold now, because somebody asks for it."""
-        return await self._do(lambda: self.session.fold(instructions=instructions, force=force, digest=digest))
+        """Fold now."""
+        return await self._run(lambda: self.session.fold(instructions=instructions, force=force, digest=digest))
 
     async def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
         """What `fold` would do now."""
-        return await self._do(lambda: self.session.preview(instructions=instructions, force=force))
+        return await self._run(lambda: self.session.preview(instructions=instructions, force=force))
 
     async def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
         """Make the fold of a preview."""
-        return await self._do(lambda: self.session.approve(preview, digest=digest))
+        return await self._run(lambda: self.session.approve(preview, digest=digest))
 
     async def unfold(self) -> None:
         """Take back the newest fold."""
-        await self._do(self.session.unfold)
+        await self._run(self.session.unfold)
 
     async def pin(self, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
-        """Let no fold touch messages, or a text."""
-        return await self._do(lambda: self.session.pin(text, handle=handle, name=name))
+        """Keep messages, or a text, in every view."""
+        return await self._run(lambda: self.session.pin(text, handle=handle, name=name))
 
     async def unpin(self, name: str) -> None:
-        """Let go of a pin."""
-        await self._do(lambda: self.session.unpin(name))
+        """Remove a pin."""
+        await self._run(lambda: self.session.unpin(name))
 
     async def branch(self, name: str, *, at: int | None = None) -> AsyncSession:
-        """Another session that shares the first `at` messages."""
-        return AsyncSession(await self._do(lambda: self.session.branch(name, at=at)))
+        """Another session that starts with the first `at` messages."""
+        return AsyncSession(await self._run(lambda: self.session.branch(name, at=at)))
 
     async def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
-        """What was said about something, or exactly by its handle."""
-        return await self._do(lambda: self.session.recall(query, handle=handle, tokens=tokens, everywhere=everywhere))
+        """The messages that match a query, or those of a handle."""
+        return await self._run(lambda: self.session.recall(query, handle=handle, tokens=tokens, everywhere=everywhere))
 
     async def clear(self) -> None:
-        """Begin anew with an empty view."""
-        await self._do(self.session.clear)
+        """Start again with an empty view."""
+        await self._run(self.session.clear)
 
     async def use(
-        self, *, model: str | None = None, policy: Policy | str | None = None, tools: Sequence[Any] | None = None
+        self,
+        *,
+        model: str | None = None,
+        policy: Policy | str | None = None,
+        tools: Sequence[Any] | None = None,
+        format: str | None = None,
     ) -> None:
-        """Go on with another model, policy or set of tools."""
-        await self._do(lambda: self.session.use(model=model, policy=policy, tools=tools))
+        """Go on with another model, policy, set of tools or wire format."""
+        await self._run(lambda: self.session.use(model=model, policy=policy, tools=tools, format=format))

@@ -1,4 +1,4 @@
-"""A ledger as its users know it: sessions by name, and everything that can be asked of all of them."""
+"""The ledger as users open it: sessions by name, and operations on all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foldline.ledger import MAIN, Store
 from foldline.ledger.records import IntegrityFault, SessionInfo
 from foldline.policy import Policy
 from foldline.recall.text_index import TextIndex
-from foldline.session.record import Tip
+from foldline.session.record import BranchRecord
 from foldline.session.session import Session
 from foldline.session.worker import RemoteWorker, ThreadWorker, Worker
 
@@ -23,7 +23,7 @@ WorkerKind: TypeAlias = Literal["thread", "process"]
 
 
 class Ledger:
-    """The permanent record of one owner's sessions."""
+    """The permanent record of one tenant's sessions."""
 
     def __init__(
         self,
@@ -42,53 +42,55 @@ class Ledger:
         else:
             self.worker = ThreadWorker(store, digester=digester, listener=listener)
 
-    def session(
+    def session(  # noqa: PLR0913 (all but one are named at the call)
         self,
         name: str,
         *,
         model: str | None = None,
         policy: Policy | str | None = None,
         tools: Sequence[Any] | None = None,
+        format: str | None = None,
         branch: str = MAIN,
     ) -> Session:
-        """A session by name, begun here if it is new. What is not said is as it was left."""
+        """A session by name, created if it is new. Settings that are not given stay as they are stored."""
         return Session(
             model=model,
             policy=policy,
             tools=tools,
+            format=format,
             digester=self.digester,
-            record=Tip(self.store, self.store.session(name, branch)),
+            record=BranchRecord(self.store, self.store.session(name, branch)),
             name=name,
             listener=self.listener,
             worker=self.worker,
         )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
-        """Every session with its figures, the one used last first."""
+        """All sessions with their figures, the one used last first."""
         return self.store.sessions()
 
     def verify(self) -> Iterator[IntegrityFault]:
-        """Everything that is not as it was once written."""
+        """Integrity faults: rows that differ from what was once written."""
         return self.store.verify()
 
     def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:
-        """Some sessions, or all, as lines of JSON."""
+        """The named sessions, or all, as lines of JSON."""
         return self.store.export(sessions)
 
     def load(self, lines: Iterable[str]) -> int:
-        """Add what was exported; how many messages were new."""
+        """Import exported lines; the number of new messages."""
         return self.store.load(lines)
 
     def prune(self, *, older_than: float) -> tuple[str, ...]:
-        """Delete the sessions that nobody has used since a time (seconds since 1970)."""
+        """Delete the sessions that were last used before a time (seconds since 1970); their names."""
         return self.store.prune(older_than=older_than)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no fold is being made in this process; False when it took longer."""
+        """Wait until no fold is being made in this process; False after `seconds`."""
         return self.worker.wait(seconds)
 
     def close(self) -> None:
-        """Close it. A fold that is being made is dropped."""
+        """Close the ledger. A fold that is being made is dropped."""
         self.worker.close()
         self.store.close()
 
@@ -108,9 +110,9 @@ def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are nam
     clock: Callable[[], float] | None = None,
     worker: WorkerKind = "thread",
 ) -> Ledger:
-    """A ledger at a path, on a PostgreSQL server ("postgresql://…"), or in memory (":memory:").
+    """Open a ledger at a path, on a PostgreSQL server ("postgresql://…"), or in memory (":memory:").
 
-    Folds that can wait for a model's digest are made in a thread, or left to `foldline worker` (`process`).
+    Folds that can wait for a model's digest are made in a thread, or by `foldline worker` (`worker="process"`).
     """
     store = ledger.open(url, owner=owner, clock=clock, index=TextIndex())
     try:

@@ -1,37 +1,37 @@
-"""A fold before it is made, for a person who has to say yes: what would leave, what would stand there, the money."""
+"""A fold before it is made, for a person to approve: what would leave, the digest, tokens and costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from foldline.fold import Fold
 from foldline.plan.fold_cost import break_even, charge, fold_price, tariff_of
 from foldline.plan.timeline import handle
-from foldline.session.state import Desk
+from foldline.session.state import State
 
 _MILLION = 1e6
-"""Prices are for so many tokens."""
+"""Prices are per million tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a fold would do, before it does it. Money is in US dollars, None where the model's prices are not known."""
+    """What a fold would do. Money is in US dollars, None if the model's prices are not known."""
 
     fold: Fold
     leaves: str
     """The handle of what would leave."""
     before: int
     after: int
-    mark: int
-    """The entry of the record that it was made for."""
-    place: object = field(default=None, repr=False)
-    """The record that it was made for."""
+    entry: int
+    """The newest log entry of the record when the preview was made."""
+    record: object = field(default=None, repr=False)
+    """The identity of the record that it was made for."""
     money_before: float | None = None
-    """What each further request costs as it stands, read from the provider's cache."""
+    """Cost of each further request without the fold, read from the provider's cache."""
     money_after: float | None = None
     """The same after the fold."""
     money_once: float | None = None
-    """What the fold itself costs: what stays is written to the cache anew."""
+    """Cost of the fold itself: the kept part is written to the cache anew."""
     pays_with: int | None = None
     """The request with which the fold has paid for itself; None when never, or where prices are not known."""
 
@@ -45,22 +45,23 @@ class Preview:
         return "\n".join([*lines, str(self.fold)])
 
 
-def preview_of(desk: Desk, fold: Fold, mark: int, place: object) -> Preview:
-    """The preview of a fold with its digest, at the prices of the session's model."""
-    timeline = desk.timeline
-    leaves = handle(timeline.cut, fold.cut - 1)
-    before, after = fold.before, fold.after
-    if desk.model.prices is None:
-        return Preview(fold=fold, leaves=leaves, before=before, after=after, mark=mark, place=place)
-    tariff, head = tariff_of(desk.model), desk.tools + timeline.prefix[timeline.lead]
-    rewritten = max(0, after - head)
-    return Preview(
+def preview_of(state: State, fold: Fold, record: object) -> Preview:
+    """The preview of a complete fold, at the prices of the session's model."""
+    timeline = state.timeline
+    preview = Preview(
         fold=fold,
-        leaves=leaves,
-        before=before,
-        after=after,
-        mark=mark,
-        place=place,
+        leaves=handle(timeline.cut, fold.cut - 1),
+        before=fold.before,
+        after=fold.after,
+        entry=state.snapshot.version.entry,
+        record=record,
+    )
+    if state.model.prices is None:
+        return preview
+    tariff, head = tariff_of(state.model), state.tools + timeline.prefix[timeline.lead]
+    before, after, rewritten = fold.before, fold.after, max(0, fold.after - head)
+    return replace(
+        preview,
         money_before=charge(tariff, tokens=before, common=before, warm=True) / _MILLION,
         money_after=charge(tariff, tokens=after, common=after, warm=True) / _MILLION,
         money_once=fold_price(tariff, rewritten=rewritten, making=0.0, warm=True) / _MILLION,

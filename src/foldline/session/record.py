@@ -1,13 +1,13 @@
-"""What a session writes down and reads back: in memory, or on a branch of a ledger.
+"""What a session stores and reads back: in memory, or on a branch of a ledger.
 
-Both forget nothing and tell the same: messages in order, the folds that hold, pins, and the settings in force. A
-session keeps no state of its own beside them, so that another process that reads the same rows makes the same view.
+Both records are append-only and answer alike. A session keeps no state of its own beside its record, so another process
+that reads the same rows builds the same state and sends the same view.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from foldline import ledger
@@ -16,61 +16,49 @@ from foldline.fold import Fold
 from foldline.ledger import Branch, Head, Store
 from foldline.ledger.jobs import Claim
 from foldline.message import Message
-from foldline.policy import Policy
 from foldline.recall.text_index import TextIndex
 
 SETTINGS = "settings"
-"""The entry of the log that says which model, policy and tools hold from here on."""
-
+"""The kind of log entry that sets model, policy, tools and format from here on."""
 
 REFUSED = "refused"
-"""The entry that says a fold was not made, and why: the next one waits."""
+"""The kind of log entry that says a fold was not made, and why; the next attempt waits."""
 
 
-def knobs(policy: Policy) -> dict[str, Any]:
-    """A policy as it is written down: what differs from the defaults."""
-    bare, found = Policy(), {}
-    for knob in fields(policy):
-        value = getattr(policy, knob.name)
-        if value != getattr(bare, knob.name):
-            found[knob.name] = [str(item) for item in value] if isinstance(value, tuple) else value
-    return found
-
-
-class Refused(NamedTuple):
+class Refusal(NamedTuple):
     """A fold that was not made."""
 
     at: int
-    """How many messages there were."""
+    """The number of messages at that time."""
     cause: str
 
 
-class Mark(NamedTuple):
-    """How far a record is known: so many messages, and everything else up to the entry `mark`."""
+class Version(NamedTuple):
+    """The state of a record: its number of messages, and its newest log entry of any other kind."""
 
     length: int = 0
-    mark: int = 0
+    entry: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What holds."""
+class Snapshot:
+    """Everything a record holds at one version, except the messages."""
 
-    at: Mark
+    version: Version
     fold: Fold | None = None
     """The fold in force."""
     folds: int = 0
-    """How many hold: each can be taken back."""
+    """The number of folds that can be taken back."""
     pins: Mapping[str, int] = field(default_factory=dict)
-    """Where the pinned messages stand, by the name of the pin."""
+    """Positions of the pinned messages, by the name of the pin."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    refused: Refused | None = None
-    """The fold that was last tried in vain, if none was made since."""
+    refusal: Refusal | None = None
+    """The last fold that was not made, if none was made since."""
     moves: int = 0
-    """How often the path went back to an earlier place: until the next time, its messages stay the same."""
+    """How often the branch was set back to an earlier message."""
 
 
-class Memory:
+class MemoryRecord:
     """A record that lives as long as its session."""
 
     def __init__(self) -> None:
@@ -78,22 +66,22 @@ class Memory:
         self.folds: list[Fold] = []
         self.pins: dict[str, int] = {}
         self.settings: Mapping[str, Any] = {}
-        self.refused: Refused | None = None
-        self.marks = self.moves = 0
+        self.refusal: Refusal | None = None
+        self.entries = self.moves = 0
 
-    def look(self) -> Mark:
-        """How far it goes."""
-        return Mark(len(self.messages), self.marks)
+    def version(self) -> Version:
+        """The current version."""
+        return Version(len(self.messages), self.entries)
 
-    def known(self) -> Known:
-        """What holds."""
-        return Known(
-            at=self.look(),
+    def snapshot(self) -> Snapshot:
+        """Everything but the messages."""
+        return Snapshot(
+            version=self.version(),
             fold=self.folds[-1] if self.folds else None,
             folds=len(self.folds),
             pins=dict(self.pins),
             settings=self.settings,
-            refused=self.refused,
+            refusal=self.refusal,
             moves=self.moves,
         )
 
@@ -101,99 +89,99 @@ class Memory:
         """Messages by position."""
         return self.messages[start:stop]
 
-    def append(self, messages: Sequence[Message]) -> Mark:
+    def append(self, messages: Sequence[Message]) -> Version:
         """Add messages at the end."""
         self.messages += messages
-        return Mark(len(self.messages), self.marks)
+        return Version(len(self.messages), self.entries)
 
-    def fold(self, fold: Fold, mark: int, claim: Claim | None = None) -> Mark:  # noqa: ARG002 (nobody else is at it)
+    def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:  # noqa: ARG002 (no other workers)
         """Add a fold."""
-        self._held(mark)
+        self._check(entry)
         self.folds.append(fold)
-        self.refused = None
-        return self._marked()
+        self.refusal = None
+        return self._next()
 
-    def refuse(self, refused: Refused, mark: int) -> Mark:
-        """Say that a fold was not made."""
-        self._held(mark)
-        self.refused = refused
-        return self._marked()
+    def refuse(self, refusal: Refusal, entry: int) -> Version:
+        """Note that a fold was not made."""
+        self._check(entry)
+        self.refusal = refusal
+        return self._next()
 
     def cancel(self) -> bool:
-        """Nothing is ever made behind its back."""
+        """False: no fold is ever made in the background."""
         return False
 
-    def unfold(self, mark: int) -> Mark:
+    def unfold(self, entry: int) -> Version:
         """Take back the newest fold."""
-        self._held(mark)
+        self._check(entry)
         if not self.folds:
             raise InputError("nothing is folded")
         self.folds.pop()
-        return self._marked()
+        return self._next()
 
-    def pin(self, name: str, position: int, mark: int) -> Mark:
+    def pin(self, name: str, position: int, entry: int) -> Version:
         """Add a pin."""
-        self._held(mark)
+        self._check(entry)
         self.pins[name] = position
-        return self._marked()
+        return self._next()
 
-    def unpin(self, name: str, mark: int) -> Mark:
-        """Let go of a pin."""
-        self._held(mark)
+    def unpin(self, name: str, entry: int) -> Version:
+        """Remove a pin."""
+        self._check(entry)
         self.pins.pop(name, None)
-        return self._marked()
+        return self._next()
 
-    def move(self, to: int, mark: int) -> Mark:
-        """Go back to where there were `to` messages."""
-        self._held(mark)
+    def move(self, to: int, entry: int) -> Version:
+        """Go back to the first `to` messages."""
+        self._check(entry)
         del self.messages[to:]
         self.folds = [fold for fold in self.folds if fold.cut <= to]
         self.pins = {name: position for name, position in self.pins.items() if position < to}
         self.moves += 1
-        return self._marked()
+        return self._next()
 
-    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:
-        """Set what holds from here on."""
-        self._held(mark)
+    def configure(self, settings: Mapping[str, Any], entry: int) -> Version:
+        """Set model, policy, tools and format from here on."""
+        self._check(entry)
         self.settings = settings
-        return self._marked()
+        return self._next()
 
-    def fork(self, name: str, at: int) -> Memory:  # noqa: ARG002 (only a ledger finds it again by name)
-        """A record of its own that begins with the first `at` messages."""
+    def fork(self, name: str, at: int) -> MemoryRecord:  # noqa: ARG002 (only a ledger finds it again by name)
+        """A new record that begins with the first `at` messages."""
         if not 0 <= at <= len(self.messages):
-            raise InputError(f"the path has {len(self.messages)} messages, not {at}")
-        made = Memory()
-        made.messages, made.settings = self.messages[:at], self.settings
-        made.folds = [fold for fold in self.folds if fold.cut <= at]
-        made.pins = {pin: position for pin, position in self.pins.items() if position < at}
-        return made
+            raise InputError(f"cannot branch at message {at}: the session has {len(self.messages)} messages")
+        record = MemoryRecord()
+        record.messages, record.settings = self.messages[:at], self.settings
+        record.folds = [fold for fold in self.folds if fold.cut <= at]
+        record.pins = {pin: position for pin, position in self.pins.items() if position < at}
+        return record
 
-    def searched(self) -> tuple[Store, Branch]:
-        """Where to search: a ledger that holds the messages for as long as it is asked."""
+    def search_target(self) -> tuple[Store, Branch]:
+        """The store and branch to search: a temporary ledger that holds the messages."""
         store = ledger.open(":memory:", index=TextIndex())
         branch = store.session("memory")
         store.append(branch, self.messages)
         return store, branch
 
     @property
-    def place(self) -> object:
-        """What tells it from every other record."""
+    def identity(self) -> object:
+        """A value that no other record has."""
         return self
 
-    def _held(self, mark: int) -> None:
-        """Whoever decided on something else than what holds now is told so, as by a ledger."""
-        if mark != self.marks:
-            raise Conflict("the session was changed meanwhile", hint="look at what holds now and decide anew")
+    def _check(self, entry: int) -> None:
+        """Refuse a change that was decided on an older version, as a ledger does."""
+        if entry != self.entries:
+            raise Conflict("the session was changed meanwhile", hint="read its current state and decide again")
 
-    def _marked(self) -> Mark:
-        self.marks += 1
-        return self.look()
+    def _next(self) -> Version:
+        self.entries += 1
+        return self.version()
 
 
-class Tip:
-    """A record on a branch of a ledger, which others may write to as well.
+class BranchRecord:
+    """A record on a branch of a ledger, which other processes may write to as well.
 
-    What is read is the path as it was when it was last looked at or written to, whatever others do meanwhile.
+    `read` gives the messages of the version last returned, whatever others write meanwhile.
     """
 
     def __init__(self, store: Store, branch: Branch) -> None:
@@ -201,28 +189,28 @@ class Tip:
         self._head = Head()
 
     @property
-    def place(self) -> object:
-        """What tells it from every other record."""
+    def identity(self) -> object:
+        """A value that no other record has."""
         return self.store.owner, self.branch
 
-    def look(self) -> Mark:
-        """How far it goes now."""
-        return self._stands(self.store.head(self.branch))
+    def version(self) -> Version:
+        """The current version."""
+        return self._at(self.store.head(self.branch))
 
-    def known(self) -> Known:
-        """What holds now."""
+    def snapshot(self) -> Snapshot:
+        """Everything but the messages."""
         state = self.store.state(self.branch)
         settings: Mapping[str, Any] = next(
             (entry.body for entry in reversed(state.marks) if entry.kind == SETTINGS), {}
         )
-        tried = next((entry for entry in reversed(state.marks) if entry.kind in {REFUSED, "fold"}), None)
-        return Known(
-            at=self._stands(state.head),
+        attempt = next((entry for entry in reversed(state.marks) if entry.kind in {REFUSED, "fold"}), None)
+        return Snapshot(
+            version=self._at(state.head),
             fold=state.fold,
             folds=len(state.folds),
             pins={pin.name: pin.position for pin in state.pins if pin.position is not None},
             settings=settings,
-            refused=Refused(**tried.body) if tried is not None and tried.kind == REFUSED else None,
+            refusal=Refusal(**attempt.body) if attempt is not None and attempt.kind == REFUSED else None,
             moves=sum(entry.kind == "move" for entry in state.marks),
         )
 
@@ -230,54 +218,54 @@ class Tip:
         """Messages by position, a page at a time."""
         return (stored.message for stored in self.store.read(self._head, start=start, stop=stop))
 
-    def append(self, messages: Sequence[Message]) -> Mark:
+    def append(self, messages: Sequence[Message]) -> Version:
         """Add messages at the end."""
-        return self._stands(self.store.append(self.branch, messages).head)
+        return self._at(self.store.append(self.branch, messages).head)
 
-    def fold(self, fold: Fold, mark: int, claim: Claim | None = None) -> Mark:
-        """Commit a fold, and the job that made it."""
-        return self._stands(self.store.append_fold(self.branch, fold, mark=mark, claim=claim))
+    def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:
+        """Add a fold, and finish the job that made it."""
+        return self._at(self.store.append_fold(self.branch, fold, mark=entry, claim=claim))
 
-    def refuse(self, refused: Refused, mark: int) -> Mark:
-        """Say that a fold was not made."""
-        return self._stands(self.store.note(self.branch, REFUSED, refused._asdict(), mark=mark))
+    def refuse(self, refusal: Refusal, entry: int) -> Version:
+        """Note that a fold was not made."""
+        return self._at(self.store.note(self.branch, REFUSED, refusal._asdict(), mark=entry))
 
     def cancel(self) -> bool:
-        """Take a fold from whoever makes it in the background."""
+        """Cancel the fold that is being made in the background; False when none is."""
         return self.store.jobs.cancel(self.branch)
 
-    def unfold(self, mark: int) -> Mark:
+    def unfold(self, entry: int) -> Version:
         """Take back the newest fold."""
-        return self._stands(self.store.unfold(self.branch, mark=mark))
+        return self._at(self.store.unfold(self.branch, mark=entry))
 
-    def pin(self, name: str, position: int, mark: int) -> Mark:
+    def pin(self, name: str, position: int, entry: int) -> Version:
         """Add a pin."""
-        return self._stands(self.store.pin(self.branch, name, position, mark=mark))
+        return self._at(self.store.pin(self.branch, name, position, mark=entry))
 
-    def unpin(self, name: str, mark: int) -> Mark:
-        """Let go of a pin."""
-        return self._stands(self.store.unpin(self.branch, name, mark=mark))
+    def unpin(self, name: str, entry: int) -> Version:
+        """Remove a pin."""
+        return self._at(self.store.unpin(self.branch, name, mark=entry))
 
-    def move(self, to: int, mark: int) -> Mark:
-        """Go back to where there were `to` messages."""
-        return self._stands(self.store.move(self.branch, to, mark=mark))
+    def move(self, to: int, entry: int) -> Version:
+        """Go back to the first `to` messages."""
+        return self._at(self.store.move(self.branch, to, mark=entry))
 
-    def fork(self, name: str, at: int) -> Tip:
-        """A branch of the session that begins with the first `at` messages."""
-        return Tip(self.store, self.store.fork(self.branch, name, at=at))
+    def configure(self, settings: Mapping[str, Any], entry: int) -> Version:
+        """Set model, policy, tools and format from here on."""
+        return self._at(self.store.note(self.branch, SETTINGS, dict(settings), mark=entry))
 
-    def searched(self) -> tuple[Store, Branch]:
-        """Where to search."""
+    def fork(self, name: str, at: int) -> BranchRecord:
+        """A new branch of the session that begins with the first `at` messages."""
+        return BranchRecord(self.store, self.store.fork(self.branch, name, at=at))
+
+    def search_target(self) -> tuple[Store, Branch]:
+        """The store and branch to search."""
         return self.store, self.branch
 
-    def settle(self, settings: Mapping[str, Any], mark: int) -> Mark:
-        """Set what holds from here on."""
-        return self._stands(self.store.note(self.branch, SETTINGS, dict(settings), mark=mark))
-
-    def _stands(self, head: Head) -> Mark:
+    def _at(self, head: Head) -> Version:
         self._head = head
-        return Mark(head.length, head.mark)
+        return Version(head.length, head.mark)
 
 
-Record: TypeAlias = Memory | Tip
-"""What a session needs of either. What changes anything but the end names the mark it was decided on."""
+Record: TypeAlias = MemoryRecord | BranchRecord
+"""The record of a session. A change to anything but its end names the log entry it was decided on."""

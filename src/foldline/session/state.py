@@ -1,216 +1,237 @@
-"""The desk: a conversation as far as it is known, measured, indexed and planned. It decides nothing and keeps nothing.
+"""In-memory projection of one branch: sizes, legal cuts, usage, costs, media, the fold in force.
 
-Everything on it follows from the messages and folds that were put there, in order; putting one more costs the same
-however many there are.
+A state is derived from a snapshot of the record and its messages, and from nothing else, so two processes that read the
+same rows have the same state. Adding a message costs the same however many there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
 from foldline.fold import Digest, Fold
 from foldline.measure.estimator import MARGIN
-from foldline.measure.message_size import framing_for, message_tokens, part_tokens, tools_tokens
-from foldline.measure.tokenizers import counter_for
+from foldline.measure.message_size import message_tokens, part_tokens
 from foldline.measure.usage_anchor import Gauge, Learned
 from foldline.message import Message, Thinking
-from foldline.models.table import model as model_of
 from foldline.plan import cut
 from foldline.plan.fold_cost import Offer, Rent, offer, tariff_of
-from foldline.plan.gate import Load, Verdict, gate
-from foldline.plan.media_budget import Allowance, Crowd, allowed, bearable
-from foldline.plan.plan import Plan, by_hand, plan
+from foldline.plan.gate import NOTHING_DUE, Load, Verdict, gate
+from foldline.plan.media_budget import Crowd, bearable
+from foldline.plan.plan import NOTHING_TO_DO, Plan, by_hand, plan
 from foldline.plan.prune import on_arrival
 from foldline.plan.timeline import Timeline, look
-from foldline.policy import Policy, Rule
-from foldline.session.record import Known
+from foldline.policy import Rule
+from foldline.session.record import Snapshot, Version
+from foldline.session.setup import Setup
 from foldline.view.compose import Composed, View, head
-from foldline.wire.rules import limits_of
 
 PAGE = 64
-"""Messages that are read at once where one is looked for."""
+"""Messages read at once when the newest prompt is looked for."""
+
+Reader = Callable[[int, int], Iterable[Message]]
+"""Reads messages of the record by position."""
 
 
-class Desk:
-    """One conversation under one policy."""
+class State:
+    """One conversation under one setup."""
 
-    def __init__(self, *, model: str, policy: Policy, tools: Sequence[Any] | int) -> None:
-        self.policy = policy
-        self.model = model_of(model)
-        self.measured = self.policy.counter == "model"
-        """Whether sizes are the model's own, so that its usage figures may anchor them."""
-        self.counter = counter_for(model, kind=self.policy.counter)
-        self.framing = framing_for(self.model.format if self.measured else "none", media=self.model.media)
-        self.tools = tools if isinstance(tools, int) else tools_tokens(tools, self.counter, self.framing)
-        self.window = self.policy.window_tokens or self.model.window
-        self.usable = self._usable()
+    def __init__(self, setup: Setup, snapshot: Snapshot, read: Reader) -> None:
+        self.setup, self.snapshot = setup, snapshot
+        self.policy, self.model, self.usable = setup.policy, setup.model, setup.usable
+        self.tools = setup.tools + setup.extra
+        """Tokens that each request carries beside its messages."""
         self.timeline = Timeline()
-        self._composed = Composed(self.timeline)
-        self._crowd = Crowd(self.timeline, self._allowance())
-        self.gauge = Gauge(learned=Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking))
+        self.timeline.pins = set(snapshot.pins.values())
+        self.gauge = Gauge(learned=self._unlearned())
         self.latched: tuple[Rule, ...] = ()
+        """The latched rules that have fired since the last fold."""
         self.pruned = 0
         """Messages that were shortened on arrival."""
-        self._too_large = self._arrival_limit()
-        self._purse = _Purse(self) if any(rule.basis == "cost" for rule in self.policy.rules) else None
+        self.media = Crowd(self.timeline, setup.media)
+        self._composed = Composed(self.timeline)
+        self._tariff = tariff_of(setup.model)
+        self._account = Rent() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
+        """What the conversation has cost for sending the part that could leave."""
+        self._latches = any(rule.latched for rule in setup.policy.rules)
+        self._read_all(read)
 
-    def _usable(self) -> int:
-        """What a request may fill: the window without what is kept free for the reply."""
-        reply = self.policy.reply_tokens
-        if reply is None:
-            reply = min(self.model.reply, self.window // 4)
-        return max(0, self.window - reply - self.policy.reserve_tokens)
+    def _unlearned(self) -> Learned:
+        return Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking)
 
-    def _arrival_limit(self) -> int:
-        """From which size on a result is pruned before it is ever sent; one that is never reached when it is not."""
-        limits = [self.policy.prune_arrival_tokens, 1 << 62]
-        if self.policy.prune_arrival_ratio is not None:
-            limits.append(max(1, int(self.policy.prune_arrival_ratio * self.usable)))
-        return min(limit for limit in limits if limit is not None)
+    @property
+    def version(self) -> Version:
+        """The version of the record that this state shows."""
+        return Version(len(self.timeline.messages), self.snapshot.version.entry)
 
-    def _allowance(self) -> Allowance:
-        """What the model's wire format takes of media."""
-        limits = limits_of(self.model.format or "openai")
-        return allowed(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=self.usable)
+    def follow(self, version: Version, **changes: Any) -> None:
+        """Take over a log entry that changes nothing but the snapshot."""
+        self.snapshot = replace(self.snapshot, version=version, **changes)
 
-    def size(self, message: Message) -> int:
-        """The size of a message by the session's counter."""
-        return message_tokens(message, self.counter, self.framing)
+    # Adding messages
 
     def add(self, message: Message) -> None:
-        """Put a message at the end."""
-        tokens = self._place(message)
-        if self.measured:
+        """Add a message at the end."""
+        tokens = self._index(message)
+        if self.setup.measured:
             self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message))
+        if self._latches:
+            self._latch()
 
-    def _place(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
-        timeline, seen, shown = self.timeline, look(message), None
+    def _index(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
+        """Add a message to the timeline, shown as a stub if there is one; its size as shown."""
+        setup, seen, shown = self.setup, look(message), None
         if stub is not None:
             shown, tokens = stub
         else:
-            tokens = message_tokens(message, self.counter, self.framing)
-            if seen.media or tokens >= self._too_large:
-                shown = self._on_arrival(message, tokens)
+            tokens = message_tokens(message, setup.counter, setup.framing)
+            if seen.media or tokens >= setup.arrival_limit:
+                shown = self._shortened(message, tokens)
                 if shown is not None:
-                    tokens = self.size(shown)
+                    tokens = setup.size(shown)
                     self.pruned += 1
-        if self._purse is not None and message.role == "assistant":
-            self._purse.sent(message.meta.at)
-        timeline.append(message, tokens, shown, seen)
+        if self._account is not None and message.role == "assistant" and self._starts_reply():
+            self._account = self._account.sent(self._offer(message.meta.at), self._tariff)
+        self.timeline.append(message, tokens, shown, seen)
         if seen.media:
-            self._crowd.add(shown or message)
+            self.media.add(shown or message)
         return tokens
 
-    def _on_arrival(self, message: Message, tokens: int) -> Message | None:
-        """What is shown of a message that no request could carry, or that is far too large."""
-        index = len(self.timeline)
-        borne = bearable(message, index, self._crowd.allowance)
-        shown = borne if borne is not message else None
-        if tokens >= self._too_large and index not in self.timeline.pins:
-            return on_arrival(borne, index, self.policy, limit=self._too_large, size=self.size) or shown
+    def _shortened(self, message: Message, tokens: int) -> Message | None:
+        """What is shown of a message that no request could carry, or that is far too large; None: all of it."""
+        index, limit = len(self.timeline), self.setup.arrival_limit
+        sendable = bearable(message, index, self.setup.media)
+        shown = sendable if sendable is not message else None
+        if tokens >= limit and index not in self.timeline.pins:
+            return on_arrival(sendable, index, self.policy, limit=limit, size=self.setup.size) or shown
         return shown
 
     def _thinking(self, message: Message) -> int:
         if message.role != "assistant":
             return 0
         thoughts = (part for part in message.parts if isinstance(part, Thinking))
-        return sum(part_tokens(part, self.counter, self.framing) for part in thoughts)
+        return sum(part_tokens(part, self.setup.counter, self.setup.framing) for part in thoughts)
 
-    def resume(self, known: Known, read: Callable[[int, int], Iterable[Message]]) -> None:
-        """Put down what is known already. Of what is folded only that is read which still stands in the view."""
-        timeline, fold, length = self.timeline, known.fold, known.at.length
-        timeline.pins = set(known.pins.values())
+    def _latch(self) -> None:
+        """Keep the latched rules that hold now until the next fold."""
+        fired = gate(self.load(), self.policy, self.latched).fired
+        self.latched = tuple([rule for rule in fired if rule.latched])
+
+    # Reading the record
+
+    def _read_all(self, read: Reader) -> None:
+        """Read what the view shows. Of the folded part that is only what the fold keeps."""
+        timeline, fold, length = self.timeline, self.snapshot.fold, self.snapshot.version.length
         if fold is not None:
             fold = self._shared(fold, length, read)
-            self._resume_head(fold, read)
+            self._read_head(fold, read)
             made_at = min(fold.made_at, length)
             for index, message in enumerate(read(fold.cut, made_at), start=fold.cut):
-                self._place(message, fold.stubs.get(index))
-            self._relearn(fold)
-            self._enforce(replace(fold, stubs={}))
-            self._purse = self._purse and _Purse(self)
+                self._index(message, fold.stubs.get(index))
+            if self.setup.measured:
+                self.gauge = Gauge(learned=self._learned(fold))
+            self._apply(replace(fold, stubs={}))
         for message in read(len(timeline), length):
             self.add(message)
 
-    def _shared(self, fold: Fold, length: int, read: Callable[[int, int], Iterable[Message]]) -> Fold:
-        """A fold applied to a timeline that ends before the one it was made for: the newest prompt stays there too."""
+    def _shared(self, fold: Fold, length: int, read: Reader) -> Fold:
+        """The fold on a branch that ends before the place where it was made: the newest prompt is kept there too."""
         stop = length if length < fold.made_at else 0
         while stop > 0:
             start = max(0, stop - PAGE)
             found = [index for index, message in enumerate(read(start, stop), start=start) if message.is_prompt]
             stop = 0 if found else start
             if found and found[-1] < fold.cut and found[-1] not in (*fold.pinned, *fold.carried):
-                tokens = fold.carried_tokens + sum(map(self.size, read(found[-1], found[-1] + 1)))
+                tokens = fold.carried_tokens + sum(map(self.setup.size, read(found[-1], found[-1] + 1)))
                 return replace(fold, carried=tuple(sorted((*fold.carried, found[-1]))), carried_tokens=tokens)
         return fold
 
-    def _relearn(self, fold: Fold) -> None:
-        """Go on from what usage had taught of this model when the fold was made."""
-        given = dict(fold.learned)
-        if self.measured and given.pop("model", "") == self.model.name and given:
-            self.gauge = Gauge(learned=Learned(**given))
-
-    def _resume_head(self, fold: Fold, read: Callable[[int, int], Iterable[Message]]) -> None:
+    def _read_head(self, fold: Fold, read: Reader) -> None:
+        """Read the system messages and the folded messages that stay in the view."""
         timeline = self.timeline
         for message in read(0, fold.cut):
             if message.role != "system":
                 break
-            self._place(message)
+            self._index(message)
         for index in sorted({*fold.pinned, *fold.carried}):
             timeline.skip(index - len(timeline))
             for message in read(index, index + 1):
-                self._place(message, fold.stubs.get(index))
+                self._index(message, fold.stubs.get(index))
         timeline.skip(fold.cut - len(timeline))
 
-    def put(self, fold: Fold) -> None:
-        """Put a new fold in force: the view changes once."""
-        if self._purse is not None:
-            self._purse.bought(fold)
-        self._enforce(fold)
+    def _learned(self, fold: Fold) -> Learned:
+        """What usage had taught of this model when the fold was made."""
+        values = {key: value for key, value in fold.learned.items() if key not in {"model", "account"}}
+        same = fold.learned.get("model", "") == self.model.name
+        return Learned(**values) if same and values else self._unlearned()
 
-    def _enforce(self, fold: Fold) -> None:
+    # Folding
+
+    def apply(self, fold: Fold, version: Version) -> None:
+        """Put a new fold in force, which the record has as `version`."""
+        self.follow(version, fold=fold, folds=self.snapshot.folds + 1, refusal=None)
+        self._apply(fold)
+
+    def _apply(self, fold: Fold) -> None:
         timeline = self.timeline
         timeline.apply(fold)
-        if self.measured:
+        if self.setup.measured:
             kept = ((timeline.shown[index], timeline.tokens(index)) for index in range(timeline.cut, len(timeline)))
-            front = ((message, self.size(message)) for message in head(timeline))
+            front = ((message, self.setup.size(message)) for message in head(timeline))
             self.gauge = self.gauge.folded(chain(front, kept))
+        if self._account is not None:
+            stored = fold.learned.get("account", {}) if fold.learned.get("model") == self.model.name else {}
+            self._account = Rent(**stored)
+        self.media.recount()
         self.latched = ()
-        self._crowd.recount()
+        if self._latches:
+            self._latch()
 
     def shows(self, index: int) -> bool:
-        """Whether a message stands in the view word for word, or would if no fold had yet been made."""
+        """Whether a message stands in the view word for word."""
         fold = self.timeline.fold
         if fold is None or index < self.timeline.lead:
             return True
         return index not in fold.stubs and (index >= fold.cut or index in fold.pinned or index in fold.carried)
 
     def complete(self, fold: Fold, digest: Digest | None) -> Fold:
-        """A planned fold with what stands for the folded part, and its true sizes."""
-        kept = {index: stub for index, stub in self._stubs() if index >= fold.cut or index in fold.carried}
+        """A planned fold with its digest, its true sizes, and what a later process needs to go on from it."""
+        timeline, setup = self.timeline, self.setup
+        stubs = timeline.fold.stubs.items() if timeline.fold else ()
+        kept = {index: stub for index, stub in stubs if index >= fold.cut or index in fold.carried}
         whole = replace(fold, digest=digest, stubs={**kept, **fold.stubs})
-        beside = self.timeline.prefix[self.timeline.lead] + fold.pinned_tokens + fold.carried_tokens
-        tokens = sum(self.size(message) for message in head(self.timeline, whole)) - beside
-        learned = {"model": self.model.name, **asdict(self.gauge.learned)} if self.measured else {}
-        return replace(whole, digest_tokens=tokens, after=fold.after - fold.digest_tokens + tokens, learned=learned)
-
-    def _stubs(self) -> Iterable[tuple[int, tuple[Message, int]]]:
-        return self.timeline.fold.stubs.items() if self.timeline.fold else ()
+        beside = timeline.prefix[timeline.lead] + fold.pinned_tokens + fold.carried_tokens
+        tokens = sum(setup.size(message) for message in head(timeline, whole)) - beside
+        after = fold.after - fold.digest_tokens + tokens
+        learned: dict[str, Any] = asdict(self.gauge.learned) if setup.measured else {}
+        if self._account is not None:
+            account = self._account.bought(replace(self._offer(), folded=after), self._tariff)
+            learned["account"] = asdict(account)
+        if learned:
+            learned["model"] = self.model.name
+        return replace(whole, digest_tokens=tokens, after=after, learned=learned)
 
     def plan(self, load: Load | None = None) -> Plan:
         """What would be done now."""
-        return plan(self.timeline, load or self.load(), self.policy, self.size, latched=self.latched)
+        load = load or self.load()
+        verdict = gate(load, self.policy, self.latched)
+        if verdict is NOTHING_DUE:
+            return NOTHING_TO_DO
+        return plan(self.timeline, load, self.policy, self.setup.size, verdict=verdict)
 
-    def thinned(self) -> Fold | None:
-        """The fold in force with the oldest media left out, where there are too many for one request."""
-        if not self._crowd.over:
+    def plan_by_hand(self, *, force: bool) -> Fold | None:
+        """The fold that a person asks for; None when nothing would leave."""
+        return by_hand(self.timeline, self.load(), self.policy, self.setup.size, force=force)
+
+    def plan_media(self) -> Fold | None:
+        """The fold in force with the oldest media left out, if there are too many for one request."""
+        if not self.media.weight.number or not self.media.over:
             return None
         timeline, before = self.timeline, self.load().request
         folds = any(rule.action in {"fold", "clip"} for rule in self.policy.rules)
-        stubs = self._crowd.thinned(self.size, may=folds)
+        stubs = self.media.thinned(self.setup.size, may=folds)
         return replace(
             timeline.fold or Fold(cut=timeline.cut),
             stubs=stubs,
@@ -220,86 +241,63 @@ class Desk:
             after=before - sum(timeline.tokens(index) - tokens for index, (_, tokens) in stubs.items()),
         )
 
-    def by_hand(self, *, force: bool) -> Fold | None:
-        """What would leave if a person asked for it."""
-        return by_hand(self.timeline, self.load(), self.policy, self.size, force=force)
+    # Costs
+
+    def _starts_reply(self) -> bool:
+        """Whether a message of the model that comes now begins a reply, so that a request was sent."""
+        messages = self.timeline.messages
+        return bool(messages) and messages[-1].role != "assistant"
+
+    def _offer(self, at: float | None = None) -> Offer:
+        """What a fold down to the floors would do to the request as it stands."""
+        floor = cut.floor(self.timeline, self.policy, self.usable)
+        return offer(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
+
+    def _rent_share(self) -> float:
+        """The share of the price of folding that is earned; 0 right after a fold."""
+        fold = self.timeline.fold
+        if self._account is None or (fold is not None and fold.made_at == len(self.timeline)):
+            return 0.0
+        return self._account.share(self._offer(), self._tariff)
+
+    # The request as it stands
 
     def load(self) -> Load:
-        """What the gate looks at."""
-        timeline, fold, measured = self.timeline, self.timeline.fold, self.measured
-        history = timeline.history
-        local = timeline.prefix[timeline.lead] + self.tools + history
-        if fold is not None:
-            local += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
+        """The figures that the gate tests, with the bill by block."""
+        timeline, setup, measured = self.timeline, self.setup, self.setup.measured
+        blocks = timeline.blocks(self.tools)
+        local = sum(blocks.values())
         request = self.gauge.tokens if measured else local
-        count, fixed = len(timeline.messages) - timeline.cut, self.tools + max(0, request - local)
-        rent = self._purse.share() if self._purse is not None else 0.0
-        if not measured or self.counter.exact:
-            return Load(request, history, count, self.usable, fixed, 0, 0.0, rent)
-        return Load(request, history, count, self.usable, fixed, self.gauge.upper, MARGIN, rent)
+        uncertain = measured and not setup.counter.exact
+        return Load(
+            request,
+            timeline.history,
+            len(timeline.messages) - timeline.cut,
+            self.usable,
+            self.tools + max(0, request - local),
+            self.gauge.upper if uncertain else 0,
+            MARGIN if uncertain else 0.0,
+            self._rent_share() if self._account is not None else 0.0,
+            blocks,
+        )
 
-    def _blocks(self) -> dict[str, int]:
-        """Tokens by block, in the order of the view."""
-        timeline = self.timeline
-        fold = timeline.fold or Fold(cut=timeline.cut)
-        return {
-            "system": timeline.prefix[timeline.lead],
-            "tools": self.tools,
-            "pins": fold.pinned_tokens,
-            "digest": fold.digest_tokens,
-            "history": timeline.history + fold.carried_tokens,
-        }
-
-    def sent(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[Message, ...]:
         """The messages of the view as it stands."""
-        return self._composed.messages(self.model.format or "openai")
+        return self._composed.messages(self.setup.format)
 
     def view(self, load: Load | None = None, verdict: Verdict | None = None) -> View:
-        """What to send as things stand; the load and the verdict on it need not be found again."""
+        """The view as it stands; load and verdict are computed unless they are given."""
         load = load or self.load()
-        verdict = gate(load, self.policy) if verdict is None else verdict
-        self.latched = tuple([rule for rule in verdict.fired if rule.latched]) if verdict.fired else ()
+        setup, gauge = self.setup, self.gauge
         return View(
-            messages=self.sent(),
-            blocks=self._blocks(),
+            messages=self.messages(),
+            blocks=load.blocks,
             tokens=load.request,
-            exact=self.counter.exact and not self.gauge.anchored,
-            source=self.gauge.count.source if self.measured else self.counter.name,
-            window=self.window,
+            exact=setup.counter.exact and not gauge.anchored,
+            source=gauge.count.source if setup.measured else setup.counter.name,
+            window=setup.window,
             usable=self.usable,
-            verdict=verdict,
+            verdict=gate(load, self.policy, self.latched) if verdict is None else verdict,
             cut=self.timeline.cut,
             breakpoints=self.policy.breakpoints,
         )
-
-
-class _Purse:
-    """What a conversation has cost for sending the part that could leave, and what a fold would cost it now."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.tariff = tariff_of(desk.model)
-        self.rent = Rent()
-
-    def offer(self, at: float | None = None) -> Offer:
-        """What a fold down to the floors would do to the request as it stands."""
-        desk = self.desk
-        floor_at = cut.floor(desk.timeline, desk.policy, desk.usable)
-        return offer(desk.timeline, floor_at, digest=desk.policy.digest_tokens, fixed=desk.tools, at=at)
-
-    def share(self) -> float:
-        """How much of the price of folding has been earned; nothing yet when a fold was made for this very request."""
-        timeline = self.desk.timeline
-        if timeline.fold is not None and timeline.fold.made_at == len(timeline):
-            return 0.0
-        return self.rent.share(self.offer(), self.tariff)
-
-    def bought(self, fold: Fold) -> None:
-        """Book a fold."""
-        self.rent = self.rent.bought(replace(self.offer(), folded=fold.after), self.tariff)
-
-    def sent(self, at: float | None) -> None:
-        """Book the request that the model is answering, once for all messages of its reply."""
-        timeline = self.desk.timeline
-        if timeline.messages and timeline.messages[-1].role != "assistant":
-            self.rent = self.rent.sent(self.offer(at), self.tariff)

@@ -29,7 +29,7 @@ from foldline.events import Listener
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import Jobs
 from foldline.ledger.schema import POSTGRES
-from foldline.session.record import Tip
+from foldline.session.record import BranchRecord
 from foldline.session.session import Session
 
 LEASE_S = 30.0
@@ -143,13 +143,13 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
         outcome = JobOutcome.COMMITTED if session.work(claim, keeper, local=local) else JobOutcome.NOTHING
     except Conflict as conflict:
         outcome = JobOutcome.DROPPED
-        session.teller.tell("skipped", reason=conflict.message)
+        session.emit("skipped", reason=conflict.message)
     except Exception as error:  # noqa: BLE001 (any failure: the job is released and its cause recorded)
         cause = error_cause(error)
         rest_s = 0.0 if delivery else min(MAX_BACKOFF_S, BACKOFF_S * 2**failures)
         with suppress(FoldlineError):
             jobs.fail(claim, cause, rest_s=rest_s)
-        session.teller.tell("failed", cause=cause)
+        session.emit("failed", cause=cause)
         return JobOutcome.FAILED
     if outcome is not JobOutcome.COMMITTED:
         with suppress(FoldlineError):  # the claim was lost, or its lease will run out
@@ -233,7 +233,7 @@ class ThreadWorker:
         with self._change:
             found = self._sessions.pop(branch.id, None)
         if found is None:
-            record = Tip(self.store, branch)
+            record = BranchRecord(self.store, branch)
             found = Session(digester=self.digester, record=record, name=branch.session, listener=self.listener)
         with self._change:
             self._sessions[branch.id] = found

@@ -1,0 +1,130 @@
+"""How a session folds: at once or in the background, with its digest written and the fold committed to the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from foldline.digest.model_digest import FoldRefused
+from foldline.errors import Conflict, InputError
+from foldline.fold import Fold
+from foldline.ledger.jobs import Claim
+from foldline.session.digest_writer import WriteOptions
+from foldline.session.preview import Preview, preview_of
+from foldline.session.record import Refusal
+
+if TYPE_CHECKING:
+    from foldline.session.session import Session
+
+
+def is_cooling(session: Session) -> bool:
+    """Whether a fold was refused so few messages ago that the next would be refused too."""
+    refusal, state = session.refusal, session.state
+    return refusal is not None and len(state.timeline) < refusal.at + state.policy.cooldown_messages
+
+
+def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
+    """Make a fold that is due, or leave it to the worker if it can wait; False after a write conflict.
+
+    While a refusal is recent, a fold that can wait is not made, and for one that cannot no model is asked.
+    """
+    cooling = is_cooling(session)
+    if cooling and not must:
+        return True
+    background = _in_background(session) and planned.cut > session.timeline.cut
+    if background and not must and session.worker is not None:
+        session.worker.request_fold(session.record.search_target()[1])
+        return True
+    local = "it could not wait" if background else ""
+    if cooling and session.refusal is not None:
+        local = session.refusal.cause
+    if not make_fold(session, planned, WriteOptions(must=must, local=local)):
+        return False
+    if background:
+        session.cancel()  # a background fold is superseded now
+    return True
+
+
+def _in_background(session: Session) -> bool:
+    """Whether the worker makes the folds that can wait."""
+    worker, policy = session.worker, session.policy
+    able = worker is not None and (worker.is_remote or session.digester is not None)
+    return able and policy.background and policy.leave == "digest"
+
+
+def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None = None) -> bool:
+    """Write the digest of a planned fold and commit it, or note its refusal; False after a write conflict."""
+    entry, digester = session.state.snapshot.version.entry, session.digester
+    session.emit("planned", cut=planned.cut, reason=planned.reason)
+    session.emit("started", cut=planned.cut, by=digester.name if digester and not options.local else "local")
+    if session.state.snapshot.version.entry != entry:  # a listener has changed it
+        return False
+    digest = session.writer.write(session.state, planned, digester, options)
+    state = session.state
+    if state.snapshot.version.entry != entry or (options.cancel is not None and options.cancel.is_set()):
+        return False
+    try:
+        if isinstance(digest, FoldRefused):
+            refusal = Refusal(len(state.timeline), digest.cause)
+            state.follow(session.record.refuse(refusal, entry), refusal=refusal)
+            session.emit("skipped", reason=digest.cause)
+            return True
+        fold = state.complete(planned, digest)
+        if options.text is not None:
+            fold = _check_gain(fold)
+        version = session.record.fold(fold, entry, claim)
+    except Conflict:
+        return False
+    if len(state.timeline) == fold.made_at:
+        state.apply(fold, version)
+    else:
+        session.reload()  # messages were added while the digest was written
+    if digest is not None and digest.cause and not options.local:
+        session.emit("failed", cause=digest.cause)
+    _emit_committed(session, fold)
+    return True
+
+
+def preview_fold(session: Session, options: WriteOptions) -> Preview | None:
+    """The fold that a person would make now; None when nothing would be folded."""
+    state = session.state
+    planned = state.plan_by_hand(force=options.must)
+    if planned is None:
+        return None
+    digest = session.writer.write(state, planned, session.digester, options)
+    if isinstance(digest, FoldRefused):
+        return None
+    return preview_of(state, state.complete(planned, digest), session.record.identity)
+
+
+def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold:
+    """Commit the fold of a preview, with its digest or with the text `digest` in its place."""
+    state = session.state
+    if (preview.record, preview.entry) != (session.record.identity, state.snapshot.version.entry):
+        raise Conflict("the session has changed since this preview was made", hint="make a new preview")
+    fold, reason = preview.fold, "approved by hand"
+    if digest is not None:
+        written = session.writer.write(state, fold, session.digester, WriteOptions(text=digest))
+        fold = _check_gain(state.complete(fold, None if isinstance(written, FoldRefused) else written))
+        reason += ", with a digest by hand"
+    fold = replace(fold, reason=reason)
+    session.record.fold(fold, preview.entry)
+    session.reload()
+    _emit_committed(session, fold)
+    return fold
+
+
+def _check_gain(fold: Fold) -> Fold:
+    """A fold with a person's digest; an error if the view would not become smaller."""
+    if fold.after >= fold.before:
+        grown = f"with this digest the view would grow from {fold.before:,} to {fold.after:,} tokens"
+        raise InputError(grown, hint="write a shorter one")
+    return fold
+
+
+def _emit_committed(session: Session, fold: Fold) -> None:
+    """Emit that the record has a fold, and how many results were shortened with it."""
+    if fold.stubs:
+        session.emit("pruned", results=len(fold.stubs))
+    by = fold.digest.by if fold.digest else ""
+    session.emit("committed", cut=fold.cut, before=fold.before, after=fold.after, by=by)

@@ -1,0 +1,69 @@
+"""Pins of a session: messages that no fold may remove from the view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline.errors import Conflict, InputError
+from foldline.message import user
+from foldline.plan.timeline import handle as handle_of
+from foldline.recall.excerpt import searchable_text
+from foldline.recall.handles import parse_handle
+
+if TYPE_CHECKING:
+    from foldline.session.session import Session
+
+ATTEMPTS = 5
+"""How often a pin is tried again when another process has written first."""
+
+
+def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
+    """Pin messages by their handle, or a text that is added for this; the names of the pins."""
+    if bool(text) == bool(handle):
+        raise InputError("pin needs a text or a handle", hint='pin("the port is 4711") or pin(handle="#12")')
+    if text:
+        return (_pin_message(session, _add_note(session, text), name),)
+    session.refresh()
+    length, wanted = len(session.timeline), parse_handle(handle)
+    if wanted.strand is not None:
+        raise InputError(f"{handle} is elsewhere, not in this session", hint="pin its text instead")
+    if wanted.last >= length:
+        raise InputError(f"there is no message {handle_of(wanted.last)}", hint=f"the session has {length} messages")
+    one = wanted.first == wanted.last
+    return tuple(_pin_message(session, at, name if one else "") for at in range(wanted.first, wanted.last + 1))
+
+
+def _pin_message(session: Session, position: int, name: str) -> str:
+    """Pin a message where it stands; if it has left the view, its text is added at the end and pinned there."""
+    name, moves = name or handle_of(position), session.state.snapshot.moves
+    for _ in range(ATTEMPTS):
+        if session.state.snapshot.moves != moves:
+            break
+        if not session.state.shows(position):
+            position = _repeat(session, position)
+            continue
+        try:
+            session.record.pin(name, position, session.state.snapshot.version.entry)
+        except Conflict:
+            session.refresh()
+            continue
+        session.reload()
+        return name
+    raise Conflict(f"gave up after {ATTEMPTS} write conflicts with other processes", hint="try again")
+
+
+def _repeat(session: Session, position: int) -> int:
+    """The position of a pinned message with the same text, or of a note that is added with it."""
+    timeline = session.timeline
+    text = "".join(searchable_text(message) for message in session.record.read(position, position + 1))
+    if not text:
+        raise InputError(f"{handle_of(position)} has no text to pin", hint="pin a text")
+    known = [index for index in timeline.pins if timeline.messages[index].text == text]
+    return known[0] if known else _add_note(session, text)
+
+
+def _add_note(session: Session, text: str) -> int:
+    """Add a note to the session; its position."""
+    position = session.record.append([user(text, kind="note")]).length - 1
+    session.refresh()
+    return position
