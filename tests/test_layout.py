@@ -13,12 +13,13 @@ import foldline
 
 SOURCE = Path(foldline.__file__).parent
 
-BASE = {"message", "policy", "errors", "fold", "json_text", "text_lines"}
+BASE = {"message", "policy", "errors", "fold", "placeholders", "json_text", "text_lines"}
 MAY_IMPORT = {
     "message": set[str](),
     "errors": set[str](),
     "json_text": {"errors"},
     "text_lines": {"errors"},
+    "placeholders": {"message", "errors"},
     "fold": {"message"},
     "policy": {"errors"},
     "tool_calls": BASE,

@@ -15,7 +15,8 @@ from foldline.ledger import Branch, Store
 from foldline.ledger.index_feed import MAX_UNINDEXED_BYTES
 from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
-from foldline.recall.excerpt import OMISSION, excerpt, searchable_text
+from foldline.placeholders import OMISSION
+from foldline.recall.excerpt import excerpt, searchable_text
 from foldline.recall.search import RecallQuery, RecallResult, search
 from foldline.recall.terms import STOP
 from foldline.recall.text_index import TextIndex, catch_up

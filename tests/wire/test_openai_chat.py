@@ -31,10 +31,10 @@ from foldline.message import (
     tool,
     user,
 )
+from foldline.placeholders import TOOL_ERROR
 from foldline.wire import formats as codec
 from foldline.wire.formats import Loss, Lost
 from foldline.wire.openai_chat.render import parse, render, reply
-from foldline.wire.part_mapping import ERROR_MARK
 from support.openai_elements import CHAT_CALLS, CHAT_MESSAGES, JSON, MESSAGES
 from support.talk import said, talk
 
@@ -146,7 +146,7 @@ def test_foreign_parts_are_carried_or_reported(message: Message) -> None:
             case ToolResult():
                 kept_results = [result for result in again if isinstance(result, ToolResult)]
                 assert part.call_id in [result.call_id for result in kept_results]
-                assert not part.is_error or ERROR_MARK in said
+                assert not part.is_error or TOOL_ERROR in said
             case Thinking():
                 assert reports["thinking"]
             case Opaque(kind=kind):
@@ -295,7 +295,7 @@ def test_media_of_the_user() -> None:
 
 def test_a_failed_result_says_so() -> None:
     (element,), lost = rendered(tool("a", "no such file", is_error=True))
-    assert element == {"role": "tool", "tool_call_id": "a", "content": f"{ERROR_MARK}no such file"}
+    assert element == {"role": "tool", "tool_call_id": "a", "content": f"{TOOL_ERROR}no such file"}
     assert [entry.what for entry in lost] == ["is_error"]
 
 

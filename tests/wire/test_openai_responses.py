@@ -28,11 +28,11 @@ from foldline.message import (
     tool,
     user,
 )
+from foldline.placeholders import TOOL_ERROR
 from foldline.wire import formats as codec
 from foldline.wire.formats import Loss, Lost
 from foldline.wire.openai_chat import render as openai_chat
 from foldline.wire.openai_responses.render_messages import CODEC, parse, parse_system, render, reply
-from foldline.wire.part_mapping import ERROR_MARK
 from support.openai_elements import CALL_ITEMS, CHAT_MESSAGES, INPUT_ITEMS, JSON, MESSAGES, RESULT_ITEMS
 
 PNG = "data:image/png;base64,aGk="
@@ -145,7 +145,7 @@ def test_foreign_parts_are_carried_or_reported(messages: list[Message]) -> None:
                 assert same or (kept and reports[f"call {part.kind}"])
             case ToolResult():
                 assert part.call_id in [result.call_id for result in again if isinstance(result, ToolResult)]
-                assert not part.is_error or ERROR_MARK in said or reports["text"] or "failed" in json.dumps(made.body)
+                assert not part.is_error or TOOL_ERROR in said or reports["text"] or "failed" in json.dumps(made.body)
             case Thinking():
                 assert reports["thinking"]
             case Opaque(kind=kind):
@@ -250,7 +250,7 @@ def test_results_with_pictures_are_lists() -> None:
 
 def test_a_failed_result_says_so() -> None:
     (item,), lost = rendered(tool("a", "no such file", is_error=True))
-    assert item["output"] == f"{ERROR_MARK}no such file"
+    assert item["output"] == f"{TOOL_ERROR}no such file"
     assert [entry.what for entry in lost] == ["is_error"]
 
 

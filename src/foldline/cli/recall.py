@@ -10,8 +10,8 @@ from foldline.cli.shared import options
 from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, told
 from foldline.cli.shared.output import console, lines_of, print_json
 from foldline.ledger import Head
+from foldline.placeholders import OMISSION
 from foldline.plan.timeline import handle as numbered
-from foldline.recall.excerpt import OMISSION
 from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.search import LEAST_TOKENS, TOKENS, RecalledRun, RecallQuery, search
 

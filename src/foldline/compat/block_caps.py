@@ -16,6 +16,7 @@ from foldline.errors import ViewTooLarge
 from foldline.measure.estimator import Counter
 from foldline.measure.message_size import framing_for, message_tokens
 from foldline.message import Message, Part, Text, ToolResult
+from foldline.placeholders import shortened
 from foldline.plan.timeline import Timeline, handle
 from foldline.policy import End, Policy
 
@@ -245,4 +246,4 @@ def _cut_part(part: Part, name: str, over: int, counter: Counter) -> Part:
 def _left_out(text: str, kept: str, name: str) -> str:
     """The line under a shortened text. What is kept may end with a fence that the text does not have there."""
     shown = len(kept) if text.startswith(kept) else kept.rfind("\n")
-    return f"[{len(text) - shown:,} characters left out; the whole is {name}]"
+    return shortened(len(text) - shown, name)

@@ -17,6 +17,7 @@ from foldline.digest.quote import quote
 from foldline.digest.sections import QUOTED, SHARES, Sections
 from foldline.fold import Digest
 from foldline.message import Message, user
+from foldline.placeholders import condensed_messages
 from foldline.plan.timeline import handle
 from foldline.redact.redact import redact
 
@@ -50,12 +51,8 @@ def count_digest(messages: Sequence[Message], *, first: int | None, header: str,
 
 
 def _counted(count: int, first: int | None, last: int | None, *, kept: int = 0) -> str:
-    place = (
-        ""
-        if first is None or last is None or last < first
-        else f": {'of ' * (kept > 0)}{handle(first, last)}, ask recall for them"
-    )
-    return f"{count} earlier message{'s were' if count != 1 else ' was'} condensed{place}."
+    name = "" if first is None or last is None or last < first else handle(first, last)
+    return condensed_messages(count, name, partly=kept > 0)
 
 
 def local_digest(  # noqa: PLR0913 (all but the facts have a name at the call)

@@ -26,6 +26,7 @@ from foldline.digest.scope import REFERENCE, SESSION, Scope
 from foldline.digest.validate import clean, no_gain, refusal, too_large, too_small, unordered
 from foldline.fold import Digest
 from foldline.message import Message, Usage, user
+from foldline.placeholders import without_handles
 from foldline.redact.redact import redact
 
 _CAUSE_CHARS = 300
@@ -161,14 +162,6 @@ def _barely(job: DigestRequest, facts: Facts, cause: str) -> Digest:
 def _asked(facts: Facts) -> str:
     """What the user said, as far as the facts have it: his own orders are no stranger's."""
     return "\n".join(fact.text for fact in facts.facts.values() if fact.kind in {"request", "constraint"})
-
-
-_NUMBERS = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed): #[\d-]+, ask recall for (?:them|it)")
-
-
-def without_handles(text: str) -> str:
-    """A digest without the numbers that only a record can resolve."""
-    return _NUMBERS.sub("", text)
 
 
 class _TooLong(Exception):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from foldline.placeholders import without_imitations
+
 _BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]+")
-_HANDLE = re.compile(r"\[(?=\s*#\s*\d)")
 _HEADER = re.compile(
-    r"\[(?=\s*(?:session digest|branch digest|condensed earlier context|pruned,|\d[\d,]* earlier message))",
+    r"\[(?=\s*(?:session digest|branch digest|condensed earlier context))",
     re.IGNORECASE,
 )
 _TAG = re.compile(
@@ -20,8 +21,6 @@ _TAG = re.compile(
 )
 _HEADING = re.compile(r"^[\s>*-]*#+\s+")
 _ECHO = re.compile(r"#+\s*(?=(?:objective|guardrails|status|rationale|plan|carryover)\b)", re.IGNORECASE)
-_RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)
-"""Where the rest of something is, only foldline says."""
 _SPEAKER = re.compile(r"»(?=\s*(?:you|agent|tool|shell|note|digest)\b)")
 
 
@@ -36,14 +35,13 @@ def quote(text: str) -> str:
 
 def harmless(line: str) -> str:
     """One line without anything that passes for a mark of ours; every other character stays as it is."""
+    line = without_imitations(line)
     if "[" in line:
-        line = _HEADER.sub("(", _HANDLE.sub("(", line))
+        line = _HEADER.sub("(", line)
     if "<" in line:
         line = _TAG.sub("(", line)
     if "»" in line:
         line = _SPEAKER.sub("›", line)
-    if "recall" in line.lower():
-        line = _RECALL.sub("", line)
     if "#" in line:
         line = _ECHO.sub("", _HEADING.sub("", line))
     return line.strip()

@@ -13,6 +13,7 @@ from foldline.digest.digester import DigesterReply
 from foldline.digest.prompt import CONDENSER_BRIEF, HEADINGS, SECTIONS_ABOUT
 from foldline.digest.quote import harmless
 from foldline.digest.scope import body_of
+from foldline.placeholders import REMOVED_ORDER
 from foldline.redact.redact import redact
 
 CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "pause_turn")
@@ -53,7 +54,6 @@ _ORDER = re.compile(
     r"</?(?:system|instructions?|important|system-reminder)>",
     re.IGNORECASE | re.MULTILINE,
 )
-LEFT_OUT = "(a line that gave orders to the reader was left out)"
 
 
 def refusal(answer: DigesterReply, *, asked: str = "") -> str:
@@ -145,7 +145,7 @@ def unordered(text: str, *, users: str = "") -> tuple[str, int]:
     for line in text.split("\n"):
         found = _ORDER.search(line)
         order = found is not None and " ".join(found[0].lower().split()) not in theirs
-        lines.append(LEFT_OUT if order else line)
+        lines.append(REMOVED_ORDER if order else line)
         orders += order
     return "\n".join(lines), orders
 

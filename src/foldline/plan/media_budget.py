@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Part, Text, ToolResult
+from foldline.placeholders import missing_media
 from foldline.plan.timeline import Timeline, handle
 
 TEXT_BYTES = 8
@@ -133,7 +134,7 @@ def _without(message: Message, chosen: set[int], name: str, why: str) -> Message
 
 def _marked(part: Part, chosen: set[int], name: str, why: str) -> Part:
     if id(part) in chosen and isinstance(part, Media):
-        return Text(text=f"[{part.kind} left out, {why}: it is in {name}, ask recall for it]")
+        return Text(text=missing_media(part.kind, why, name))
     if isinstance(part, ToolResult) and any(id(inner) in chosen for inner in part.parts):
         wire = part.wire and part.wire._replace(raw=None, exact=False)
         return replace(part, parts=tuple(_marked(inner, chosen, name, why) for inner in part.parts), wire=wire)

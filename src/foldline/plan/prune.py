@@ -12,6 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
+from foldline.placeholders import (
+    LARGE_AND_OLD,
+    TOO_LARGE_TO_SEND,
+    TOO_LARGE_TO_STAY,
+    WINDOW_FULL,
+    read_again_in,
+    repeated_in,
+    shortened,
+    stub_line,
+)
 from foldline.plan.timeline import Timeline, handle
 from foldline.policy import Policy
 
@@ -25,7 +35,7 @@ _PATHS = ("file_path", "timeline", "absolute_path", "notebook_path", "filename",
 _READS = ("read", "view", "cat", "open", "show")
 
 
-def stub(result: ToolResult, name: str, policy: Policy, *, why: str = "too large to stay") -> ToolResult:
+def stub(result: ToolResult, name: str, policy: Policy, *, why: str = TOO_LARGE_TO_STAY) -> ToolResult:
     """The result with a preview of its text and a line that names the whole; media leave too.
 
     >>> big = ToolResult(call_id="c", parts=(Text(text=chr(10).join(["a line"] * 999)),))
@@ -36,11 +46,7 @@ def stub(result: ToolResult, name: str, policy: Policy, *, why: str = "too large
     text = result.text
     shown = preview(text, policy)
     media = sum(not isinstance(part, Text) for part in result.parts)
-    left = f" and {media} attachment{'s' * (media > 1)} left out" if media else ""
-    line = (
-        f"[pruned, {why}: {len(shown):,} of {len(text):,} characters shown{left}; "
-        f"the whole is {name}, ask recall for it]"
-    )
+    line = stub_line(why, name, shown=len(shown), total=len(text), attachments=media)
     return replace(result, parts=(Text(text=f"{shown}\n{line}" if shown else line),), wire=_loosen(result))
 
 
@@ -77,7 +83,7 @@ def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size
     large = [part for part in results if size(message.with_parts(part)) >= limit]
     if not large:
         return None
-    pruned = prune_message(message, handle(index), policy, large, why="too large to send")
+    pruned = prune_message(message, handle(index), policy, large, why=TOO_LARGE_TO_SEND)
     return pruned if size(pruned) < size(message) else None
 
 
@@ -105,11 +111,11 @@ def _dispensable(timeline: Timeline, start: int, end: int, policy: Policy) -> It
             place = _read_place(calls.get(result.call_id)) if policy.prune_superseded else ""
             inside = index < end and index not in timeline.pins and result.name not in policy.prune_protect
             if inside and policy.prune_repeats and len(text) >= REPEAT_CHARS and text in seen:
-                yield index, f"it stands again in {handle(seen[text])}"
+                yield index, repeated_in(handle(seen[text]))
             elif inside and place and place in read:
-                yield index, f"read again in {handle(read[place])}"
+                yield index, read_again_in(handle(read[place]))
             elif inside and policy.prune_fold_tokens and timeline.tokens(index) >= policy.prune_fold_tokens:
-                yield index, "large and old"
+                yield index, LARGE_AND_OLD
             seen.setdefault(text, index)
             if place:
                 read.setdefault(place, index)
@@ -140,7 +146,7 @@ def squeeze(timeline: Timeline, index: int, policy: Policy, size: Size) -> tuple
     if index in timeline.pins:
         return None
     bare = policy.but(preview_chars=min(policy.preview_chars, 200), preview_lines=min(policy.preview_lines, 4))
-    pruned = _smaller(timeline, index, bare, size, why="the window is full")
+    pruned = _smaller(timeline, index, bare, size, why=WINDOW_FULL)
     message = pruned[0] if pruned else timeline.messages[index]
     if any(len(call.arguments) > ARGUMENT_CHARS for call in message.calls):
         message = message.with_parts(*(_short_call(part, handle(index)) for part in message.parts))
@@ -167,7 +173,7 @@ def shorten_json(text: str, name: str) -> str:
 def _shorten(value: Any, name: str) -> Any:
     if isinstance(value, str) and len(value) > ARGUMENT_CHARS:
         keep = ARGUMENT_CHARS // 4
-        return f"{value[:keep]}[{len(value) - keep:,} characters left out; the whole is {name}]"
+        return value[:keep] + shortened(len(value) - keep, name)
     if isinstance(value, dict):
         return {key: _shorten(item, name) for key, item in value.items()}
     if isinstance(value, list):

@@ -12,9 +12,9 @@ from heapq import nlargest
 from itertools import islice
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
+from foldline.placeholders import OMISSION
 from foldline.recall.terms import places
 
-OMISSION = "[…]"
 WANTED = 12
 """How many terms are looked for: those that weigh most."""
 HITS = 20_000

@@ -25,9 +25,10 @@ from foldline.ledger.index_feed import has_unindexed
 from foldline.ledger.records import Span
 from foldline.measure.estimator import Counter, Estimator
 from foldline.message import Message
+from foldline.placeholders import OMISSION
 from foldline.plan.timeline import handle
 from foldline.recall import ranking as rank
-from foldline.recall.excerpt import OMISSION, excerpt, searchable_text
+from foldline.recall.excerpt import excerpt, searchable_text
 from foldline.recall.ranking import Document
 from foldline.recall.text_index import IndexReader, catch_up
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from foldline.placeholders import REDACTED
 from foldline.redact.patterns import (
     BASE64,
     CONTEXT_PATTERNS,
@@ -33,8 +34,6 @@ from foldline.redact.patterns import (
     KeyShape,
 )
 
-_MARK = "[redacted "
-"""How a replacement begins."""
 _PASSES = 8
 """More than ever needed: only a value that touched another one is found in a later pass."""
 _ERROR_CHARS = 300
@@ -60,7 +59,7 @@ def redact(text: str) -> str:
             break
         pieces, at = [], 0
         for hit in hits:
-            pieces += [text[at : hit.start], f"{_MARK}{hit.kind}]"]
+            pieces += [text[at : hit.start], f"{REDACTED}{hit.kind}]"]
             at = hit.end
         text = "".join([*pieces, text[at:]])
     return text
@@ -285,7 +284,7 @@ def _named_value(text: str, at: int, end: int, name: str) -> _Hit | None:
     elif not found["sign"] and not _FLAG.search(text, max(0, at - 32), at):
         return None
     value = (_QUOTED if quote and not scheme else _BARE).match(text, start)
-    if value is None or value[0].startswith(_MARK[1:]) or text.startswith(_MARK, start):
+    if value is None or value[0].startswith(REDACTED[1:]) or text.startswith(REDACTED, start):
         return None
     if value[0].isspace() or _is_placeholder(value[0]) or " " in value[0].strip():
         return None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from foldline.fold import Fold
 from foldline.measure.estimator import human
 from foldline.message import Message, user
+from foldline.placeholders import missing_messages
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.breakpoints import place
@@ -72,11 +73,7 @@ class View(NamedTuple):
 def marker(first: int, last: int, *, kept: int = 0) -> Message:
     """The one line that stands for messages that left without a digest; `kept` of the range stayed all the same."""
     count = last - first + 1 - kept
-    of = f"of {handle(first, last)}" if kept else handle(first, last)
-    return user(
-        f"[{count} earlier message{'s' * (count != 1)} not shown here: {of}, ask recall for them]",
-        kind="note",
-    )
+    return user(missing_messages(count, handle(first, last), partly=kept > 0), kind="note")
 
 
 def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:

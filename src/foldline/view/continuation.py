@@ -12,15 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foldline.message import Message, Part, ToolCall, user
+from foldline.placeholders import continue_prompt, is_continue_prompt
 
 LENGTH_STOPS = frozenset({"max_tokens", "length", "MAX_TOKENS", "max_output_tokens"})
 """The words providers have for a reply that hit its length limit."""
-
-_TEXT = "[Your reply was cut off at its length limit. Go on where it stopped, in smaller pieces.]"
-_CALL = (
-    "[Your reply was cut off at its length limit inside a call of {names}, which did not run. "
-    "Make the call again in smaller pieces.]"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +38,7 @@ def continuation(messages: Sequence[Message], *, most: int) -> Continuation | No
     broken = [part for part in reply.parts if isinstance(part, ToolCall) and not _whole(part)]
     left: list[Part] = [part for part in reply.parts if not any(part is call for call in broken)]
     names = ", ".join(dict.fromkeys(call.name for call in broken))
-    prompt = user(_CALL.format(names=names) if broken else _TEXT, kind="note")
+    prompt = user(continue_prompt(names), kind="note")
     kept = reply if not broken else reply.with_parts(*left) if left else None
     return Continuation(reply=kept, prompt=prompt, attempt=attempt)
 
@@ -60,7 +55,7 @@ def _attempts(messages: Sequence[Message]) -> int:
 
 
 def _asks_to_go_on(message: Message) -> bool:
-    return message.kind == "note" and message.text.startswith(_TEXT[:44])
+    return message.kind == "note" and is_continue_prompt(message.text)
 
 
 def _whole(call: ToolCall) -> bool:

@@ -12,10 +12,8 @@ from typing import Any
 from foldline import json_text
 from foldline.errors import WireError
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
+from foldline.placeholders import TOOL_ERROR, unsupported_media
 from foldline.wire.formats import Loss
-
-ERROR_MARK = "[tool error] "
-"""Begins the text of a failed result where the format has no field that says so."""
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
@@ -72,8 +70,7 @@ def sent_role(message: Message, loss: Loss) -> str:
 def left_out(media: Media, loss: Loss, why: str) -> Text:
     """Report media that cannot be carried, and give the mark that stands in its place."""
     loss.add(f"media {media.kind}", why)
-    what = " ".join(word for word in (media.kind, media.mime) if word)
-    return Text(text=media.text or f"[{what} left out]")
+    return Text(text=unsupported_media(media))
 
 
 def failed(result: ToolResult, loss: Loss) -> ToolResult:
@@ -83,7 +80,7 @@ def failed(result: ToolResult, loss: Loss) -> ToolResult:
     loss.add("is_error", "the format has no field for it: the text says so instead")
     first = next((place for place, part in enumerate(result.parts) if isinstance(part, Text)), None)
     said = result.parts[first] if first is not None else None
-    mark = Text(text=ERROR_MARK + (said.text if isinstance(said, Text) else ""))
+    mark = Text(text=TOOL_ERROR + (said.text if isinstance(said, Text) else ""))
     rest = tuple(part for place, part in enumerate(result.parts) if place != first)
     return ToolResult(call_id=result.call_id, name=result.name, parts=(mark, *rest))
 

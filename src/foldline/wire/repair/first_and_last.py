@@ -6,13 +6,10 @@ It breaks when a fold removed the first message, or when the history is sent rig
 from __future__ import annotations
 
 from foldline.message import Media, Message, Opaque, Text, user
+from foldline.placeholders import NO_EARLIER_PROMPT, NO_NEW_PROMPT
 from foldline.wire.formats import leading_system
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote
 from foldline.wire.repair.server_calls import is_paused
-
-START = "[no earlier message of the user was recorded]"
-END = "[no new message of the user was recorded]"
-"""Placeholders for a message of the user that the format demands. They ask for nothing."""
 
 
 def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
@@ -35,14 +32,14 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         context.note("no-user", first.origin, "no message was the user's: a note of the user precedes")
     else:
         return repaired
-    repaired.insert(talk[0], OutgoingMessage(first.origin, user(START, kind="note"), "user"))
+    repaired.insert(talk[0], OutgoingMessage(first.origin, user(NO_EARLIER_PROMPT, kind="note"), "user"))
     return repaired
 
 
 def ending(index: int) -> tuple[Message, RepairNote]:
     """Placeholder behind a history that ends with the assistant's message `index`, and the note about it."""
     words = "the conversation ended with the assistant: a note of the user follows"
-    return user(END, kind="note"), RepairNote("end", index, words)
+    return user(NO_NEW_PROMPT, kind="note"), RepairNote("end", index, words)
 
 
 def is_from_user(each: OutgoingMessage, context: RepairContext) -> bool:

@@ -10,11 +10,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from foldline.message import Media, Part, Text, ToolCall, ToolResult
+from foldline.placeholders import NO_RESULT, orphan_result_line
 from foldline.wire.repair.context import RepairContext, edited
 from foldline.wire.repair.entries import CallSlot, RepairEntry, ResultSlot
-
-NO_RESULT = "[no result was recorded for this call]"
-"""Text of the result that closes a call without one."""
 
 
 class _SlotStack:
@@ -173,8 +171,7 @@ def closing_result(slot: CallSlot) -> ToolResult:
 def orphan_as_text(answer: ResultSlot) -> tuple[Part, ...]:
     """An orphan result as parts of a user's message."""
     result = answer.result
-    name = " ".join(word for word in (result.name, result.call_id) if word) or "unknown"
-    head = f"[result of a call that is not in this conversation: {name}]"
+    head = orphan_result_line(result)
     texts = [part.text for part in result.parts if isinstance(part, Text) and part.text.strip()]
     media = [part for part in result.parts if isinstance(part, Media)]
     return (Text(text="\n".join([head, *texts])), *media)

@@ -14,12 +14,10 @@ from operator import is_not
 from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.placeholders import NO_OUTPUT, call_as_text, unsupported_media
 from foldline.wire.formats import Loss
 from foldline.wire.repair.context import RepairContext, content_of, edited
 from foldline.wire.rules import check
-
-NO_OUTPUT = "(no output)"
-"""Text of a result that has none: several providers refuse an empty one and a blank one."""
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
 """Kinds of opaque parts that are opaque only because they are malformed."""
@@ -141,19 +139,14 @@ def _repair_media(part: Media, index: int, message: Message, side: str, context:
     context.note(
         "media-role", index, f"{context.grammar.name} takes no {part.kind} from the {side}: a mark stands for it"
     )
-    return _media_placeholder(part)
-
-
-def _media_placeholder(media: Media) -> Text:
-    what = " ".join(word for word in (media.kind, media.mime) if word)
-    return Text(text=media.text if media.text.strip() else f"[{what} left out]")
+    return Text(text=unsupported_media(part))
 
 
 def _repair_call(part: ToolCall, index: int, _message: Message, side: str, context: RepairContext) -> Part | None:
     grammar = context.grammar
     if side != "assistant":
         context.note("call-role", index, f"the call {part.id} stands outside the assistant's messages: told in words")
-        return Text(text=f"[call of {part.name or 'a tool'} {part.id}: {part.arguments}]")
+        return Text(text=call_as_text(part))
     fields: dict[str, str] = {}
     checked = _is_sent_unchanged(part, context)
     if (checked or not part.name) and not context.is_legal_name(part.name):
@@ -228,9 +221,9 @@ def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairCon
     if isinstance(inner, Text):
         return None if context.is_blank(inner.text) and not (own and inner.wire is None and not inner.text) else inner
     if context.grammar.error_text_only and result.is_error:
-        return _media_placeholder(inner) if isinstance(inner, Media) else None
+        return Text(text=unsupported_media(inner)) if isinstance(inner, Media) else None
     if isinstance(inner, Media) and not context.grammar.media_in_results and context.own(inner.wire):
-        return _media_placeholder(inner)
+        return Text(text=unsupported_media(inner))
     if isinstance(inner, Opaque) and inner.kind in _BROKEN and context.own(inner.wire):
         return None
     return inner

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
+from foldline.placeholders import call_as_text, result_as_text
 from foldline.wire.formats import leading_system
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_silent
 from foldline.wire.repair.server_calls import is_paused
@@ -39,8 +40,8 @@ def repair_prompt(index: int, message: Message, context: RepairContext) -> list[
 def _as_text(part: Part) -> Part:
     """A call or a result as plain text."""
     if isinstance(part, ToolCall):
-        return Text(text=f"[call of {part.name or 'a tool'} {part.id}: {part.arguments}]")
-    return Text(text=f"[result of {part.call_id or part.name}]\n{part.text}") if isinstance(part, ToolResult) else part
+        return Text(text=call_as_text(part))
+    return Text(text=result_as_text(part)) if isinstance(part, ToolResult) else part
 
 
 def place_system_messages(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
