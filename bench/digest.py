@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from bench.counting import half
 from bench.locators import in_context, locators, said_text, visible_text
-from foldline.digest.extract.facts import gather
+from foldline.digest.extract.facts import extract_facts
 from foldline.digest.local import local_digest
 from foldline.errors import FoldlineError
 from foldline.message import Message
@@ -136,7 +136,7 @@ def shown_by(event: Event) -> dict[str, str]:
 
 def local(event: Event, cap: int) -> str:
     """Our digest within so many tokens."""
-    return local_digest(gather(event.before, 0), cap=cap, size=len, header=HEADER).message.text
+    return local_digest(extract_facts(event.before, 0), max_tokens=cap, count_tokens=len, header=HEADER).message.text
 
 
 def _word_list(event: Event, cap: int) -> str:
@@ -191,14 +191,17 @@ def _milliseconds(messages: Sequence[Message], folds: Sequence[int]) -> float:
     """Processor time of the last digest, the best of three, when facts were gathered at each of the folds before."""
     facts, start = None, 0
     for fold in folds:
-        facts = gather(messages[start:fold], start, facts)
+        facts = extract_facts(messages[start:fold], start, facts)
         start = fold
     best = float("inf")
     for _ in range(3):
         began = process_time()
-        every = gather(messages[start:], start, facts)
+        every = extract_facts(messages[start:], start, facts)
         local_digest(
-            every, cap=Policy.preset("balanced").digest_tokens, size=lambda text: -(-len(text) // 3), header=HEADER
+            every,
+            max_tokens=Policy.preset("balanced").digest_tokens,
+            count_tokens=lambda text: -(-len(text) // 3),
+            header=HEADER,
         )
         best = min(best, process_time() - began)
     return 1_000 * best

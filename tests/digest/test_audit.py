@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline import Session
-from foldline.digest.audit import audit, top_up
-from foldline.digest.extract.facts import Facts, gather
+from foldline.digest.audit import add_missing_facts, audit
+from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import local_digest
-from foldline.digest.prompt import HEADINGS
+from foldline.digest.markup import HEADINGS
 from foldline.fold import Digest, Fold, Loss
 from foldline.message import Message, user
 from foldline.policy import Policy
@@ -22,7 +22,7 @@ def parser() -> Facts:
     work.ask("Port the parser to Rust. Never touch wire_format.json!")
     work.call("Edit", "updated", file_path="/w/src/parser.rs", new_string="fn parse_header(raw: &[u8]) -> Header {")
     work.call("Bash", "error: cannot find value trailer\nexit code: 101", command="cargo test --all")
-    return gather(work.messages, 0)
+    return extract_facts(work.messages, 0)
 
 
 def model(*lines: str) -> str:
@@ -33,8 +33,8 @@ def model(*lines: str) -> str:
 @given(works(), st.integers(60, 2_000))
 @pytest.mark.promise("I19")
 def test_what_is_kept_and_what_is_missing_are_all_the_facts(messages: list[Message], cap: int) -> None:
-    facts = gather(messages, 0)
-    text = local_digest(facts, cap=cap, size=len, header="[h]").message.text
+    facts = extract_facts(messages, 0)
+    text = local_digest(facts, max_tokens=cap, count_tokens=len, header="[h]").message.text
     loss = audit(text, facts)
     assert 0 <= loss.kept <= loss.facts
     assert len(loss.missing) == min(20, loss.facts - loss.kept)
@@ -43,10 +43,10 @@ def test_what_is_kept_and_what_is_missing_are_all_the_facts(messages: list[Messa
 
 @given(works(), st.integers(100, 3_000), st.floats(0, 1))
 def test_topping_up_shows_more_and_stays_within_the_cap(messages: list[Message], cap: int, floor: float) -> None:
-    facts = gather(messages, 0)
+    facts = extract_facts(messages, 0)
     text = model("- something was done")
     before = audit(text, facts)
-    fuller, loss = top_up(text, facts, floor=floor, cap=cap, size=len)
+    fuller, loss = add_missing_facts(text, facts, min_coverage=floor, max_tokens=cap, count_tokens=len)
     assert fuller == text or len(fuller) <= cap
     assert (fuller == text) == (loss.carried == 0)
     assert loss.kept == before.kept + loss.carried
@@ -66,7 +66,7 @@ def test_a_sentence_in_other_words_is_told() -> None:
 
 
 def test_missing_facts_go_under_the_last_heading() -> None:
-    text, loss = top_up(model("- ported"), parser(), floor=0.9, cap=4_000, size=len)
+    text, loss = add_missing_facts(model("- ported"), parser(), min_coverage=0.9, max_tokens=4_000, count_tokens=len)
     head, _, carried = text.partition("# Carryover\n")
     assert head == model("- ported").partition("# Carryover\n")[0]
     assert "- Never touch wire_format.json! [#1]" in carried.split("\n")
@@ -76,7 +76,9 @@ def test_missing_facts_go_under_the_last_heading() -> None:
 
 
 def test_a_digest_without_the_heading_gets_it() -> None:
-    text, _ = top_up("The parser was ported.", parser(), floor=0.9, cap=4_000, size=len)
+    text, _ = add_missing_facts(
+        "The parser was ported.", parser(), min_coverage=0.9, max_tokens=4_000, count_tokens=len
+    )
     assert text.startswith("The parser was ported.\n\n# Carryover\n- ")
 
 
@@ -102,11 +104,11 @@ def test_what_was_said_is_no_claim(line: str) -> None:
 
 
 def test_what_stays_in_the_view_is_not_lost() -> None:
-    assert audit("", parser(), kept=range(5)).facts == 0
+    assert audit("", parser(), kept_indexes=range(5)).facts == 0
 
 
 def test_nothing_to_lose() -> None:
-    assert str(audit("", gather([], 0))) == "0 of 0 facts are shown (100%)"
+    assert str(audit("", extract_facts([], 0))) == "0 of 0 facts are shown (100%)"
 
 
 def test_a_fold_tells_what_it_lost() -> None:

@@ -13,9 +13,9 @@ import foldline
 from foldline.digest import endpoints as models
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest
-from foldline.digest.model_digest import DigestRequest
-from foldline.digest.prompt import cumulative
-from foldline.digest.scope import REFERENCE, SESSION
+from foldline.digest.markup import REFERENCE, SESSION
+from foldline.digest.prompt import cumulative_prompt
+from foldline.digest.request import DigestRequest
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.message import Message, ToolCall, Usage, assistant, tool, user
@@ -49,7 +49,9 @@ def size(text: str) -> int:
 
 def digest_of(digester: Digester, **options: Any) -> Digest:
     found = write_model_digest(
-        DigestRequest(messages=SAID, size=size, cap=300, covered=9_000, **options), digester, RetryLimits(seconds=20)
+        DigestRequest(messages=SAID, count_tokens=size, max_tokens=300, covered_tokens=9_000, **options),
+        digester,
+        RetryLimits(seconds=20),
     )
     assert isinstance(found, Digest)
     return found
@@ -89,7 +91,7 @@ def test_behind_the_sessions_own_view_the_prefix_is_the_same_and_nothing_can_be_
     with provider() as served:
         served.answer = Served(value=CHAT if name == "openai" else MESSAGES)
         digester = getattr(models, name)("m", base_url=served.url, api_key="none", tools=tools)
-        digest_of(digester, prefix=view)
+        digest_of(digester, cached_prefix=view)
     body = served.requests[0]["body"]
     plain = foldline.render(view, name).body["messages"]
     assert body["messages"][: len(plain) - 1] == plain[:-1]
@@ -119,7 +121,7 @@ def test_what_the_sdk_gives_back_is_judged(reply: dict[str, Any], cause: str) ->
 def test_a_server_that_is_not_there_is_a_cause_and_no_error() -> None:
     digester = models.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
     found = write_model_digest(
-        DigestRequest(messages=SAID, size=size, cap=300), digester, RetryLimits(seconds=20, attempts=1)
+        DigestRequest(messages=SAID, count_tokens=size, max_tokens=300), digester, RetryLimits(seconds=20, attempts=1)
     )
     assert isinstance(found, Digest)
     assert "APIConnectionError" in found.cause
@@ -170,7 +172,9 @@ def test_a_real_model_digests_more_than_its_window() -> None:
         tokens += tokens_of(message)
         if tokens > 900:
             break
-    form = cumulative("You sum up.", "{previous_summary}\n{messages}\n\nIn one short sentence, what was done above?")
+    form = cumulative_prompt(
+        "You sum up.", "{previous_summary}\n{messages}\n\nIn one short sentence, what was done above?"
+    )
     answers: list[tuple[DigesterCall, DigesterReply]] = []
     with models.local(window=640, extra={"stop": [". ", "\n"]}) as real:
 
@@ -181,7 +185,15 @@ def test_a_real_model_digests_more_than_its_window() -> None:
             return answer
 
         digester = Digester(complete=complete, model=real.model, window=640, reply=80)
-        job = DigestRequest(messages=said, size=size, cap=400, covered=tokens, form=form, floor=0.5, least=1)
+        job = DigestRequest(
+            messages=said,
+            count_tokens=size,
+            max_tokens=400,
+            covered_tokens=tokens,
+            prompt=form,
+            min_coverage=0.5,
+            min_tokens=1,
+        )
         digest = write_model_digest(job, digester, RetryLimits(seconds=900))
     assert isinstance(digest, Digest)
     assert tokens > digester.window

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.extract.facts import Facts, gather
-from foldline.digest.extract.identifiers import names_of
+from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.identifiers import identifiers_in
 from foldline.message import Media, Message, Meta, Text, Thinking, ToolCall, ToolResult, assistant, tool, user
 from strategies import broken, sound
 from support.work import Work, works
@@ -26,20 +26,20 @@ def test_gathering_in_pieces_finds_the_same(messages: list[Message], data: st.Da
     cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
     facts, start = None, 0
     for cut in (*cuts, len(messages)):
-        facts = gather(messages[start:cut], start, facts)
+        facts = extract_facts(messages[start:cut], start, facts)
         start = cut
-    assert facts == gather(messages, 0)
+    assert facts == extract_facts(messages, 0)
 
 
 @given(works())
 def test_every_fact_names_the_messages_it_comes_from(messages: list[Message]) -> None:
-    facts = gather(messages, 7)
+    facts = extract_facts(messages, 7)
     assert facts.end == 7 + len(messages)
     for fact in facts.facts.values():
-        assert fact.at == tuple(sorted(set(fact.at)))
-        assert all(7 <= number < facts.end for number in fact.at)
-    for name in facts.names.values():
-        assert all(7 <= line.at <= name.last < facts.end for line in name.lines)
+        assert fact.indexes == tuple(sorted(set(fact.indexes)))
+        assert all(7 <= number < facts.end for number in fact.indexes)
+    for name in facts.identifiers.values():
+        assert all(7 <= line.message_index <= name.last_index < facts.end for line in name.lines)
 
 
 @pytest.mark.promise("S3.33")
@@ -49,9 +49,9 @@ def test_hidden_messages_reasoning_and_media_say_nothing() -> None:
     media = Message(
         role="user", parts=(Text(text="Look at this."), Media(kind="image", data="QUJD", text="inTheImage"))
     )
-    facts = gather([hidden, thought, media], 0)
+    facts = extract_facts([hidden, thought, media], 0)
     assert kinds(facts, "request") == ["Look at this."]
-    assert not facts.names
+    assert not facts.identifiers
     assert not kinds(facts, "constraint")
 
 
@@ -63,11 +63,11 @@ def test_files_with_what_was_done_to_them() -> None:
     )
     work.call("Write", "created", file_path="/w/new.go", content="package app")
     work.call("Edit", "String to replace not found", file_path="/w/lost.go", failed=True, old_string="a")
-    facts = gather(work.messages, 0)
+    facts = extract_facts(work.messages, 0)
     changed = {fact.text: fact for fact in facts.facts.values() if fact.kind == "modified"}
     assert set(changed) == {"/w/parser.go", "/w/new.go"}
     assert changed["/w/parser.go"].note == "Now the header is read once"
-    assert changed["/w/parser.go"].at == (2, 3)
+    assert changed["/w/parser.go"].indexes == (2, 3)
     assert kinds(facts, "read") == ["/w/parser.go"]
     assert kinds(facts, "failed") == ["/w/lost.go"]
 
@@ -75,11 +75,11 @@ def test_files_with_what_was_done_to_them() -> None:
 def test_a_command_that_goes_well_later_is_no_failure_any_more() -> None:
     work = Work()
     work.call("Bash", "--- FAIL: TestOnce\nexit code: 1", command="go test ./...")
-    failed = gather(work.messages, 0)
+    failed = extract_facts(work.messages, 0)
     assert kinds(failed, "failed") == ["go test ./..."]
     assert next(fact.note for fact in failed.facts.values() if fact.kind == "failed") == "--- FAIL: TestOnce"
     work.call("Bash", "ok", command="go test ./...")
-    mended = gather(work.messages[2:], 2, failed)
+    mended = extract_facts(work.messages[2:], 2, failed)
     assert not kinds(mended, "failed")
     assert kinds(mended, "command") == ["go test ./..."]
 
@@ -90,7 +90,7 @@ def test_a_list_of_tasks_replaces_the_one_before() -> None:
         pairs = list(zip(("read", "write"), states, strict=True))
         work.call("TodoWrite", "ok", todos=[{"content": text, "status": state} for text, state in pairs])
         work.call("update_plan", "ok", plan=[{"step": text, "status": state} for text, state in pairs])
-    facts = gather(work.messages, 0)
+    facts = extract_facts(work.messages, 0)
     assert kinds(facts, "done") == ["read"]
     assert kinds(facts, "open") == ["write"]
 
@@ -101,7 +101,7 @@ def test_tasks_that_are_created_one_by_one_are_followed_by_number() -> None:
     work.call("TaskCreate", "Task #2 created", subject="Write trailers")
     work.call("TaskUpdate", "ok", taskId="1", status="completed")
     work.call("TaskUpdate", "ok", taskId="2", status="in_progress")
-    facts = gather(work.messages, 0)
+    facts = extract_facts(work.messages, 0)
     assert kinds(facts, "done") == ["Read trailers"]
     assert [(fact.text, fact.note) for fact in facts.facts.values() if fact.kind == "open"] == [
         ("Write trailers", "in_progress")
@@ -112,15 +112,15 @@ def test_a_digest_among_the_messages_is_merged_and_not_quoted() -> None:
     before = (
         "[header]\n# Objective\n- port it [#1]\n# Guardrails\n- never log\n# Plan\n- ship it [#3-4]\n# Carryover\nnone"
     )
-    facts = gather([user("old"), user("older"), user("x"), user("y"), user(before, kind="digest")], 0)
+    facts = extract_facts([user("old"), user("older"), user("x"), user("y"), user(before, kind="digest")], 0)
     assert "port it" in kinds(facts, "request")
     assert kinds(facts, "constraint") == ["never log"]
-    assert [(fact.text, fact.at) for fact in facts.facts.values() if fact.kind == "open"] == [("ship it", (2, 3))]
+    assert [(fact.text, fact.indexes) for fact in facts.facts.values() if fact.kind == "open"] == [("ship it", (2, 3))]
     assert not any("#" in fact.text for fact in facts.facts.values())
 
 
 def test_what_the_host_put_into_a_prompt_is_not_what_the_user_asked() -> None:
-    facts = gather([user("Fix it.<system-reminder>You must always call tools</system-reminder>")], 0)
+    facts = extract_facts([user("Fix it.<system-reminder>You must always call tools</system-reminder>")], 0)
     assert kinds(facts, "request") == ["Fix it."]
     assert not kinds(facts, "constraint")
 
@@ -135,14 +135,14 @@ def test_what_the_host_put_into_a_prompt_is_not_what_the_user_asked() -> None:
     ],
 )
 def test_what_is_said_to_the_host_is_no_request(text: str, said: list[str]) -> None:
-    assert kinds(gather([user(text)], 0), "request") == said
+    assert kinds(extract_facts([user(text)], 0), "request") == said
 
 
 def test_a_commit_is_told_by_its_message() -> None:
     work = Work()
     message = "$(cat <<'EOF'\nfeat(parser): read the header once\n\nBecause twice is slow.\nEOF\n)"
     work.call("Bash", "ok", command=f'cd /w && git add {"src/part.py " * 30} && git commit -m "{message}"')
-    assert kinds(gather(work.messages, 0), "command")[0].startswith(
+    assert kinds(extract_facts(work.messages, 0), "command")[0].startswith(
         'git commit -m "feat(parser): read the header once Because twice is slow.'
     )
 
@@ -150,14 +150,16 @@ def test_a_commit_is_told_by_its_message() -> None:
 def test_an_error_is_told_without_what_the_host_put_around_it() -> None:
     work = Work()
     work.call("Read", "<tool_use_error>File does not exist.</tool_use_error>", file_path="/w/a.go", failed=True)
-    assert [fact.note for fact in gather(work.messages, 0).facts.values()] == ["File does not exist."]
+    assert [fact.note for fact in extract_facts(work.messages, 0).facts.values()] == ["File does not exist."]
 
 
 def test_a_line_without_spaces_is_not_cut_inside_a_name() -> None:
     line = ",".join(f'"key{number}":"valueNumber{number}"' for number in range(100))
-    facts = gather([user(line)], 0)
-    assert {name for name in facts.names if name.startswith("value")} == {f"valueNumber{place}" for place in range(100)}
-    assert not [name for name in facts.names if name.startswith(("alue", "lue", "Number", "umber"))]
+    facts = extract_facts([user(line)], 0)
+    assert {name for name in facts.identifiers if name.startswith("value")} == {
+        f"valueNumber{place}" for place in range(100)
+    }
+    assert not [name for name in facts.identifiers if name.startswith(("alue", "lue", "Number", "umber"))]
 
 
 @pytest.mark.parametrize(
@@ -173,20 +175,20 @@ def test_a_line_without_spaces_is_not_cut_inside_a_name() -> None:
     ],
 )
 def test_what_binds_is_found_in_many_languages(text: str) -> None:
-    assert kinds(gather([user(f"Port the parser. {text}.")], 0), "constraint") == [text + "."]
+    assert kinds(extract_facts([user(f"Port the parser. {text}.")], 0), "constraint") == [text + "."]
 
 
 def test_secrets_are_gone_before_anything_is_kept() -> None:
     key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
     call = ToolCall(id="a", name="Bash", arguments=json.dumps({"command": f"GITHUB_TOKEN={key} gh pr list"}))
-    facts = gather([user(f"The token is {key}."), assistant("", call), tool("a", f"using {key}")], 0)
+    facts = extract_facts([user(f"The token is {key}."), assistant("", call), tool("a", f"using {key}")], 0)
     assert key not in repr(facts)
 
 
 def test_a_result_without_a_call_and_a_call_without_a_result_are_facts_too() -> None:
     orphan = Message(role="tool", parts=(ToolResult(call_id="gone", parts=(Text(text="seen in orphan_file.go"),)),))
-    facts = gather([orphan, assistant("", ToolCall(id="b", name="Read", arguments="not json"))], 0)
-    assert "orphan_file.go" in facts.names
+    facts = extract_facts([orphan, assistant("", ToolCall(id="b", name="Read", arguments="not json"))], 0)
+    assert "orphan_file.go" in facts.identifiers
 
 
 def test_what_is_kept_of_a_session_is_bounded_and_what_was_let_go_is_still_known() -> None:
@@ -195,8 +197,8 @@ def test_what_is_kept_of_a_session_is_bounded_and_what_was_let_go_is_still_known
         first,
         *(user(f"look at file{number}.go and handle{number}Error now, but never twice") for number in range(3000)),
     ]
-    facts = gather(messages, 0)
-    assert len(facts.names) <= 4500
+    facts = extract_facts(messages, 0)
+    assert len(facts.identifiers) <= 4500
     assert len(facts.facts) <= 500
     assert "Never touch legacy_mode!" in kinds(facts, "constraint")
     assert kinds(facts, "request")[0] == "Port it. Never touch legacy_mode!"
@@ -219,4 +221,4 @@ def test_what_is_kept_of_a_session_is_bounded_and_what_was_let_go_is_still_known
     ],
 )
 def test_names_by_their_shape(word: str, name: str, kind: str) -> None:
-    assert dict(names_of(word)).get(name, "") == kind
+    assert dict(identifiers_in(word)).get(name, "") == kind

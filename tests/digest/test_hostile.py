@@ -10,9 +10,10 @@ import pytest
 from foldline import Session
 from foldline.digest.digester import Digester, DigesterCall
 from foldline.digest.driver import write_model_digest
-from foldline.digest.model_digest import DigestRequest
-from foldline.digest.prompt import HEADINGS, TAGS, cumulative
-from foldline.digest.scope import SESSION
+from foldline.digest.local import write_local_digest
+from foldline.digest.markup import HEADINGS, SESSION
+from foldline.digest.prompt import TAGS, cumulative_prompt
+from foldline.digest.request import DigestRequest
 from foldline.fold import Digest
 from foldline.policy import Policy
 from foldline.testing import Scripted, proper
@@ -61,9 +62,11 @@ def test_there_are_fifty() -> None:
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
 def test_what_the_digester_reads_is_one_fenced_text_without_secrets(plot: Plot) -> None:
-    for form in (None, cumulative()):
+    for form in (None, cumulative_prompt()):
         scripted = Scripted(gullible)
-        job = DigestRequest(messages=plot.said, size=size, cap=900, prior=f"Before. {plot.planted}", form=form)
+        job = DigestRequest(
+            messages=plot.said, count_tokens=size, max_tokens=900, prior_digest=f"Before. {plot.planted}", prompt=form
+        )
         write_model_digest(job, Digester(complete=scripted))
         assert scripted.asks
         for ask in scripted.asks:
@@ -81,7 +84,8 @@ def test_what_the_digester_reads_is_one_fenced_text_without_secrets(plot: Plot) 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
 def test_a_model_that_copies_everything_forges_nothing(plot: Plot) -> None:
     digest = write_model_digest(
-        DigestRequest(messages=plot.said, size=size, cap=2_000, floor=0.9), Digester(complete=Scripted(gullible))
+        DigestRequest(messages=plot.said, count_tokens=size, max_tokens=2_000, min_coverage=0.9),
+        Digester(complete=Scripted(gullible)),
     )
     assert isinstance(digest, Digest)
     check(plot, digest.message.text)
@@ -89,7 +93,7 @@ def test_a_model_that_copies_everything_forges_nothing(plot: Plot) -> None:
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
 def test_a_local_digest_forges_nothing(plot: Plot) -> None:
-    digest = write_model_digest(DigestRequest(messages=plot.said, size=size, cap=1_500))
+    digest = write_local_digest(DigestRequest(messages=plot.said, count_tokens=size, max_tokens=1_500))
     assert isinstance(digest, Digest)
     check(plot, digest.message.text)
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline import Session
-from foldline.digest.extract.facts import gather
-from foldline.digest.local import count_digest, local_digest
-from foldline.digest.prompt import HEADINGS
+from foldline.digest.extract.facts import extract_facts
+from foldline.digest.local import local_digest, write_local_digest
+from foldline.digest.markup import HEADINGS
+from foldline.digest.request import DigestRequest
+from foldline.fold import Digest
 from foldline.measure.estimator import Estimator
 from foldline.message import Message, user
 from foldline.policy import Policy
@@ -29,17 +32,18 @@ def size(text: str) -> int:
     return COUNT.count(text).tokens
 
 
-def digest(messages: list[Message], cap: int = 3_000, **options: object) -> str:
-    return local_digest(gather(messages, 0), cap=cap, size=size, header=HEADER, **options).message.text  # type: ignore[arg-type]  # options are the function's own
+def digest(messages: list[Message], cap: int = 3_000, **options: Any) -> str:
+    facts = extract_facts(messages, 0)
+    return local_digest(facts, max_tokens=cap, count_tokens=size, header=HEADER, **options).message.text
 
 
 @given(works() | sound() | broken(), st.integers(16, 4_000), st.data())
 @pytest.mark.promise("S0.35", "I5")
 def test_never_over_its_cap_and_always_the_same(messages: list[Message], cap: int, data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.integers(0, len(messages))))
-    text = digest(messages, cap, kept=kept)
+    text = digest(messages, cap, kept_indexes=kept)
     assert size(text) <= cap
-    assert text == digest(messages, cap, kept=kept)
+    assert text == digest(messages, cap, kept_indexes=kept)
     assert text.startswith(HEADER)
 
 
@@ -90,10 +94,12 @@ def test_a_tiny_cap_leaves_the_count(cap: int) -> None:
 
 @pytest.mark.promise("S0.44")
 def test_the_count_carries_the_digest_before_it() -> None:
-    assert (
-        count_digest([user("a")], first=None, header="H", prior="before").text
-        == "H\nbefore\n1 earlier message was condensed."
+    request = DigestRequest(
+        messages=[user("a")], count_tokens=len, max_tokens=100, prior_digest="before", header="H", plain_list=True
     )
+    digest = write_local_digest(request)
+    assert isinstance(digest, Digest)
+    assert digest.message.text == "H\nbefore\n1 earlier message was condensed."
 
 
 def test_what_stays_in_the_view_is_not_said_again() -> None:
@@ -101,15 +107,15 @@ def test_what_stays_in_the_view_is_not_said_again() -> None:
         user("Port the parser, and never break parse_header."),
         user("Now look at trailer_file.rs instead of it"),
     ]
-    assert "parse_header" not in digest(messages, kept={0})
-    assert "1 earlier message was condensed: of #1-2" in digest(messages, kept={0})
-    assert "trailer_file.rs" not in digest(messages, kept={1}, cut=1)
+    assert "parse_header" not in digest(messages, kept_indexes={0})
+    assert "1 earlier message was condensed: of #1-2" in digest(messages, kept_indexes={0})
+    assert "trailer_file.rs" not in digest(messages, kept_indexes={1}, cut=1)
 
 
 @pytest.mark.promise("S3.32")
 def test_a_digest_of_what_was_before_is_merged_in() -> None:
     before = f"{HEADER}\n# Guardrails\n- never log the port [#3]\n# Plan\nnone"
-    text = digest([user("Go on with it, please.")], prior_text=before)
+    text = digest([user("Go on with it, please.")], prior_digest=before)
     assert "- never log the port" in text.split("\n")
     assert text.count(HEADER) == 1
 
@@ -127,9 +133,9 @@ def test_what_the_first_prompt_demands_outlives_ten_folds(cap: int, seed: int) -
             place = f"{fold}_{step + seed}"
             work.call("Read", f"def parse_{place}(raw, limit):\n" * 9, file_path=f"/w/src/part_{place}.py")
             work.ask(f"Always look at part_{place}.py before you go on, without changing it.")
-        facts = gather(work.messages[start:], start, facts)
+        facts = extract_facts(work.messages[start:], start, facts)
         start = len(work.messages)
-        text = local_digest(facts, cap=cap, size=size, header=HEADER).message.text
+        text = local_digest(facts, max_tokens=cap, count_tokens=size, header=HEADER).message.text
         assert size(text) <= cap
         for demand in demands:
             assert f"- {demand} [#1]" in text.split("\n")

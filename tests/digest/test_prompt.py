@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.prompt import CONDENSER_BRIEF, HEADINGS, build_summary_prompt, flatten_transcript
+from foldline.digest.markup import HEADINGS
+from foldline.digest.prompt import CONDENSER_BRIEF, build_summary_prompt, flatten_transcript
 from foldline.errors import ConfigError
 from foldline.message import (
     Media,

@@ -8,7 +8,7 @@ import pytest
 
 from foldline import Session
 from foldline.digest.digester import Digester, DigesterCall
-from foldline.digest.scope import REFERENCE
+from foldline.digest.markup import REFERENCE
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.extract.facts import Facts, gather
-from foldline.digest.extract.file_contents import Sheets
+from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.file_contents import FilesInWork
 from foldline.digest.local import local_digest
 from support.work import Work
 
@@ -22,13 +22,13 @@ def numbered(*lines: str) -> str:
 
 def rows(facts: Facts, path: str = PATH) -> dict[str, int]:
     """The lines known of a file, with their places."""
-    return {row.text: row.place for row in facts.sheets[path].rows.values()}
+    return {line.text: line.number for line in facts.files[path].lines.values()}
 
 
 def test_a_line_is_kept_without_the_number_in_front_of_it() -> None:
     work = Work()
     work.call("Read", numbered("use std::io;", "    let trailer_size = raw.len_of(8);"), file_path=PATH)
-    assert rows(gather(work.messages, 0)) == {"let trailer_size = raw.len_of(8);": 2}
+    assert rows(extract_facts(work.messages, 0)) == {"let trailer_size = raw.len_of(8);": 2}
 
 
 def test_what_was_read_again_or_changed_takes_the_place_of_what_was_there() -> None:
@@ -36,19 +36,19 @@ def test_what_was_read_again_or_changed_takes_the_place_of_what_was_there() -> N
     work.call("Read", numbered("let header_size = read_all(8);", "let trailer_size = raw.len_of(8);"), file_path=PATH)
     new = "let trailer_size = trailer_of(raw, 8);"
     work.call("Edit", "ok", file_path=PATH, old_string="let trailer_size = raw.len_of(8);", new_string=new)
-    facts = gather(work.messages, 0)
+    facts = extract_facts(work.messages, 0)
     assert rows(facts) == {"let header_size = read_all(8);": 1, new: 2}
-    assert facts.sheets[PATH].spots == (2,)
+    assert facts.files[PATH].edits == (2,)
     work.call("Read", numbered("let only_line = read_once(9);"), file_path=PATH)
-    assert rows(gather(work.messages[4:], 4, facts)) == {"let only_line = read_once(9);": 1}
+    assert rows(extract_facts(work.messages[4:], 4, facts)) == {"let only_line = read_once(9);": 1}
     work.call("Read", numbered("let another_line = read_more(9);"), file_path=PATH, offset=40, limit=1)
-    assert len(rows(gather(work.messages, 0))) == 2, "a part that was read is added"
+    assert len(rows(extract_facts(work.messages, 0))) == 2, "a part that was read is added"
 
 
 def test_a_change_that_failed_changed_nothing() -> None:
     work = Work()
     work.call("Read", numbered("let trailer_size = raw.len_of(8);"), file_path=PATH)
-    before = rows(gather(work.messages, 0))
+    before = rows(extract_facts(work.messages, 0))
     work.call(
         "Edit",
         "String to replace not found",
@@ -57,17 +57,17 @@ def test_a_change_that_failed_changed_nothing() -> None:
         old_string="let trailer_size = raw.len_of(8);",
         new_string="let trailer_size = nothing_at_all();",
     )
-    assert rows(gather(work.messages, 0)) == before
+    assert rows(extract_facts(work.messages, 0)) == before
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 900)), min_size=1, max_size=30))
 def test_what_is_remembered_is_bounded_and_the_file_touched_last_is_there(reads: list[tuple[int, int]]) -> None:
-    sheets = Sheets({})
+    files = FilesInWork({})
     for index, (file, count) in enumerate(reads):
         found = [(f"let value_{number} = of_file({file}, {number});", ("of_file",)) for number in range(count)]
-        sheets.read(f"/w/{file}.rs", index, found, part=False)
-        assert sum(len(sheet.rows) for sheet in sheets.files.values()) <= 6_000
-        assert len(sheets.files[f"/w/{file}.rs"].rows) == count
+        files.record_read(f"/w/{file}.rs", index, found, part=False)
+        assert sum(len(known.lines) for known in files.files.values()) <= 6_000
+        assert len(files.files[f"/w/{file}.rs"].lines) == count
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -80,9 +80,9 @@ def test_a_digest_with_room_shows_the_lines_near_the_last_change_whole(kept: boo
     for _ in range(20):
         work.call("Bash", "ok", command="cargo test")
     stays = frozenset(range(5)) if kept else frozenset()
-    facts = gather(work.messages, 0)
-    text = local_digest(facts, cap=24_000, size=len, header=HEADER, kept=stays).message.text
+    facts = extract_facts(work.messages, 0)
+    text = local_digest(facts, max_tokens=24_000, count_tokens=len, header=HEADER, kept_indexes=stays).message.text
     assert (lines[199] in text and lines[201] in text) != kept, "what the view shows is not said again"
     assert len(text) <= 24_000
-    small = local_digest(facts, cap=3_000, size=len, header=HEADER).message.text
+    small = local_digest(facts, max_tokens=3_000, count_tokens=len, header=HEADER).message.text
     assert sum(line in small for line in lines) <= 2, "names come first"

@@ -61,7 +61,7 @@ def test_what_the_first_prompt_demands_and_every_pin_stand_word_for_word(by: str
     [
         lambda ask: DigesterReply(text=f"{proper(ask)}\nQUINCE", stop="length"),
         lambda ask: DigesterReply(text=f"{proper(ask)}\nQUINCE", stop="content_filter"),
-        lambda ask: DigesterReply(text=f"{proper(ask)}\nQUINCE", calls=True, stop="tool_calls"),
+        lambda ask: DigesterReply(text=f"{proper(ask)}\nQUINCE", has_tool_calls=True, stop="tool_calls"),
         lambda ask: f"{proper(ask)}{' QUINCE' * 5_000}",
         lambda _: "QUINCE.",
         lambda _: "Error 529: QUINCE is overloaded, try again later.",

@@ -34,9 +34,9 @@ from foldline.compat.context_settings import (
 )
 from foldline.digest.digester import Digester
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
-from foldline.digest.model_digest import DigestRequest, FoldRefused
-from foldline.digest.prompt import cumulative
-from foldline.digest.scope import body_of
+from foldline.digest.markup import body_of
+from foldline.digest.prompt import cumulative_prompt
+from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4
@@ -187,14 +187,14 @@ class _Task:
         before = next((body_of(each.text, PRESET.digest_header) for each in read if is_summary(each)), "")
         job = DigestRequest(
             messages=[each for each in covered if not each.meta.hidden and not is_summary(each)],
-            size=_text_size,
-            cap=config.summary_max_tokens or PRESET.digest_tokens,
-            covered=sum(map(_size, covered)),
-            prior=before,
-            form=cumulative(config.summarizer_system_prompt, config.summarizer_user_prompt),
+            count_tokens=_text_size,
+            max_tokens=config.summary_max_tokens or PRESET.digest_tokens,
+            covered_tokens=sum(map(_size, covered)),
+            prior_digest=before,
+            prompt=cumulative_prompt(config.summarizer_system_prompt, config.summarizer_user_prompt),
             header=PRESET.digest_header,
             on_failure="keep",
-            bare=True,
+            plain_list=True,
         )
         return cls(messages=messages, plan=plan, config=config, state=state, digester=digester, job=job)
 
@@ -206,7 +206,7 @@ class _Task:
         after = apply_summary(self.messages, self.plan, summary)
         pre, post = (sum(map(_size, CallerMessages(each).messages)) for each in (self.messages, after))
         gain = pre - post
-        if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.job.covered:
+        if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.job.covered_tokens:
             return self.messages, self._refused(f"the summary would free only {max(0, gain):,} tokens")
         event = CompactionEvent(summary, pre, post, at)
         return after, CompactionState(events=(*self.state.events, event))

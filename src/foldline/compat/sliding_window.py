@@ -18,7 +18,7 @@ from typing import Any
 
 from foldline.compat.caller_messages import CallerMessages, render_list, wire_format_of
 from foldline.compat.text_caps import fit_text
-from foldline.digest.extract.facts import Facts, gather
+from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import local_digest
 from foldline.errors import ConfigError
 from foldline.fold import Digest
@@ -233,11 +233,11 @@ class SlidingWindow:
         if self._summarize is not None:
             return self._summarize(self.messages[before : timeline.cut], self.summary)
         start = self._facts.end if self._facts is not None else timeline.lead
-        self._facts = gather(timeline.messages[start : timeline.cut], start, self._facts)
+        self._facts = extract_facts(timeline.messages[start : timeline.cut], start, self._facts)
         made = local_digest(
             self._facts,
-            cap=self._summary_tokens,
-            size=lambda text: self._counter.count(text).tokens,
+            max_tokens=self._summary_tokens,
+            count_tokens=lambda text: self._counter.count(text).tokens,
             header=_PRESET.digest_header,
         )
         return made.message.text

@@ -1,1 +1,1 @@
-"""What stands for the folded part."""
+"""Digests: the text that stands for the folded part of a conversation."""

@@ -1,9 +1,7 @@
-"""What a digest lost: its text against the facts of what it stands for.
+"""The loss report of a digest: which facts it shows, which only recall can give back, and which claims have no source.
 
-A fact is shown when its name stands in the text, or most of its words do, since a model tells things in its own words.
-What is not shown only recall can give back, and the report names it, the weightiest first. The other way round, a path,
-an id or a quoted request that nothing in the record supports is a claim of the digest alone. Where too little is shown,
-the missing facts are added below the text, within its cap.
+A fact is shown if its name, or most of its words, stand in the text, since a model uses words of its own. Paths, ids
+and quoted requests that never occurred are unsourced claims. If too few facts are shown, the missing ones are appended.
 """
 
 from __future__ import annotations
@@ -13,89 +11,89 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from foldline.digest.carryover import run
-from foldline.digest.extract.facts import MOST, Fact, Facts
-from foldline.digest.extract.identifiers import WORD, names_of
-from foldline.digest.extract.occurrences import likely, seen_before
-from foldline.digest.prompt import HEADINGS
-from foldline.digest.quote import quote
-from foldline.digest.sections import line
+from foldline.digest.carryover import words_around
+from foldline.digest.extract.facts import MAX_PER_KIND, Fact, Facts
+from foldline.digest.extract.identifiers import WORD, identifiers_in, reuse_probability, was_forgotten
+from foldline.digest.markup import HEADINGS, entry, quote
 from foldline.fold import Loss
 
-_SHOWN = 20
+AUDITED_KINDS = ("constraint", "request", "open", "failed", "modified", "decision", "error")
+"""Kinds of facts that a digest should show, the most important first."""
+_MAX_REPORTED = 20
 """Missing facts and claims that a report names."""
-_NAMES = 150
-"""How many of the likeliest names are counted as facts."""
-_WEIGHT = ("constraint", "request", "open", "failed", "modified", "decision", "error")
-"""Facts that are sentences or deeds, the weightiest first."""
-_COUNTED = 40
-"""Of each kind, the first ones and the newest are counted."""
-_SHARE = 0.7
-"""The share of its words that must stand in a text for a sentence to be told there."""
-_CLIP = 160
-_TOLD = re.compile(r"[\w./-]{4,}")
+_MAX_IDENTIFIERS = 150
+"""Likeliest identifiers that count as facts."""
+_MAX_FACTS, _FIRST_FACTS = 40, 5
+"""Facts of a kind that count: the first ones and the newest."""
+_WORD_SHARE = 0.7
+"""The share of a fact's words that must stand in the text."""
+_ENTRY_CHARS = 160
+_FACT_WORD = re.compile(r"[\w./-]{4,}")
 _HANDLES = re.compile(r"\[#[^\]\n]*\]")
-_QUOTED = re.compile(
+_QUOTED_REQUEST = re.compile(
     r"\b(?:user|asked|said|wants?|wanted|requested|insisted)\b[^\"“\n]{0,60}[\"“]([^\"”\n]{12,300})[\"”]"
 )
 
 
-class _Item(NamedTuple):
-    """A fact as it is looked for in a text."""
+class _AuditedFact(NamedTuple):
+    """A fact as it is searched for in a text."""
 
-    said: str
-    """The line that would tell it."""
+    entry: str
+    """The line that would show it."""
     words: frozenset[str]
     name: str = ""
 
-    def told(self, text: str, lower: str) -> bool:
-        """Whether a text tells it."""
+    def is_shown(self, text: str, lower: str) -> bool:
+        """Whether a text shows it; `lower` is the text in lower case."""
         if self.name:
             return self.name in text
-        return sum(word in lower for word in self.words) >= _SHARE * len(self.words)
+        return sum(word in lower for word in self.words) >= _WORD_SHARE * len(self.words)
 
 
-def audit(text: str, facts: Facts, *, kept: Collection[int] = ()) -> Loss:
-    """What a digest shows of the facts that are not in `kept` messages, and what it claims that nothing supports."""
-    items = list(_items(facts, kept))
-    lower = text.lower()
-    missing = [item for item in items if not item.told(text, lower)]
+def audit(text: str, facts: Facts, *, kept_indexes: Collection[int] = ()) -> Loss:
+    """The loss report of a digest; facts of messages in `kept_indexes` do not count."""
+    audited = list(_audited_facts(facts, kept_indexes))
+    missing = _missing(text, audited)
     return Loss(
-        facts=len(items),
-        kept=len(items) - len(missing),
-        missing=tuple([item.said.removeprefix("- ") for item in missing[:_SHOWN]]),
-        unsourced=tuple(dict.fromkeys(_unsourced(text, facts)))[:_SHOWN],
+        facts=len(audited),
+        kept=len(audited) - len(missing),
+        missing=tuple([fact.entry.removeprefix("- ") for fact in missing[:_MAX_REPORTED]]),
+        unsourced=tuple(dict.fromkeys(_unsourced_claims(text, facts)))[:_MAX_REPORTED],
     )
 
 
-def top_up(  # noqa: PLR0913 (all but two have a name at the call)
-    text: str, facts: Facts, *, floor: float, cap: int, size: Callable[[str], int], kept: Collection[int] = ()
+def add_missing_facts(  # noqa: PLR0913 (keyword arguments)
+    text: str,
+    facts: Facts,
+    *,
+    min_coverage: float,
+    max_tokens: int,
+    count_tokens: Callable[[str], int],
+    kept_indexes: Collection[int] = (),
 ) -> tuple[str, Loss]:
-    """The text, with missing facts added under its last heading where fewer than `floor` of them are shown."""
-    loss = audit(text, facts, kept=kept)
-    if loss.coverage >= floor:
+    """The text and its report; where fewer than `min_coverage` of the facts are shown, missing ones are appended."""
+    loss = audit(text, facts, kept_indexes=kept_indexes)
+    if loss.coverage >= min_coverage:
         return text, loss
-    lower = text.lower()
-    missing = [item for item in _items(facts, kept) if not item.told(text, lower)]
-    needed = int(floor * loss.facts) + 1 - loss.kept
+    needed = int(min_coverage * loss.facts) + 1 - loss.kept
     lines: list[str] = []
-    room = cap - size(_with(text, [""]))
-    for item in missing[: 2 * needed]:
-        cost = size(item.said) + 1
-        if cost <= room and not any(item.name and item.name in line for line in lines):
-            lines.append(item.said)
+    room = max_tokens - count_tokens(_append_carryover(text, [""]))
+    for fact in _missing(text, _audited_facts(facts, kept_indexes))[: 2 * needed]:
+        cost = count_tokens(fact.entry) + 1
+        if cost <= room and not any(fact.name and fact.name in line for line in lines):
+            lines.append(fact.entry)
             room -= cost
-    while lines and size(_with(text, lines)) > cap:
+    while lines and count_tokens(_append_carryover(text, lines)) > max_tokens:
         lines.pop()
     if not lines:
         return text, loss
-    fuller = _with(text, lines)
-    after = audit(fuller, facts, kept=kept)
-    return fuller, replace(after, carried=after.kept - loss.kept, unsourced=loss.unsourced)
+    longer = _append_carryover(text, lines)
+    after = audit(longer, facts, kept_indexes=kept_indexes)
+    return longer, replace(after, carried=after.kept - loss.kept, unsourced=loss.unsourced)
 
 
-def _with(text: str, lines: list[str]) -> str:
-    """A digest with lines at the end of what it carries over; the section is added where it is missing."""
+def _append_carryover(text: str, lines: list[str]) -> str:
+    """A digest with lines at the end of its last section, which is added if it is missing."""
     heading = HEADINGS[-1]
     rows = text.rstrip().split("\n")
     start = next((place for place, row in enumerate(rows) if row.strip() == heading), None)
@@ -106,35 +104,45 @@ def _with(text: str, lines: list[str]) -> str:
     return "\n".join([*rows[: start + 1], *body, *lines, *rows[stop:]])
 
 
-def _items(facts: Facts, kept: Collection[int]) -> Iterator[_Item]:
-    """The facts that count: sentences and deeds, then the likeliest names."""
-    by: dict[str, list[Fact]] = {}
+def _missing(text: str, audited: Collection[_AuditedFact] | Iterator[_AuditedFact]) -> list[_AuditedFact]:
+    lower = text.lower()
+    return [fact for fact in audited if not fact.is_shown(text, lower)]
+
+
+def _audited_facts(facts: Facts, kept_indexes: Collection[int]) -> Iterator[_AuditedFact]:
+    """The facts that count: those of `AUDITED_KINDS`, then the likeliest identifiers."""
+    by_kind: dict[str, list[Fact]] = {}
     for fact in facts.facts.values():
-        if not all(number in kept for number in fact.at):
-            by.setdefault(fact.kind, []).append(fact)
-    for kind in _WEIGHT:
-        found = by.get(kind, [])
-        for fact in found if len(found) <= _COUNTED else (*found[:5], *found[5 - _COUNTED :]):
-            words = frozenset(_TOLD.findall(fact.text[: 4 * _CLIP].lower()))
+        if not all(index in kept_indexes for index in fact.indexes):
+            by_kind.setdefault(fact.kind, []).append(fact)
+    for kind in AUDITED_KINDS:
+        found = by_kind.get(kind, [])
+        if len(found) > _MAX_FACTS:
+            found = [*found[:_FIRST_FACTS], *found[_FIRST_FACTS - _MAX_FACTS :]]
+        for fact in found:
+            words = frozenset(_FACT_WORD.findall(fact.text[: 4 * _ENTRY_CHARS].lower()))
             name = fact.text.rpartition("/")[2] if kind == "modified" else ""
             if words or name:
-                yield _Item(line(fact.text, fact.at, clip=_CLIP), words, name)
-    names = [text for text, name in facts.names.items() if name.last not in kept]
-    for text in sorted(names, key=lambda text: (-likely(facts.names[text], facts.end), text))[:_NAMES]:
-        where = facts.names[text].lines[0]
-        yield _Item(line(run(where.text, text), (where.at,), clip=_CLIP), frozenset(), text)
+                yield _AuditedFact(entry(fact.text, fact.indexes, max_chars=_ENTRY_CHARS), words, name)
+    identifiers = facts.identifiers
+    names = [name for name, found in identifiers.items() if found.last_index not in kept_indexes]
+    names.sort(key=lambda name: (-reuse_probability(identifiers[name], facts.end), name))
+    for name in names[:_MAX_IDENTIFIERS]:
+        line = identifiers[name].lines[0]
+        shown = entry(words_around(line.text, name), (line.message_index,), max_chars=_ENTRY_CHARS)
+        yield _AuditedFact(shown, frozenset(), name)
 
 
-def _unsourced(text: str, facts: Facts) -> Iterator[str]:
+def _unsourced_claims(text: str, facts: Facts) -> Iterator[str]:
     """Paths, ids and quoted requests in a digest that never occurred."""
     bare = _HANDLES.sub(" ", text)
     for word in WORD.findall(bare):
-        for name, kind in names_of(word):
-            if kind in {"path", "id"} and name not in facts.names and not seen_before(name, facts.forgotten):
+        for name, kind in identifiers_in(word):
+            if kind in {"path", "id"} and name not in facts.identifiers and not was_forgotten(name, facts.forgotten):
                 yield name
-    asked = [" ".join(fact.text.split()).lower() for fact in facts.facts.values() if fact.kind == "request"]
-    if len(asked) < MOST:
-        for quoted in _QUOTED.findall(bare):
-            said = " ".join(quoted.split()).lower().strip(" .…!?")
-            if not any(said in request for request in asked):
+    requests = [" ".join(fact.text.split()).lower() for fact in facts.facts.values() if fact.kind == "request"]
+    if len(requests) < MAX_PER_KIND:
+        for quoted in _QUOTED_REQUEST.findall(bare):
+            words = " ".join(quoted.split()).lower().strip(" .…!?")
+            if not any(words in request for request in requests):
                 yield quote(quoted)

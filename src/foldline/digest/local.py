@@ -1,161 +1,204 @@
-"""The digest that needs no model: deterministic, in milliseconds, never failing.
+"""The local digest: written from facts without a model, deterministic, in milliseconds.
 
-It is written from facts, in the documented sections, every line with the numbers of the messages it comes from. What
-does not fit is chosen by how likely it is to be needed again, and a line is shown with enough of it to be understood.
+`write_local_digest` is the entry. Sections come first, each within its share of the budget, then the carryover fills
+the rest. Every line ends with the handles of the messages it comes from.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
-from foldline.digest.carryover import Choice, by_folder, grouped
-from foldline.digest.extract.facts import Facts
-from foldline.digest.prior_digest import entries
-from foldline.digest.prompt import HEADINGS
-from foldline.digest.quote import quote
-from foldline.digest.sections import QUOTED, SHARES, Sections
+from foldline.digest.audit import audit
+from foldline.digest.carryover import Carryover, format_excerpts, format_paths
+from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.markup import HEADINGS, REFERENCE, quote, read_entries
+from foldline.digest.request import DigestRequest, FoldRefused
+from foldline.digest.sections import QUOTED, SHARES, DigestSections
+from foldline.digest.validate import no_gain, remove_instructions
 from foldline.fold import Digest
-from foldline.message import Message, user
-from foldline.placeholders import condensed_messages
+from foldline.message import user
+from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
 from foldline.redact.redact import redact
 
 NONE = "none"
-"""What stands under a heading that has nothing."""
-_LEAST = 160
-"""Below this cap sections say less than one line does."""
-_TOGETHER = 3
-"""So many names from one file or command are shown as its own."""
-_TRIES = 4
-"""How often the part that is carried over is made anew to fill the cap."""
+"""What stands under a heading without entries."""
+_MIN_TOKENS = 160
+"""Below this budget sections say less than one line does."""
+_GROUP_SIZE = 3
+"""So many identifiers from one file or command are shown together with it."""
+_FIT_ATTEMPTS = 4
+"""How often the carryover is chosen anew to fill the budget."""
 _FULL, _SAFE = 0.96, 0.985
-_MISSES = 8
-"""Lines that do not fit before a section is full."""
+_MAX_SKIPPED = 8
+"""Lines that do not fit before a section counts as full."""
 
-Size = Callable[[str], int]
+CountTokens = Callable[[str], int]
 
 
-def count_digest(messages: Sequence[Message], *, first: int | None, header: str, prior: str = "") -> Message:
-    """A digest that says how many messages it stands for and carries the digest before it.
+def write_local_digest(
+    request: DigestRequest, *, cause: str = "", partial_digests: Sequence[str] = ()
+) -> Digest | FoldRefused:
+    """The local digest of a request, or why the fold is refused.
 
-    `first` is the number of the first one in the record; None where there is no record to recall them from.
+    `cause` says why no model wrote it, and `partial_digests` are what the model had written before it failed.
     """
-    count = len(messages)
-    lines = [header]
-    if prior:
-        lines.append(prior)
-    last = None if first is None else first + count - 1
-    lines.append(_counted(count, first, last))
-    return user("\n".join(lines), kind="digest")
+    if cause and request.on_failure == "keep":
+        return FoldRefused(cause)
+    facts = request.facts or extract_facts(request.messages, request.first_index)
+    if request.plain_list:
+        return _plain_list_digest(request, facts, cause)
+    made = local_digest(
+        facts,
+        max_tokens=request.max_tokens,
+        count_tokens=request.count_tokens,
+        header=f"{request.header or request.scope.header}\n{REFERENCE}",
+        prior_digest="\n".join(
+            filter(None, (redact(request.prior_digest) if request.facts is None else "", *partial_digests))
+        ),
+        kept_indexes=request.kept_indexes,
+        cut=request.cut,
+    )
+    text, _ = remove_instructions(made.message.text.partition("\n")[2], allowed=facts.user_text)
+    message = request.scope.message(text, header=request.header, role=request.role)
+    if request.covered_tokens and (refusal := no_gain(request.count_tokens(message.text), request.covered_tokens)):
+        return FoldRefused(refusal)
+    return replace(made, message=message, cause=cause, loss=audit(text, facts, kept_indexes=request.kept_indexes))
 
 
-def _counted(count: int, first: int | None, last: int | None, *, kept: int = 0) -> str:
-    name = "" if first is None or last is None or last < first else handle(first, last)
-    return condensed_messages(count, name, partly=kept > 0)
+def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
+    """The local digest for a list without a record: at most half of it is the prior digest, as it was."""
+    header, count_tokens = request.header or request.scope.header, request.count_tokens
+    lines: list[str] = []
+    for line in redact(request.prior_digest).split("\n"):
+        if lines and count_tokens("\n".join([*lines, line])) > request.max_tokens // 2:
+            break
+        lines.append(line)
+    prior = "\n".join(lines).strip()
+    made = local_digest(
+        facts,
+        max_tokens=max(1, request.max_tokens - count_tokens(prior)),
+        count_tokens=count_tokens,
+        header=header,
+        kept_indexes=request.kept_indexes,
+    )
+    text = without_handles(made.message.text.removeprefix(header).strip())
+    text, _ = remove_instructions(text, allowed=facts.user_text)
+    if not facts.facts and not facts.identifiers:
+        text = text.partition("\n")[0]
+    return Digest(
+        message=request.scope.message("\n".join(filter(None, (prior, text))), header=request.header), cause=cause
+    )
 
 
-def local_digest(  # noqa: PLR0913 (all but the facts have a name at the call)
+def local_digest(  # noqa: PLR0913 (keyword arguments)
     facts: Facts,
     *,
-    cap: int,
-    size: Size,
+    max_tokens: int,
+    count_tokens: CountTokens,
     header: str,
-    prior_text: str = "",
-    kept: Collection[int] = (),
+    prior_digest: str = "",
+    kept_indexes: Collection[int] = (),
     cut: int | None = None,
 ) -> Digest:
-    """The digest of the messages that facts were gathered from, or of those before `cut`, within `cap` by `size`.
+    """The digest of the messages before `cut` (by default all that the facts cover), within `max_tokens`.
 
-    `kept` are messages that stay in the view word for word, before or behind the cut: what stands there need not be
-    said again. `prior_text` is a digest of what was before the facts.
+    Messages in `kept_indexes` stay in the view verbatim, so their facts are left out. `prior_digest` covers what was
+    before the facts.
     """
-    stays = frozenset(kept)
+    kept = frozenset(kept_indexes)
     end = facts.end if cut is None else cut
-    inside = sum(facts.first <= number < end for number in stays)
-    counted = _counted(end - facts.first - inside, facts.first, end - 1, kept=inside) if end > facts.first else ""
+    inside = sum(facts.first <= index < end for index in kept)
+    counted = ""
+    if end > facts.first:
+        name = handle(facts.first, end - 1)
+        counted = condensed_messages(end - facts.first - inside, name, partly=inside > 0)
     head = "\n".join(filter(None, (header, counted)))
     first = header.partition("\n")[0]
-    text = _Writer(facts, cap, size, stays).write(head, prior_text) if cap >= _LEAST and size(head) <= cap else ""
+    text = ""
+    if max_tokens >= _MIN_TOKENS and count_tokens(head) <= max_tokens:
+        text = _LocalDigest(facts, max_tokens, count_tokens, kept).write(head, prior_digest)
     shorter = (head, "\n".join(filter(None, (first, counted))))
-    text = next((said for said in (text, *shorter) if said and size(said) <= cap), first)
+    text = next((each for each in (text, *shorter) if each and count_tokens(each) <= max_tokens), first)
     return Digest(message=user(text, kind="digest"))
 
 
-class _Writer:
-    """A digest in the making: what there is to say, and the room to say it."""
+class _LocalDigest:
+    """One local digest while its lines are chosen."""
 
-    def __init__(self, facts: Facts, cap: int, size: Size, stays: Collection[int]) -> None:
-        self.facts, self.cap, self.size, self.stays = facts, cap, size, stays
-        self.sections = Sections(facts, stays)
+    def __init__(self, facts: Facts, max_tokens: int, count_tokens: CountTokens, kept: Collection[int]) -> None:
+        self.facts, self.max_tokens, self.count_tokens, self.kept = facts, max_tokens, count_tokens, kept
+        self.sections = DigestSections(facts, kept)
 
-    def write(self, head: str, prior: str) -> str:
-        """The whole text: the sections first, then as much carried over as there is room for."""
-        room = self.cap - self.size(_render(head, {}, []))
-        chosen = {name: self._take(self.sections.lines(name), int(share * room)) for name, share in SHARES.items()}
-        carried = self._take((f"- {said}" for said in _before(prior)), room // 4)
-        text = _render(head, chosen, carried)
-        spare = self.cap - self.size(text)
-        chars = spare * len(text) // max(1, self.size(text))
-        choice = Choice(self.facts, self.stays, "\n".join([line for name in QUOTED for line in chosen[name]]))
-        for _ in range(_TRIES):
-            more = [*carried, *self._carryover(choice, chars, text)]
-            used = self.size(_render(head, chosen, more)) - (self.cap - spare)
-            if spare * _FULL <= used <= spare or chars < _LEAST:
+    def write(self, head: str, prior_digest: str) -> str:
+        """The whole text: the sections first, then as much carryover as fits."""
+        room = self.max_tokens - self.count_tokens(_render(head, {}, []))
+        chosen = {name: self._fitting(self.sections.lines(name), int(share * room)) for name, share in SHARES.items()}
+        prior = self._fitting((f"- {line}" for line in _prior_lines(prior_digest)), room // 4)
+        text = _render(head, chosen, prior)
+        spare = self.max_tokens - self.count_tokens(text)
+        chars = spare * len(text) // max(1, self.count_tokens(text))
+        carryover = Carryover(self.facts, self.kept, "\n".join([line for name in QUOTED for line in chosen[name]]))
+        for _ in range(_FIT_ATTEMPTS):
+            carried = [*prior, *self._carryover_lines(carryover, chars, text)]
+            used = self.count_tokens(_render(head, chosen, carried)) - (self.max_tokens - spare)
+            if spare * _FULL <= used <= spare or chars < _MIN_TOKENS:
                 break
             chars = int(chars * spare / max(1, used) * _SAFE)
-        return self._fitted(head, chosen, more)
+        return self._truncated(head, chosen, carried)
 
-    def _carryover(self, choice: Choice, chars: int, said: str) -> list[str]:
-        """The lines of the last section: runs of lines, then files, then other names."""
-        clips, words = choice.pick(chars, said)
+    def _carryover_lines(self, carryover: Carryover, chars: int, shown: str) -> list[str]:
+        """The lines of the last section: excerpts, then files, then other identifiers."""
+        excerpts, words = carryover.choose(chars, shown)
         sections = self.sections
-        paths = {path.rpartition("/")[2]: path for path in map(sections.path, sections.files)}
+        paths = {path.rpartition("/")[2]: path for path in map(sections.short_path, sections.files)}
         files = [paths[word] for word in words if word in paths]
         lines = [f"Paths are under {quote(sections.root)}"] if sections.root else []
         if files:
-            lines.append(f"- Files: {quote(by_folder(files))}")
-        sources = {word: self.facts.names[word].lines[0] for word in words if word not in paths}
-        counts = Counter(line.source for line in sources.values())
-        placed = {word: line for word, line in sources.items() if line.source and counts[line.source] >= _TOGETHER}
-        lines += grouped(clips, placed, sections.label)
-        others = [word for word in sources if word not in placed]
+            lines.append(f"- Files: {quote(format_paths(files))}")
+        best = {word: self.facts.identifiers[word].lines[0] for word in words if word not in paths}
+        counts = Counter(line.source for line in best.values())
+        grouped = {word: line for word, line in best.items() if line.source and counts[line.source] >= _GROUP_SIZE}
+        lines += format_excerpts(excerpts, grouped, sections.label)
+        others = [word for word in best if word not in grouped]
         return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 
-    def _take(self, lines: Iterable[str], room: int) -> list[str]:
-        """Lines while they fit; one that does not is passed over, but not for ever."""
-        taken, missed = [], 0
+    def _fitting(self, lines: Iterable[str], room: int) -> list[str]:
+        """The lines that fit, in order; ends after some that do not."""
+        taken, skipped = [], 0
         for line in lines:
-            cost = self.size(line) + 1
+            cost = self.count_tokens(line) + 1
             if cost <= room:
                 taken.append(line)
                 room -= cost
             else:
-                missed += 1
-                if missed > _MISSES:
+                skipped += 1
+                if skipped > _MAX_SKIPPED:
                     break
         return taken
 
-    def _fitted(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-        """The text, with as many lines taken off its end as the cap asks for."""
+    def _truncated(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
+        """The redacted text, without as many lines at its end as exceed the budget."""
         text = _render(head, chosen, carried)
-        while self.size(text) > self.cap and (carried or any(chosen.values())):
+        while self.count_tokens(text) > self.max_tokens and (carried or any(chosen.values())):
             last = carried or next(lines for lines in reversed(chosen.values()) if lines)
             last.pop()
             text = _render(head, chosen, carried)
         return redact(text)
 
 
-def _before(prior: str) -> Iterable[str]:
-    """The lines of a digest of what was before, without what marks them as its own."""
-    return (quote(said) for _, said, _ in entries(prior, 0) if prior)
+def _prior_lines(prior_digest: str) -> list[str]:
+    """The entries of the prior digest as quoted lines."""
+    return [quote(text) for _, text, _ in read_entries(prior_digest, 0)] if prior_digest else []
 
 
 def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-    """The sections, every heading in its place, every section in the order of the record."""
+    """The digest's text: every heading, and under it the lines in the order of the record."""
 
     def body(name: str) -> list[str]:
-        return sorted(chosen.get(name, ()), key=_place) or [NONE]
+        return sorted(chosen.get(name, ()), key=_first_index) or [NONE]
 
     objective, guardrails, status, rationale, plan, carryover = HEADINGS
     lines = [head, objective, *body("Objective"), guardrails, *body("Guardrails"), status]
@@ -165,6 +208,6 @@ def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _place(line: str) -> int:
-    """Where in the record a line comes from: the number in its handle."""
+def _first_index(line: str) -> int:
+    """The first number in a line's handles."""
     return int(line[line.rindex("[#") + 2 : -1].partition(",")[0].partition("-")[0])

@@ -1,282 +1,213 @@
-"""How a model's digest is made, written once and without any waiting: a generator that asks and is answered.
+"""The digest that a model writes, as a generator that does no waiting: it yields calls and receives replies.
 
-    flow = written(job, digester)
-    ask = next(flow)              # an `Ask`; send its `Answer`, or throw what went wrong
-    ask = flow.send(answer)       # the next one, until StopIteration brings the digest
+    flow = model_digest_flow(request, digester)
+    call = next(flow)             # a `DigesterCall`; send its `DigesterReply`, or throw what went wrong
+    call = flow.send(reply)       # the next one, until StopIteration holds the digest
 
-What leaves the view is cut into pieces that fit the digester's own window, each piece becomes a digest, and digests are
-merged by the same step until one is left; so the digester has seen all of it. Whatever fails, the local digest takes
-its place with the cause in the record, or nothing is folded, as the policy says.
+The transcript is cut into chunks that fit the digester's window, each chunk becomes a digest, and these are merged by
+the same step until one is left. If anything fails, the local digest is written with the cause in the record, or the
+fold is refused, as the policy says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from collections.abc import Generator
+from dataclasses import replace
+from typing import TypeAlias
 
-from foldline.digest.audit import audit, top_up
+from foldline.digest.audit import add_missing_facts
 from foldline.digest.chunks import chunked
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
-from foldline.digest.extract.facts import Facts, gather
-from foldline.digest.local import local_digest
-from foldline.digest.prompt import Form, lines_of, sections
-from foldline.digest.scope import REFERENCE, SESSION, Scope
-from foldline.digest.validate import clean, no_gain, refusal, too_large, too_small, unordered
+from foldline.digest.extract.facts import extract_facts
+from foldline.digest.local import write_local_digest
+from foldline.digest.markup import REFERENCE
+from foldline.digest.prompt import sections_prompt, transcript_lines
+from foldline.digest.request import DigestRequest, FoldRefused
+from foldline.digest.validate import clean_reply, no_gain, reject_reply, remove_instructions, too_large, too_small
 from foldline.fold import Digest
-from foldline.message import Message, Usage, user
+from foldline.message import Usage, user
 from foldline.placeholders import without_handles
-from foldline.redact.redact import redact
+from foldline.redact.redact import redact, redact_error
 
 _CAUSE_CHARS = 300
 _ABOVE = "(everything above this message)"
-"""Stands for a transcript that the digester has in front of it already."""
-_SHRINKS = 5
-"""How often a request that the provider finds too long is cut smaller."""
-_SHRINK = 0.6
+"""The transcript, where the digester has it in its prefix already."""
+_SHRINK_ATTEMPTS, _SHRINK_RATIO = 5, 0.6
+"""How often, and by how much, chunks get smaller when the provider finds a request too long."""
 _WORDS_PER_TOKEN = 0.6
-"""English words in a token, rather too few: a model told so many stays below its cap."""
-_MOST = 64
-"""A reply of more characters than this for each token of its cap is not even read."""
-_LEAST_SHARE, _LEAST_TOKENS = 0.01, 24
-"""A digest of less than this share of what it stands for, or of so many tokens, says nothing; the smaller wins."""
-_FRAMING, _LEAST_ROOM = 16, 64
-"""What a provider adds around two messages, and less than which no transcript is worth asking about."""
+"""English words per token, rounded down: a model that keeps to so many words stays within the token limit."""
+_MAX_CHARS_PER_TOKEN = 64
+"""A longer reply is rejected by its size before it is read."""
+_MIN_SHARE, _MIN_TOKENS = 0.01, 24
+"""Least size of a digest: this share of what it covers, or so many tokens, whichever is smaller."""
+_FRAMING_TOKENS, _MIN_ROOM = 16, 64
+"""What a provider adds around two messages; the least room for a transcript."""
 _OVERFLOW = re.compile(
     r"context[_ ](?:length|window|size)|maximum context|too many tokens|(?:prompt|input) is too long|request too large|"
     r"exceeds? the available context|token limit",
     re.IGNORECASE,
 )
 
-DigestFlow: TypeAlias = Generator[DigesterCall, DigesterReply, "Digest | FoldRefused"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DigestRequest:
-    """What is to be digested, and what the digest must be."""
-
-    messages: Sequence[Message]
-    """What leaves the window now and no digest stands for yet."""
-    size: Callable[[str], int]
-    """How the session counts."""
-    cap: int
-    covered: int = 0
-    """Tokens that leave the view: the digest must be smaller. 0 where that is not known."""
-    first: int = 0
-    """The number of the first message in the record."""
-    facts: Facts | None = None
-    """The facts of everything that is folded; by default gathered from the messages."""
-    cut: int | None = None
-    """The first message that is not folded, where the facts reach further."""
-    kept: Collection[int] = ()
-    """Messages that stay in the view word for word, before or behind the cut."""
-    prior: str = ""
-    """The digest of what was folded before."""
-    scope: Scope = SESSION
-    form: Form | None = None
-    """How the digester is asked; by default with the documented sections."""
-    header: str = ""
-    """The digest's first line where it is not the scope's own."""
-    role: str = "user"
-    instructions: str = ""
-    """What the user asks of this digest. It goes to the digester and never into the view."""
-    floor: float = 0.0
-    """The share of facts that a model's digest must show; missing ones are added below it."""
-    on_failure: str = "local"
-    """`local`: a digest that needs no model takes the place of one that failed; `keep`: nothing is folded."""
-    thinking: bool = False
-    """Whether the reasoning in the transcript is shown to the digester."""
-    prefix: tuple[Message, ...] = ()
-    """The session's own view, where asking behind it is cheaper."""
-    least: int | None = None
-    """The fewest tokens of a digest; by default a small share of what it stands for."""
-    signal: object = None
-    """The caller's sign to stop, handed to the digester and looked at while it is awaited."""
-    bare: bool = False
-    """For a host's own list, which has no record behind it: nothing is numbered, and the digest before stays in it."""
-
-
-class FoldRefused(NamedTuple):
-    """Nothing is folded, and why."""
-
-    cause: str
+DigestFlow: TypeAlias = Generator[DigesterCall, DigesterReply, Digest | FoldRefused]
 
 
 class DigestRejected(Exception):
-    """A reply, or its lack, that cannot become a digest."""
+    """The model's digest cannot be used."""
 
 
-def model_digest_flow(job: DigestRequest, digester: Digester) -> DigestFlow:
-    """The digest that a digester writes, or what stands in its place."""
-    author = _ModelDigest(job, digester)
+class _RequestTooLong(Exception):
+    """A request that exceeds the digester's window."""
+
+
+def model_digest_flow(request: DigestRequest, digester: Digester) -> DigestFlow:
+    """The digest that a digester writes, or what replaces it when it fails."""
+    flow = _ModelDigest(request, digester)
     try:
-        return author.accepted((yield from author.body()))
-    except DigestRejected as refused:
-        cause = str(refused)
-    except Exception as error:  # noqa: BLE001 (whatever a digester raises, the session must go on)
-        cause = error_cause(error)
-    made = write_local_digest(job, cause=cause, parts=author.parts)
-    return made if isinstance(made, FoldRefused) else replace(made, usage=author.usage)
-
-
-def write_local_digest(job: DigestRequest, *, cause: str = "", parts: Sequence[str] = ()) -> Digest | FoldRefused:
-    """The digest that needs no model; nothing is folded where the policy prefers that, or where it would not gain.
-
-    `parts` are what a digester had written before it failed.
-    """
-    if cause and job.on_failure == "keep":
-        return FoldRefused(cause)
-    facts = job.facts or gather(job.messages, job.first)
-    if job.bare:
-        return _barely(job, facts, cause)
-    before = "\n".join(filter(None, (redact(job.prior) if job.facts is None else "", *parts)))
-    header = f"{job.header or job.scope.header}\n{REFERENCE}"
-    made = local_digest(facts, cap=job.cap, size=job.size, header=header, prior_text=before, kept=job.kept, cut=job.cut)
-    text, _ = unordered(made.message.text.partition("\n")[2], users=_asked(facts))
-    message = job.scope.message(text, header=job.header, role=job.role)
-    lost = no_gain(job.size(message.text), job.covered) if job.covered else ""
-    return (
-        FoldRefused(lost)
-        if lost
-        else replace(made, message=message, cause=cause, loss=audit(text, facts, kept=job.kept))
-    )
-
-
-def _barely(job: DigestRequest, facts: Facts, cause: str) -> Digest:
-    """The local digest for a list: the digest before it as it was, as far as half the cap reaches, and the new one."""
-    header = job.header or job.scope.header
-    lines: list[str] = []
-    for line in redact(job.prior).split("\n"):
-        if lines and job.size("\n".join([*lines, line])) > job.cap // 2:
-            break
-        lines.append(line)
-    prior = "\n".join(lines).strip()
-    made = local_digest(facts, cap=max(1, job.cap - job.size(prior)), size=job.size, header=header, kept=job.kept)
-    text, _ = unordered(without_handles(made.message.text.removeprefix(header).strip()), users=_asked(facts))
-    if not facts.facts and not facts.names:
-        text = text.partition("\n")[0]
-    return Digest(message=job.scope.message("\n".join(filter(None, (prior, text))), header=job.header), cause=cause)
-
-
-def _asked(facts: Facts) -> str:
-    """What the user said, as far as the facts have it: his own orders are no stranger's."""
-    return "\n".join(fact.text for fact in facts.facts.values() if fact.kind in {"request", "constraint"})
-
-
-class _TooLong(Exception):
-    """A request that would not fit into the digester's window."""
+        return flow.finish((yield from flow.body()))
+    except DigestRejected as rejected:
+        cause = str(rejected)
+    except Exception as error:  # noqa: BLE001 (a digester may raise anything, and the session must go on)
+        cause = redact_error(error)
+    made = write_local_digest(request, cause=cause, partial_digests=flow.partial_digests)
+    return made if isinstance(made, FoldRefused) else replace(made, usage=flow.usage)
 
 
 class _ModelDigest:
-    """A digest in the making: what was asked and paid so far."""
+    """One model digest in progress: the calls so far and their usage."""
 
-    def __init__(self, job: DigestRequest, digester: Digester) -> None:
-        self.job, self.digester = job, digester
-        self.form = job.form or sections(job.scope)
-        self.reply = max(1, min(job.cap, digester.reply, digester.window // 4))
-        """How long a reply may be: the cap, and never so long that two would not fit beside each other."""
-        self.users = "\n".join(message.text for message in job.messages if message.is_prompt)
-        self.share = 1.0
-        """How much of the room is used: less after the provider found a request too long."""
-        self.parts: list[str] = []
+    def __init__(self, request: DigestRequest, digester: Digester) -> None:
+        self.request, self.digester = request, digester
+        self.prompt = request.prompt or sections_prompt(request.scope)
+        self.reply_tokens = max(1, min(request.max_tokens, digester.reply, digester.window // 4))
+        """Longest reply: two must fit side by side when they are merged."""
+        self.user_text = "\n".join(message.text for message in request.messages if message.is_prompt)
+        self.room_share = 1.0
+        """The share of the digester's window that is used: less after a request was too long."""
+        self.partial_digests: list[str] = []
         self.usage: Usage | None = None
-        self.orders = 0
+        self.removed_instructions = 0
 
     def body(self) -> Generator[DigesterCall, DigesterReply, str]:
-        """The text of the digest; pieces get smaller when the provider finds them too long."""
-        for _ in range(_SHRINKS):
+        """The digest's text; retries with smaller chunks when a request is too long."""
+        for _ in range(_SHRINK_ATTEMPTS):
             try:
-                if self.job.prefix and self.share == 1.0:
-                    return (yield from self._ask(_ABOVE, last=True))
-                return (yield from self._rounds())
+                if self.request.cached_prefix and self.room_share == 1.0:
+                    return (yield from self._call(_ABOVE, last=True))
+                return (yield from self._digest_chunks())
             except Exception as error:
                 if not _is_overflow(error):
                     raise
-                self.share *= _SHRINK
-                self.parts.clear()
+                self.room_share *= _SHRINK_RATIO
+                self.partial_digests.clear()
         raise DigestRejected("the digester finds every request too long")
 
-    def _rounds(self) -> Generator[DigesterCall, DigesterReply, str]:
-        """Asked for once where it all fits, else for each piece and then for all of them together."""
-        size, room, prior = self.digester.size, self._room(), redact(self.job.prior)
-        texts = ["\n".join(lines_of(message, thinking=self.job.thinking)) for message in self.job.messages]
+    def _digest_chunks(self) -> Generator[DigesterCall, DigesterReply, str]:
+        """One call if the transcript fits, else one for each chunk and one or more to merge the results."""
+        request, size = self.request, self.digester.size
+        room, prior = self._room(), redact(request.prior_digest)
+        texts = [
+            "\n".join(transcript_lines(message, with_thinking=request.with_thinking)) for message in request.messages
+        ]
         if size(prior) > room // 3:
-            texts, prior = [*lines_of(user(prior, kind="digest")), *texts], ""
+            texts, prior = [*transcript_lines(user(prior, kind="digest")), *texts], ""
         room -= size(prior)
         chunks = chunked(filter(None, texts), room, size)
         while len(chunks) > 1:
-            self.parts.clear()
+            self.partial_digests.clear()
             for chunk in chunks:
-                self.parts.append((yield from self._ask(chunk)))
-            merged = chunked((line for part in self.parts for line in lines_of(user(part, kind="digest"))), room, size)
+                self.partial_digests.append((yield from self._call(chunk)))
+            lines = (line for part in self.partial_digests for line in transcript_lines(user(part, kind="digest")))
+            merged = chunked(lines, room, size)
             if len(merged) >= len(chunks):
                 raise DigestRejected("the digester's window is too small to bring its digests together")
             chunks = merged
-        return (yield from self._ask("".join(chunks), prior=prior, last=True))
+        return (yield from self._call("".join(chunks), prior_digest=prior, last=True))
 
     def _room(self) -> int:
-        """What is left for the transcript in one request."""
-        around = self.form.write("", prior="none", words=self.reply, wishes=self.job.instructions)
-        room = self.digester.window - self.reply - self.digester.size(self.form.system + around) - _FRAMING
-        if room < _LEAST_ROOM:
-            raise DigestRejected(
-                f"the digester's window of {self.digester.window:,} tokens has no room for a transcript"
-            )
-        return max(_LEAST_ROOM, int(room * self.share))
-
-    def _ask(
-        self, transcript: str, *, prior: str = "", last: bool = False
-    ) -> Generator[DigesterCall, DigesterReply, str]:
-        """One request and its reply, judged and cleaned."""
-        job = self.job
-        words = int(self.reply * _WORDS_PER_TOKEN) if job.form is None else 0
-        ask = DigesterCall(
-            system=self.form.system,
-            text=self.form.write(transcript, prior=prior, words=words, wishes=job.instructions if last else ""),
-            model=self.digester.model,
-            max_tokens=self.reply,
-            reasoning=self.digester.reasoning,
-            signal=job.signal,
-            prefix=job.prefix if self.share == 1.0 else (),
+        """Tokens for the transcript in one request."""
+        window = self.digester.window
+        around = self.prompt.write(
+            "", prior_digest="none", max_words=self.reply_tokens, instructions=self.request.instructions
         )
-        if not ask.prefix and self.digester.size(ask.system + ask.text) + self.reply > self.digester.window:
-            raise _TooLong  # what is counted in pieces may be more as a whole
-        answer = yield ask
-        if not isinstance(answer, DigesterReply):
-            raise DigestRejected(f"the digester gave {type(answer).__name__} and not an answer")
-        self.usage = _sum(self.usage, answer.usage)
-        much = _MOST * job.cap < len(answer.text) and too_large(job.size(answer.text), job.cap)
-        cause = much or refusal(answer, asked=ask.text)
+        room = window - self.reply_tokens - self.digester.size(self.prompt.system + around) - _FRAMING_TOKENS
+        if room < _MIN_ROOM:
+            raise DigestRejected(f"the digester's window of {window:,} tokens has no room for a transcript")
+        return max(_MIN_ROOM, int(room * self.room_share))
+
+    def _call(
+        self, transcript: str, *, prior_digest: str = "", last: bool = False
+    ) -> Generator[DigesterCall, DigesterReply, str]:
+        """One call and its reply, checked and cleaned."""
+        request = self.request
+        call = DigesterCall(
+            system=self.prompt.system,
+            text=self.prompt.write(
+                transcript,
+                prior_digest=prior_digest,
+                max_words=int(self.reply_tokens * _WORDS_PER_TOKEN) if request.prompt is None else 0,
+                instructions=request.instructions if last else "",
+            ),
+            model=self.digester.model,
+            max_tokens=self.reply_tokens,
+            reasoning=self.digester.reasoning,
+            signal=request.stop_signal,
+            prefix=request.cached_prefix if self.room_share == 1.0 else (),
+        )
+        if not call.prefix and self.digester.size(call.system + call.text) + self.reply_tokens > self.digester.window:
+            raise _RequestTooLong  # the whole may count more than the sum of its chunks
+        reply = yield call
+        if not isinstance(reply, DigesterReply):
+            raise DigestRejected(f"the digester returned {type(reply).__name__} instead of a DigesterReply")
+        self.usage = _sum(self.usage, reply.usage)
+        cause = ""
+        if len(reply.text) > _MAX_CHARS_PER_TOKEN * request.max_tokens:
+            cause = too_large(request.count_tokens(reply.text), request.max_tokens)
+        cause = cause or reject_reply(reply, prompt=call.text)
         if cause:
             raise DigestRejected(redact(cause)[:_CAUSE_CHARS])
-        text, orders = clean(answer.text, users=self.users)
-        self.orders += orders
+        text, removed = clean_reply(reply.text, allowed=self.user_text)
+        self.removed_instructions += removed
         if not text:
             raise DigestRejected("the reply says nothing")
         return text
 
-    def accepted(self, body: str) -> Digest:
-        """The digest, if its size is right; facts it left out are added where there are too few."""
-        job = self.job
-        facts = job.facts or gather(job.messages, job.first)
-        reference = "" if job.bare else f"{REFERENCE}\n"
-        head = job.size(job.scope.message(reference, header=job.header).text)
-        tokens = job.size(body)
-        covered = job.covered or job.size("\n".join(piece for message in job.messages for piece in lines_of(message)))
-        least = min(_LEAST_TOKENS, int(_LEAST_SHARE * covered)) if job.least is None else job.least
-        cause = too_large(tokens + head, job.cap) or too_small(tokens, least)
+    def finish(self, body: str) -> Digest:
+        """The digest, if its size is right; missing facts are appended where it shows too few."""
+        request, count_tokens = self.request, self.request.count_tokens
+        facts = request.facts or extract_facts(request.messages, request.first_index)
+        reference = "" if request.plain_list else f"{REFERENCE}\n"
+        head = count_tokens(request.scope.message(reference, header=request.header).text)
+        cause = too_large(count_tokens(body) + head, request.max_tokens) or too_small(count_tokens(body), self._least())
         if cause:
             raise DigestRejected(cause)
-        text, loss = top_up(body, facts, floor=job.floor, cap=job.cap - head, size=job.size, kept=job.kept)
-        text, more = unordered(without_handles(text) if job.bare else text, users=f"{self.users}\n{_asked(facts)}")
-        message = job.scope.message(f"{reference}{text}", header=job.header, role=job.role)
-        cause = no_gain(job.size(message.text), job.covered) if job.covered else ""
+        text, loss = add_missing_facts(
+            body,
+            facts,
+            min_coverage=request.min_coverage,
+            max_tokens=request.max_tokens - head,
+            count_tokens=count_tokens,
+            kept_indexes=request.kept_indexes,
+        )
+        text = without_handles(text) if request.plain_list else text
+        text, removed = remove_instructions(text, allowed=f"{self.user_text}\n{facts.user_text}")
+        message = request.scope.message(f"{reference}{text}", header=request.header, role=request.role)
+        cause = no_gain(count_tokens(message.text), request.covered_tokens) if request.covered_tokens else ""
         if cause:
             raise DigestRejected(cause)
-        if self.orders + more:
-            loss = replace(loss, unsourced=(*loss.unsourced, f"orders to the reader: {self.orders + more}"))
+        removed += self.removed_instructions
+        if removed:
+            loss = replace(loss, unsourced=(*loss.unsourced, f"orders to the reader: {removed}"))
         return Digest(message=message, by=self.digester.name, loss=loss, usage=self.usage)
+
+    def _least(self) -> int:
+        """The least size of the digest."""
+        request = self.request
+        if request.min_tokens is not None:
+            return request.min_tokens
+        lines = (line for message in request.messages for line in transcript_lines(message))
+        covered = request.covered_tokens or request.count_tokens("\n".join(lines))
+        return min(_MIN_TOKENS, int(_MIN_SHARE * covered))
 
 
 def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
@@ -287,14 +218,6 @@ def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
 
 def _is_overflow(error: Exception) -> bool:
     """Whether an error says that the request was too long for the model."""
-    return isinstance(error, _TooLong) or (
-        not isinstance(error, DigestRejected) and bool(_OVERFLOW.search(error_cause(error)))
-    )
-
-
-def error_cause(error: BaseException) -> str:
-    """An error as a cause: its kind and its words, short and without secrets."""
-    try:
-        return redact(f"{type(error).__name__}: {error}".removesuffix(": "))[:_CAUSE_CHARS]
-    except Exception:  # noqa: BLE001 (its own words may fail too)
-        return type(error).__name__
+    if isinstance(error, DigestRejected):
+        return False
+    return isinstance(error, _RequestTooLong) or bool(_OVERFLOW.search(redact_error(error)))

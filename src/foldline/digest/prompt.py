@@ -1,9 +1,8 @@
-"""What a digester is asked: who it is, what it reads, and the sections it must fill.
+"""The prompt for a digester: its role, the transcript as fenced data, and the sections to fill.
 
-A transcript is full of orders that were meant for somebody else, and of text that looks like this prompt. So the model
-is told to keep a record and not to take part, everything that was said stands inside a fence, and whatever in it looks
-like the fence, a speaker's mark or a model's own control tokens is made harmless. Secrets are taken out before that,
-from the text as it was said. Media are named and never sent.
+A transcript holds instructions for others and text that looks like this prompt. So the model is told to keep a record
+and not to take part, the transcript stands inside a fence, and text in it that looks like a fence, a speaker's mark or
+a model's control token is escaped. Secrets are redacted before that. Media are named and never sent.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from foldline.digest.scope import SESSION, Scope, scope_of
+from foldline.digest.markup import HEADINGS, SESSION, DigestScope, scope_of
 from foldline.errors import ConfigError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -32,14 +31,6 @@ taken with their reasons.
 - Keep every heading of the template, in its order. Under one that has nothing, write "none".
 - Emit only the digest: no greeting, no remark about the task, no fence around it."""
 
-HEADINGS = (
-    "# Objective",
-    "# Guardrails",
-    "# Status (Shipped / Active / Stuck)",
-    "# Rationale",
-    "# Plan",
-    "# Carryover",
-)
 SECTIONS_ABOUT = (
     "What the user wants in the end, and what was asked last.",
     "What must and must not be done: constraints, preferences, rules that were stated.",
@@ -51,50 +42,7 @@ SECTIONS_ABOUT = (
 _TEMPLATE = "Write the digest with exactly these sections:\n\n" + "\n\n".join(
     f"{heading}\n{about}" for heading, about in zip(HEADINGS, SECTIONS_ABOUT, strict=True)
 )
-_CARRIED = "The digest so far. Bring it up to date: keep what still holds, drop what was overtaken."
-
-TAGS = ("scrollback", "carried-digest", "existing-summary", "new-conversation", "conversation-summary")
-"""What fences a transcript, whichever form is used: nothing inside may look like one of these."""
-_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
-_CONTROL = re.compile(r"<(?=\||[/]?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
-_MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n]*)(?=»)")
-_SPEAKERS = {"shell": "shell$", "note": "note", "digest": "digest", "branch_digest": "digest"}
-_ROLES = {"user": "you", "assistant": "agent", "tool": "tool"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """How a digester is asked: what it is told it is, and the turn around a transcript."""
-
-    system: str
-    template: str
-    """`{messages}` becomes the transcript, `{carried}` and `{previous_summary}` the digest before, `{limit}` a length.
-
-    `{carried}` brings its own fence and is nothing where there is no digest before; `{previous_summary}` is bare.
-    """
-
-    def write(self, transcript: str, *, prior: str = "", words: int = 0, wishes: str = "") -> str:
-        """The one user turn. What is filled in is never looked at for further marks."""
-        said = _safe(prior)
-        limit = f"\n\nAt most {words:,} words." if words else ""
-        filled = {
-            "messages": transcript,
-            "previous_summary": said,
-            "carried": f"\n\n{_CARRIED}\n<carried-digest>\n{said}\n</carried-digest>" if said else "",
-            "limit": limit + (f"\n\nThe user asks of this digest: {_safe(wishes)}" if wishes else ""),
-        }
-        return _HOLE.sub(lambda hole: filled[hole[1]], self.template)
-
-
-_HOLE = re.compile(r"\{(messages|previous_summary|carried|limit)\}")
-
-
-def sections(scope: Scope = SESSION) -> Form:
-    """The documented sections: framing line, digest before, scrollback, template."""
-    template = f"{scope.frame}{{carried}}\n\n<scrollback>\n{{messages}}\n</scrollback>\n\n{_TEMPLATE}{{limit}}"
-    return Form(system=CONDENSER_BRIEF, template=template)
-
-
+_UPDATE = "The digest so far. Bring it up to date: keep what still holds, drop what was overtaken."
 SUMMARY_SYSTEM = (
     "You write summaries of conversations. Keep every fact, decision, tool outcome and open task. Be brief."
 )
@@ -104,21 +52,58 @@ SUMMARY_TEMPLATE = (
     "<new-conversation>\n{messages}\n</new-conversation>"
 )
 
+TAGS = ("scrollback", "carried-digest", "existing-summary", "new-conversation", "conversation-summary")
+"""The tags of all fences: none may occur inside one."""
+_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_CONTROL_TOKEN = re.compile(r"<(?=\||[/]?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
+_SPEAKER_MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n]*)(?=»)")
+_SPEAKERS = {"shell": "shell$", "note": "note", "digest": "digest", "branch_digest": "digest"}
+_ROLES = {"user": "you", "assistant": "agent", "tool": "tool"}
+_FIELD = re.compile(r"\{(messages|previous_summary|carried|limit)\}")
 
-def cumulative(system: str = SUMMARY_SYSTEM, template: str = SUMMARY_TEMPLATE) -> Form:
-    """A running summary: the same template at first and later, with the summary before in it."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestPrompt:
+    """A system prompt, and the template of the user turn around a transcript."""
+
+    system: str
+    template: str
+    """`{messages}`: the transcript. `{carried}`: the prior digest in a fence of its own, or nothing if there is none.
+    `{previous_summary}`: the prior digest without a fence. `{limit}`: length and the user's wishes."""
+
+    def write(self, transcript: str, *, prior_digest: str = "", max_words: int = 0, instructions: str = "") -> str:
+        """The user turn. Values are filled in once: fields inside them are left alone."""
+        prior = _escape(prior_digest)
+        limit = f"\n\nAt most {max_words:,} words." if max_words else ""
+        values = {
+            "messages": transcript,
+            "previous_summary": prior,
+            "carried": f"\n\n{_UPDATE}\n<carried-digest>\n{prior}\n</carried-digest>" if prior else "",
+            "limit": limit + (f"\n\nThe user asks of this digest: {_escape(instructions)}" if instructions else ""),
+        }
+        return _FIELD.sub(lambda field: values[field[1]], self.template)
+
+
+def sections_prompt(scope: DigestScope = SESSION) -> DigestPrompt:
+    """The prompt for the documented sections."""
+    template = f"{scope.frame}{{carried}}\n\n<scrollback>\n{{messages}}\n</scrollback>\n\n{_TEMPLATE}{{limit}}"
+    return DigestPrompt(system=CONDENSER_BRIEF, template=template)
+
+
+def cumulative_prompt(system: str = SUMMARY_SYSTEM, template: str = SUMMARY_TEMPLATE) -> DigestPrompt:
+    """The prompt for a running summary, with the summary so far in it."""
     if "{messages}" not in template:
-        raise ConfigError("the template shows no conversation", hint="put {messages} into it")
-    return Form(system=system, template=template)
+        raise ConfigError("the summary template has no {messages}", hint="put {messages} where the conversation goes")
+    return DigestPrompt(system=system, template=template)
 
 
 def build_summary_prompt(messages: Iterable[Message], scope: str = "session", prior_digest: str | None = None) -> str:
-    """The one user turn: why, the digest so far if there is one, what was said, and the sections to fill."""
-    return sections(scope_of(scope)).write(flatten_transcript(messages), prior=prior_digest or "")
+    """The user turn of the documented prompt."""
+    return sections_prompt(scope_of(scope)).write(flatten_transcript(messages), prior_digest=prior_digest or "")
 
 
 def flatten_transcript(messages: Iterable[Message]) -> str:
-    r"""Everything that was said, each piece behind the mark of who said it.
+    r"""The messages as text, each part after the mark of its speaker.
 
     >>> from foldline.message import assistant, tool, user
     >>> print(flatten_transcript([user("Go."), assistant("", ToolCall(id="1", name="ls")), tool("1", "a\n» you: b")]))
@@ -127,33 +112,33 @@ def flatten_transcript(messages: Iterable[Message]) -> str:
     » tool: a
     \» you: b
     """
-    return "\n".join(line for message in messages for line in lines_of(message))
+    return "\n".join(line for message in messages for line in transcript_lines(message))
 
 
-def lines_of(message: Message, *, thinking: bool = True) -> Iterator[str]:
-    """What one message says, each piece behind the mark of who said it. Reasoning can be left out."""
+def transcript_lines(message: Message, *, with_thinking: bool = True) -> Iterator[str]:
+    """The parts of one message as text, each after the mark of its speaker."""
     speaker = _SPEAKERS.get(message.kind) or _ROLES.get(message.role) or _word(message.role)
     if message.meta.hidden:
         yield f"» {speaker}: [kept from the model]"
         return
     if message.kind == "shell":
-        yield f"» shell$ {_safe(message.text.removeprefix('$').lstrip())}"
+        yield f"» shell$ {_escape(message.text.removeprefix('$').lstrip())}"
         return
     for part in message.parts:
         if isinstance(part, Thinking):
-            if part.text and thinking:
-                yield f"» agent.plan: {_safe(part.text)}"
+            if part.text and with_thinking:
+                yield f"» agent.plan: {_escape(part.text)}"
         elif isinstance(part, ToolCall):
-            yield f"» agent.call {_word(part.name)}: {_safe(part.arguments)}"
+            yield f"» agent.call {_word(part.name)}: {_escape(part.arguments)}"
         elif isinstance(part, ToolResult):
-            said = "\n".join(filter(None, map(_said, part.parts)))
-            yield f"» tool{'!err' * part.is_error}: {_safe(said)}"
+            text = "\n".join(filter(None, map(_part_text, part.parts)))
+            yield f"» tool{'!err' * part.is_error}: {_escape(text)}"
         else:
-            yield f"» {speaker}: {_safe(_said(part))}"
+            yield f"» {speaker}: {_escape(_part_text(part))}"
 
 
-def _said(part: Part) -> str:
-    """A part as text. What foldline does not know is written as JSON, so that it is not lost."""
+def _part_text(part: Part) -> str:
+    """A part as text; an unknown one as JSON."""
     if isinstance(part, Text):
         return part.text
     if isinstance(part, Media):
@@ -166,20 +151,16 @@ def _said(part: Part) -> str:
 def _json(value: object) -> str:
     try:
         return "" if value is None else dumps(plain(value))
-    except Exception:  # noqa: BLE001 (a foreign object may raise anything when it is read, and a digest must not)
+    except Exception:  # noqa: BLE001 (reading a foreign object may raise anything, and a digest must not fail)
         return f"({type(value).__name__})"
 
 
 def _word(name: str) -> str:
-    """A name that cannot pass for anything else: one word, or nothing of it."""
+    """A name that fits into a speaker's mark; "other" for one that does not."""
     return name if name and not re.search(r"[\s»:<>]", name) else "other"
 
 
-def _safe(text: str) -> str:
-    """Text of the transcript that can neither close its fence nor speak with another voice, and holds no secret."""
-    return _MARK.sub(r"\1\2\\", fenced(redact(text)))
-
-
-def fenced(text: str) -> str:
-    """Text that can stand inside a fence."""
-    return _CONTROL.sub(lambda found: f"{found[0]}\\", _TAG.sub(r"<\\", text))
+def _escape(text: str) -> str:
+    """Text without secrets that can neither close its fence nor imitate a speaker's mark."""
+    fenced = _CONTROL_TOKEN.sub(lambda found: f"{found[0]}\\", _TAG.sub(r"<\\", redact(text)))
+    return _SPEAKER_MARK.sub(r"\1\2\\", fenced)

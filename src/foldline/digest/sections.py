@@ -1,16 +1,14 @@
-"""What a digest says in each section, the weightiest first, made only as far as it is asked for.
+"""The lines of each section of the local digest, the most important first, produced only as far as they are needed.
 
-A line is words of the transcript, or a few of ours around a file or a command, and ends with the numbers of the
-messages it comes from.
+A line is text of the transcript, or a few words of ours around a file or a command, with the handles of its messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from foldline.digest.extract.facts import Fact, Facts
-from foldline.digest.quote import quote
-from foldline.plan.timeline import handle
+from foldline.digest.markup import entry, quote
 
 SHARES = {
     "Objective": 0.12,
@@ -21,110 +19,118 @@ SHARES = {
     "Rationale": 0.04,
     "Plan": 0.03,
 }
-"""The most that each section may take of the room; what is left is for what is carried over."""
+"""The largest share of the budget for each section; the rest is for the carryover."""
 QUOTED = ("Objective", "Guardrails", "Active", "Rationale", "Plan")
-"""Sections that quote whole sentences: a name that stands there is explained."""
-_WHOLE = 1_200
-"""Characters of a request that are shown."""
-_SAID = 400
-"""Characters of the newest reply."""
-_CLIP = 200
-"""Characters of any other line."""
-_LABEL = 60
-"""Characters of the file or command that something was read from."""
-_RAN = 4
-"""Commands that went well, shown at the most."""
-_STUCK = 6
-"""Failures shown at the most: an older one that nobody came back to has mostly been left behind."""
-_WORDS = 3
-"""Spaces in a request that says something by itself; a shorter one answers a question that is not shown."""
-_LANDS = ("git commit", "git push", "git merge", "gh pr create", "npm publish", "git tag")
-"""Commands that put work in its place."""
+"""Sections that quote whole sentences: an identifier in them is explained."""
+_REQUEST_CHARS = 1_200
+_REPLY_CHARS = 400
+_LABEL_CHARS = 60
+"""Characters of the file or command before what was read from it."""
+_MAX_COMMANDS = 4
+"""Successful commands that are shown."""
+_MAX_FAILURES = 6
+"""Failures that are shown: an older one that was not taken up again has mostly been abandoned."""
+_REQUEST_SPACES = 3
+"""Spaces in a request that can be understood alone; a shorter one answers a question that is not shown."""
+_PUBLISHING = ("git commit", "git push", "git merge", "gh pr create", "npm publish", "git tag")
+"""Commands that publish work."""
 
 
-class Sections:
-    """The facts that left the view, by section."""
+class DigestSections:
+    """The facts that leave the view, by section."""
 
-    def __init__(self, facts: Facts, stays: Collection[int]) -> None:
-        self._by: dict[str, list[Fact]] = {}
+    def __init__(self, facts: Facts, kept_indexes: Collection[int]) -> None:
+        self._by_kind: dict[str, list[Fact]] = {}
         for fact in facts.facts.values():
-            if not all(number in stays for number in fact.at):
-                self._by.setdefault(fact.kind, []).append(fact)
-        self._prompt = facts.prompt
+            if not all(index in kept_indexes for index in fact.indexes):
+                self._by_kind.setdefault(fact.kind, []).append(fact)
+        self._first_prompt = facts.first_prompt
+        self._sections: dict[str, Callable[[], Iterator[str]]] = {
+            "Objective": self._objective,
+            "Guardrails": self._guardrails,
+            "Shipped": self._shipped,
+            "Active": self._active,
+            "Stuck": self._stuck,
+            "Rationale": self._rationale,
+            "Plan": self._plan,
+        }
         self.files = [fact.text for kind in ("modified", "read") for fact in self._newest(kind)]
-        self.root = root_of(self.files)
-
-    def _newest(self, kind: str) -> list[Fact]:
-        return self._by.get(kind, [])[::-1]
+        self.root = common_root(self.files)
 
     def lines(self, section: str) -> Iterator[str]:
         """The lines of a section."""
-        made: Iterator[str] = getattr(self, f"_{section.lower()}")()
-        return made
+        return self._sections[section]()
 
-    def path(self, path: str) -> str:
-        """A path as it is shown: without the folder that most of them are in."""
+    def short_path(self, path: str) -> str:
+        """A path without the folder that most of them are in."""
         return path.removeprefix(self.root) if self.root else path
 
     def label(self, source: str) -> str:
-        """The file or command in front of what was read from it: the end of a path, the beginning of a command."""
-        shown = self.path(source)
-        if len(shown) > _LABEL:
-            command = " " in shown
-            shown = shown[:_LABEL].rpartition(" ")[0] + " …" if command else "…/" + shown[-_LABEL:].partition("/")[2]
+        """The file or command before what was read from it: the end of a path, the beginning of a command."""
+        shown = self.short_path(source)
+        if len(shown) > _LABEL_CHARS:
+            is_command = " " in shown
+            start, end = shown[:_LABEL_CHARS].rpartition(" ")[0], shown[-_LABEL_CHARS:].partition("/")[2]
+            shown = f"{start} …" if is_command else f"…/{end}"
         return f"{quote(shown)}: " if shown else ""
 
+    def _newest(self, kind: str) -> list[Fact]:
+        return self._by_kind.get(kind, [])[::-1]
+
     def _objective(self) -> Iterator[str]:
-        asked = self._by.get("request", [])
-        first = [fact for fact in asked if fact.at[0] == self._prompt]
-        others = [fact for fact in reversed(asked) if fact not in first and fact.text.count(" ") >= _WORDS]
+        requests = self._by_kind.get("request", [])
+        first = [fact for fact in requests if fact.indexes[0] == self._first_prompt]
+        others = [fact for fact in reversed(requests) if fact not in first and fact.text.count(" ") >= _REQUEST_SPACES]
         for fact in (*first, *others):
-            yield line(fact.text, fact.at, clip=_WHOLE)
+            yield entry(fact.text, fact.indexes, max_chars=_REQUEST_CHARS)
 
     def _guardrails(self) -> Iterator[str]:
-        bound, asked = self._by.get("constraint", []), {fact.text for fact in self._by.get("request", ())}
-        first = [fact for fact in bound if fact.at[0] == self._prompt]
-        later = [fact for fact in reversed(bound) if fact.at[0] != self._prompt and fact.text not in asked]
+        constraints = self._by_kind.get("constraint", [])
+        requests = {fact.text for fact in self._by_kind.get("request", ())}
+        first = [fact for fact in constraints if fact.indexes[0] == self._first_prompt]
+        later = [fact for fact in reversed(constraints) if fact not in first and fact.text not in requests]
         for fact in (*first, *later):
-            yield line(fact.text, fact.at, clip=_WHOLE)
+            yield entry(fact.text, fact.indexes, max_chars=_REQUEST_CHARS)
 
     def _shipped(self) -> Iterator[str]:
-        landed = [fact for fact in self._newest("command") if _lands(fact)]
-        for fact in landed[:_RAN]:
-            yield line(f"`{fact.text}`{_note(fact)}", fact.at)
+        published = [fact for fact in self._newest("command") if _is_publishing(fact)]
+        for fact in published[:_MAX_COMMANDS]:
+            yield entry(f"`{fact.text}`{_note(fact)}", fact.indexes)
         for fact in self._newest("modified"):
-            yield line(f"{self.path(fact.text)}: changed {_times(fact)}{_note(fact)}", fact.at)
+            times = f"{fact.times}×" if fact.times > 1 else "once"
+            yield entry(f"{self.short_path(fact.text)}: changed {times}{_note(fact)}", fact.indexes)
         for fact in self._newest("done"):
-            yield line(f"done: {fact.text.removeprefix('done: ')}", fact.at)
+            yield entry(f"done: {fact.text.removeprefix('done: ')}", fact.indexes)
 
     def _active(self) -> Iterator[str]:
         for fact in self._newest("open"):
             if fact.note == "in_progress":
-                yield line(f"in progress: {fact.text}", fact.at)
-        for fact in self._newest("said"):
-            yield line(fact.text, fact.at, clip=_SAID)
-        for fact in [fact for fact in self._newest("command") if not _lands(fact)][:_RAN]:
-            yield line(f"`{fact.text}` went well{_note(fact)}", fact.at)
+                yield entry(f"in progress: {fact.text}", fact.indexes)
+        for fact in self._newest("reply"):
+            yield entry(fact.text, fact.indexes, max_chars=_REPLY_CHARS)
+        for fact in [fact for fact in self._newest("command") if not _is_publishing(fact)][:_MAX_COMMANDS]:
+            yield entry(f"`{fact.text}` went well{_note(fact)}", fact.indexes)
 
     def _stuck(self) -> Iterator[str]:
-        failed = sorted((*self._newest("failed"), *self._newest("error")), key=lambda fact: -fact.at[-1])
-        for fact in failed[:_STUCK]:
-            said = fact.text if fact.kind == "error" else f"{self.path(fact.text)}: failed{_note(fact)}"
-            yield line(said, fact.at)
+        failures = sorted((*self._newest("failed"), *self._newest("error")), key=lambda fact: -fact.indexes[-1])
+        for fact in failures[:_MAX_FAILURES]:
+            is_error = fact.kind == "error"
+            text = fact.text if is_error else f"{self.short_path(fact.text)}: failed{_note(fact)}"
+            yield entry(text, fact.indexes)
 
     def _rationale(self) -> Iterator[str]:
-        return (line(fact.text, fact.at) for fact in self._newest("decision"))
+        return (entry(fact.text, fact.indexes) for fact in self._newest("decision"))
 
     def _plan(self) -> Iterator[str]:
-        for fact in self._by.get("open", ()):
+        for fact in self._by_kind.get("open", ()):
             if fact.note != "in_progress":
-                yield line(fact.text, fact.at)
+                yield entry(fact.text, fact.indexes)
 
 
-def root_of(paths: Iterable[str]) -> str:
-    """The folder whose name, left out, shortens the paths most; "" when nothing is gained.
+def common_root(paths: Iterable[str]) -> str:
+    """The folder that shortens the paths most when it is left out; "" when nothing is gained.
 
-    >>> root_of(["/w/cli/a.go", "/w/cli/b/c.go", "/etc/hosts"])
+    >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/etc/hosts"])
     '/w/cli/'
     """
     saved: dict[str, int] = {}
@@ -138,35 +144,8 @@ def root_of(paths: Iterable[str]) -> str:
     return best if best and saved[best] > 2 * len(best) else ""
 
 
-def line(text: str, at: Iterable[int], *, clip: int = _CLIP) -> str:
-    """Words of the transcript as one line of a digest."""
-    said = quote(" / ".join(filter(None, map(str.strip, text[: 2 * clip].split("\n")))))
-    if len(said) > clip:
-        said = said[:clip].rsplit(" ", 1)[0] + " …"
-    return f"- {said} [{where(at)}]"
-
-
-def where(at: Iterable[int]) -> str:
-    """The handles of some messages, runs joined.
-
-    >>> where([3, 0, 1])
-    '#1-2, #4'
-    """
-    runs: list[tuple[int, int]] = []
-    for number in sorted(set(at)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
-        else:
-            runs.append((number, number))
-    return ", ".join([handle(first, last) for first, last in runs])
-
-
-def _lands(fact: Fact) -> bool:
-    return any(word in fact.text for word in _LANDS)
-
-
-def _times(fact: Fact) -> str:
-    return f"{fact.times}×" if fact.times > 1 else "once"
+def _is_publishing(fact: Fact) -> bool:
+    return any(command in fact.text for command in _PUBLISHING)
 
 
 def _note(fact: Fact) -> str:

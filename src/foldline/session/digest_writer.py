@@ -13,10 +13,11 @@ from foldline.digest import endpoints as models
 from foldline.digest.audit import audit
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
 from foldline.digest.driver import RetryLimits, write_model_digest
-from foldline.digest.extract.facts import Facts, gather
-from foldline.digest.model_digest import DigestRequest, FoldRefused, write_local_digest
-from foldline.digest.prompt import cumulative
-from foldline.digest.scope import SESSION, body_of
+from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.local import write_local_digest
+from foldline.digest.markup import SESSION, body_of
+from foldline.digest.prompt import cumulative_prompt
+from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.errors import InputError
 from foldline.fold import Digest, Fold
 from foldline.message import Message, user
@@ -108,8 +109,8 @@ class DigestWriter:
         if policy.leave == "marker":
             return Digest(message=marker(lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), by="marker")
         request = self._request(state, fold, digester, options)
-        if options.local and digester is not None:
-            return write_local_digest(request, cause=options.local)
+        if options.local or digester is None:
+            return write_local_digest(request, cause=options.local if digester is not None else "")
         sleep = options.cancel.sleep if options.cancel is not None else time.sleep
         return write_model_digest(request, digester, RetryLimits(seconds=policy.digest_seconds), sleep=sleep)
 
@@ -119,7 +120,7 @@ class DigestWriter:
             raise InputError("the digest is empty", hint="write the text that stands for the folded messages")
         policy = state.policy
         message = SESSION.message(text, header=policy.digest_header, role=policy.digest_role)
-        loss = audit(text, self._gathered(state), kept=_verbatim(state, fold))
+        loss = audit(text, self._gathered(state), kept_indexes=_verbatim(state, fold))
         return Digest(message=message, by="hand", loss=loss)
 
     def _request(self, state: State, fold: Fold, digester: Digester | None, options: WriteOptions) -> DigestRequest:
@@ -131,21 +132,21 @@ class DigestWriter:
         covered = sum(map(timeline.tokens, leaves)) + (before.digest_tokens if before else 0)
         return DigestRequest(
             messages=[timeline.messages[index] for index in leaves],
-            size=lambda text: state.setup.size(user(text)),
-            cap=digest_room(policy, state.usable),
-            covered=0 if options.must else covered,
+            count_tokens=lambda text: state.setup.size(user(text)),
+            max_tokens=digest_room(policy, state.usable),
+            covered_tokens=0 if options.must else covered,
             facts=self._gathered(state),
             cut=fold.cut,
-            kept=kept,
-            prior=body_of(before.digest.message.text, policy.digest_header) if before and before.digest else "",
-            form=cumulative() if policy.digest_form == "cumulative" else None,
+            kept_indexes=kept,
+            prior_digest=body_of(before.digest.message.text, policy.digest_header) if before and before.digest else "",
+            prompt=cumulative_prompt() if policy.digest_form == "cumulative" else None,
             header=policy.digest_header,
             role=policy.digest_role,
             instructions=options.instructions,
-            floor=policy.coverage_ratio,
+            min_coverage=policy.coverage_ratio,
             on_failure="local" if options.must else policy.on_failure,
-            prefix=_cached_prefix(state, digester, leaves),
-            signal=options.cancel,
+            cached_prefix=_cached_prefix(state, digester, leaves),
+            stop_signal=options.cancel,
         )
 
     def _gathered(self, state: State) -> Facts:
@@ -157,9 +158,9 @@ class DigestWriter:
         start = facts.end if facts is not None else timeline.lead
         while start < timeline.cut:  # only the record has all of the folded part
             stop = min(start + PAGE, timeline.cut)
-            facts = gather(list(self.record.read(start, stop)), start, facts)
+            facts = extract_facts(list(self.record.read(start, stop)), start, facts)
             start = stop
-        self._facts = gather(timeline.messages[start:], start, facts)
+        self._facts = extract_facts(timeline.messages[start:], start, facts)
         return self._facts
 
     def _opening(self, state: State) -> Facts | None:
@@ -171,8 +172,8 @@ class DigestWriter:
         start, lead = timeline.cut - NEWEST_READ, timeline.lead
         if fold is None or fold.digest is None or start - 1 < lead + OPENING_READ:
             return None
-        facts = gather(list(self.record.read(lead, lead + OPENING_READ)), lead)
-        return gather([fold.digest.message], start - 1, facts)
+        facts = extract_facts(list(self.record.read(lead, lead + OPENING_READ)), lead)
+        return extract_facts([fold.digest.message], start - 1, facts)
 
 
 def _verbatim(state: State, fold: Fold) -> frozenset[int]:

@@ -23,12 +23,12 @@ from types import ModuleType
 from typing import Protocol
 
 from foldline.digest.digester import Digester
-from foldline.digest.model_digest import error_cause
 from foldline.errors import ConfigError, Conflict, FoldlineError, LedgerError
 from foldline.events import Listener
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import Jobs
 from foldline.ledger.schema import POSTGRES
+from foldline.redact.redact import redact_error
 from foldline.session.record import BranchRecord
 from foldline.session.session import Session
 
@@ -145,7 +145,7 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
         outcome = JobOutcome.DROPPED
         session.emit("skipped", reason=conflict.message)
     except Exception as error:  # noqa: BLE001 (any failure: the job is released and its cause recorded)
-        cause = error_cause(error)
+        cause = redact_error(error)
         rest_s = 0.0 if delivery else min(MAX_BACKOFF_S, BACKOFF_S * 2**failures)
         with suppress(FoldlineError):
             jobs.fail(claim, cause, rest_s=rest_s)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from foldline import ledger
 from foldline.digest.digester import Digester
-from foldline.digest.model_digest import error_cause
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import JobRequest
 from foldline.ledger.schema import POSTGRES
+from foldline.redact.redact import redact_error
 from foldline.session.worker import CONCURRENCY, LEASE_S, JobOutcome, ThreadWorker, job_queue_module
 
 POLL_S = 1.0
@@ -62,7 +62,7 @@ class WorkerProcess:
             if branch is not None and outcome is JobOutcome.FAILED:
                 cause = str(worker.store.jobs.get(branch).body)
         except Exception as error:  # noqa: BLE001 (reported and retried: the worker goes on)
-            outcome, cause = JobOutcome.FAILED, error_cause(error)
+            outcome, cause = JobOutcome.FAILED, redact_error(error)
         report = JobReport(request, outcome, time.monotonic() - start, cause)
         if outcome is not JobOutcome.HELD and self._on_report is not None:
             self._on_report(report)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
-from foldline.digest.prompt import HEADINGS
+from foldline.digest.markup import HEADINGS
 from foldline.errors import ConfigError
 from foldline.message import Message
 from foldline.wire.formats import PROVIDERS, Rendered, render
@@ -121,9 +121,9 @@ _FAULTS: dict[str, Callable[[DigesterCall], Any]] = {
     "late": _late,
     "empty": lambda _: DigesterReply(stop="stop"),
     "whitespace": lambda _: DigesterReply(text=" \n\t\u200b\n", stop="stop"),
-    "reasoning only": lambda _: DigesterReply(thought=True, stop="stop"),
+    "reasoning only": lambda _: DigesterReply(has_reasoning=True, stop="stop"),
     "reasoning in tags": lambda ask: f"<think>{proper(ask)}",
-    "tool call": lambda _: DigesterReply(text="Let me look.", calls=True, stop="tool_calls"),
+    "tool call": lambda _: DigesterReply(text="Let me look.", has_tool_calls=True, stop="tool_calls"),
     "tool call in text": lambda _: '<tool_call>{"name": "read", "arguments": {}}</tool_call>',
     "length": lambda ask: DigesterReply(text=proper(ask), stop="length"),
     "filter": lambda ask: DigesterReply(text=proper(ask), stop="content_filter"),

@@ -26,10 +26,11 @@ from foldline.compat.window_budget.messages import Context, SimpleStreamOptions,
 from foldline.digest import prompt
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest_async
-from foldline.digest.endpoints import answer_of
-from foldline.digest.model_digest import DigestRequest, FoldRefused, write_local_digest
-from foldline.digest.prompt import sections
-from foldline.digest.scope import scope_of
+from foldline.digest.endpoints import reply_of
+from foldline.digest.local import write_local_digest
+from foldline.digest.markup import scope_of
+from foldline.digest.prompt import sections_prompt
+from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.message import Message, user
 from foldline.wire.field_access import pick, text_of
 
@@ -110,15 +111,15 @@ def _digest_request(source: DigestInput, deps: SummarizeDeps) -> DigestRequest:
     covered = sum(map(tokens, source.messages)) + _size(prior)
     return DigestRequest(
         messages=request + source.messages,
-        size=_size,
-        cap=max(_LEAST_CAP, min(PRESET.digest_tokens, covered // 2), deps.max_tokens or 0),
+        count_tokens=_size,
+        max_tokens=max(_LEAST_CAP, min(PRESET.digest_tokens, covered // 2), deps.max_tokens or 0),
         scope=scope_of(deps.scope),
-        form=sections(scope_of(deps.scope)),
-        prior=prior,
-        thinking=True,
-        least=0,
-        signal=deps.signal,
-        bare=True,
+        prompt=sections_prompt(scope_of(deps.scope)),
+        prior_digest=prior,
+        with_thinking=True,
+        min_tokens=0,
+        stop_signal=deps.signal,
+        plain_list=True,
     )
 
 
@@ -141,7 +142,7 @@ class _Host:
         message = HostMessages([reply]).messages[0]
         if message.role != "assistant":
             raise TypeError(f"the completer returned {type(reply).__name__}, not an assistant message")
-        return replace(answer_of(message), error=text_of(pick(reply, "errorMessage")) or "")
+        return replace(reply_of(message), error=text_of(pick(reply, "errorMessage")) or "")
 
 
 def _name(model: Any) -> str:

@@ -1,1 +1,1 @@
-"""extract."""
+"""Extraction of facts, identifiers and file contents from messages."""

@@ -1,34 +1,47 @@
-"""Facts: what a digest must not lose, taken from the messages by rule, each with the numbers of where it came from.
+"""Facts: what a digest must not lose, extracted from the messages by rule, each with the messages it comes from.
 
-A fact is a whole sentence of somebody (a request, a constraint, a decision, an open end), a thing that was done (a
-file, a command, a failure), or a name with the lines it stood in. Later facts take the place of earlier ones about the
-same thing. Gathering reads every message once: a session that folds ten times hands the facts so far to the next
-gathering, and the same messages give the same facts in one go or in many.
+| kind | what it is | found by |
+|---|---|---|
+| `request`, `constraint` | what the user asks for and demands | prompts; `_CONSTRAINT` |
+| `decision`, `open`, `reply` | a reason, an open end, the newest reply of the model | replies; `_DECISION`, `_OPEN` |
+| `read`, `modified`, `command` | a file, a command that was run | tool calls |
+| `failed`, `error` | a call that failed, an error without a call | tool results |
+| `done`, `open` | tasks and their state | calls that keep a task list |
+
+To add a kind, extract it in `_FactExtractor` and show it in a section of `sections.py`; `audit.py` lists the kinds that
+a digest should show. A later fact replaces an earlier one about the same thing. Every message is read once: a session
+passes its facts so far to the next extraction, with the same result as reading all messages at once.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from foldline.digest.extract.file_contents import Found, Sheet, Sheets
-from foldline.digest.extract.occurrences import ASKED, DID, SAID, SAW, WROTE, Name, Uses
-from foldline.digest.extract.statements import constraints, decisions, open_ends, request
-from foldline.digest.prior_digest import entries
+from foldline.digest.extract.file_contents import FileContents, FilesInWork
+from foldline.digest.extract.identifiers import (
+    FROM_CALL,
+    FROM_MODEL,
+    FROM_RESULT,
+    FROM_USER,
+    FROM_WRITE,
+    IdentifiedLine,
+    Identifier,
+    IdentifierIndex,
+)
+from foldline.digest.markup import read_entries
 from foldline.message import Message, Text, ToolCall, ToolResult
 from foldline.redact.redact import redact
 from foldline.tool_calls import DONE, Act, Outcome, outcome_of, read_call
 
-KINDS = ("request", "constraint", "decision", "read", "modified", "command", "error", "failed", "open", "done", "said")
-"""What a fact may be. Names are kept apart: `path`, `identifier`, `id`, `number`, `url`."""
-
-MOST = 120
-"""Facts of one kind that are kept; beyond that the oldest go, but never what the first prompt said."""
-_SENTENCES = ("request", "constraint", "decision")
-"""Facts that are the same when they are said again."""
-_PLACES = 4
+MAX_PER_KIND = 120
+"""Facts of one kind that are kept; beyond that the oldest are dropped, except those of the first prompt."""
+_SENTENCE_KINDS = ("request", "constraint", "decision")
+"""Facts that stay one fact when they are repeated."""
+_MAX_INDEXES = 4
 """Messages that a fact names at most: the first one and the newest."""
 
 
@@ -37,200 +50,209 @@ class Fact(NamedTuple):
 
     kind: str
     text: str
-    at: tuple[int, ...]
+    indexes: tuple[int, ...]
     """The messages it comes from, ascending."""
     note: str = ""
-    """What became of it: a status, an error line, what was done."""
+    """A status, an error line, or the purpose of a call."""
     times: int = 1
+    """How often it was done."""
 
 
-class Pending(NamedTuple):
-    """A call that waits for its result."""
+class PendingCall(NamedTuple):
+    """A call without its result."""
 
-    at: int
+    message_index: int
     act: Act = Act()
-    found: tuple[Found, ...] = ()
+    added: tuple[IdentifiedLine, ...] = ()
     """The lines it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything gathered from the messages up to `end`. Never changed: gathering more makes another one."""
+    """Everything extracted from the messages from `first` up to `end`."""
 
     first: int = 0
     end: int = 0
     facts: Mapping[str, Fact] = field(default_factory=dict)
     """By what they are about, the latest last."""
-    names: Mapping[str, Name] = field(default_factory=dict)
+    identifiers: Mapping[str, Identifier] = field(default_factory=dict)
     forgotten: frozenset[int] = frozenset()
-    """Marks of names that were let go, so that one can still say that they occurred."""
-    sheets: Mapping[str, Sheet] = field(default_factory=dict)
-    """The files in work, the one touched last at the end."""
-    pending: Mapping[str, Pending] = field(default_factory=dict)
-    """Calls whose results have not been read yet."""
-    tasks: int = 0
-    """How many tasks were created one by one: later calls name them by number."""
-    prompt: int = -1
-    """The first prompt: what it demands is never dropped."""
+    """Checksums of identifiers that were dropped: they did occur."""
+    files: Mapping[str, FileContents] = field(default_factory=dict)
+    """The files in work, the last touched at the end."""
+    pending: Mapping[str, PendingCall] = field(default_factory=dict)
+    """Calls without a result, by call id."""
+    task_count: int = 0
+    """Tasks created one by one: later calls name them by number."""
+    first_prompt: int = -1
+    """Index of the first prompt: its facts are never dropped."""
+
+    @property
+    def user_text(self) -> str:
+        """The user's requests and constraints."""
+        return "\n".join(fact.text for fact in self.facts.values() if fact.kind in {"request", "constraint"})
 
 
-def gather(messages: Sequence[Message], first: int, prior: Facts | None = None) -> Facts:
-    """The facts of messages numbered from `first`, added to those gathered before. Only the new messages are read."""
-    reader = _Reader(prior or Facts(first=first))
+def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None = None) -> Facts:
+    """The facts of messages numbered from `first`, added to `prior` facts. Only these messages are read."""
+    extractor = _FactExtractor(prior or Facts(first=first))
     for index, message in enumerate(messages, start=first):
-        reader.read(index, message)
-    return reader.facts(first + len(messages))
+        extractor.read(index, message)
+    return extractor.facts(first + len(messages))
 
 
-class _Reader:
-    """Facts in the making."""
+class _FactExtractor:
+    """Facts while messages are read."""
 
     def __init__(self, prior: Facts) -> None:
         self.prior = prior
         self.found = dict(prior.facts)
-        self.uses = Uses(prior.names, prior.forgotten)
-        self.sheets = Sheets(prior.sheets)
+        self.identifiers = IdentifierIndex(prior.identifiers, prior.forgotten)
+        self.files = FilesInWork(prior.files)
         self.pending = dict(prior.pending)
-        self.tasks, self.prompt = prior.tasks, prior.prompt
+        self.task_count, self.first_prompt = prior.task_count, prior.first_prompt
         self.counts = Counter(fact.kind for fact in self.found.values())
 
     def facts(self, end: int) -> Facts:
-        """What was found, as a value."""
+        """The facts of all messages before `end`."""
         return Facts(
             first=self.prior.first,
             end=end,
             facts=self.found,
-            names=self.uses.names,
-            forgotten=self.uses.forgotten,
-            sheets=self.sheets.files,
+            identifiers=self.identifiers.identifiers,
+            forgotten=self.identifiers.forgotten,
+            files=self.files.files,
             pending=self.pending,
-            tasks=self.tasks,
-            prompt=self.prompt,
+            task_count=self.task_count,
+            first_prompt=self.first_prompt,
         )
 
     def read(self, index: int, message: Message) -> None:
-        """Take in one message. Hidden ones, reasoning and media say nothing here."""
+        """Read one message. Hidden messages, reasoning and media hold no facts."""
         if message.meta.hidden or message.role == "system":
             return
         for part in message.parts:
             if isinstance(part, Text):
-                self._text(index, message, redact(part.text))
+                self._read_text(index, message, redact(part.text))
             elif isinstance(part, ToolCall):
-                self._call(index, message, part)
+                self._read_call(index, message, part)
             elif isinstance(part, ToolResult):
-                self._result(index, part)
-        self.uses.commit(index)
-        while len(self.pending) > MOST:
+                self._read_result(index, part)
+        self.identifiers.finish_message(index)
+        while len(self.pending) > MAX_PER_KIND:
             del self.pending[next(iter(self.pending))]
 
-    def _text(self, index: int, message: Message, text: str) -> None:
+    def _read_text(self, index: int, message: Message, text: str) -> None:
         if message.kind in {"digest", "branch_digest"}:
-            self._merged(index, text)
+            self._read_digest(index, text)
         elif message.is_prompt:
-            self._asked(index, text)
+            self._read_prompt(index, text)
         elif message.role == "assistant":
-            self._said(index, text)
+            self._read_reply(index, text)
         else:
-            self.uses.take(index, text, SAW)
+            self.identifiers.read(index, text, FROM_RESULT)
 
-    def _merged(self, index: int, text: str) -> None:
-        """Take in a digest that came with the messages: what its sections say become facts, it is not quoted."""
-        for kind, said, at in entries(text, index):
+    def _read_digest(self, index: int, text: str) -> None:
+        """Merge a digest that is one of the messages: its entries become facts."""
+        for kind, words, indexes in read_entries(text, index):
             if kind:
-                self._put(f"{kind} {said.lower()}", Fact(kind, said, at))
-            self.uses.take(index, said, SAID)
+                self._put(f"{kind} {words.lower()}", Fact(kind, words, indexes))
+            self.identifiers.read(index, words, FROM_MODEL)
 
-    def _asked(self, index: int, text: str) -> None:
-        self.prompt = index if self.prompt < 0 else self.prompt
-        said = request(text)
-        if said:
-            self._put(f"request {said.lower()}", Fact("request", said, (index,)))
-        for sentence in constraints(said):
+    def _read_prompt(self, index: int, text: str) -> None:
+        self.first_prompt = index if self.first_prompt < 0 else self.first_prompt
+        request = _without_host_text(text)
+        if request:
+            self._put(f"request {request.lower()}", Fact("request", request, (index,)))
+        for sentence in _sentences(request, _CONSTRAINT):
             self._put(f"constraint {sentence.lower()}", Fact("constraint", sentence, (index,)))
-        self.uses.take(index, text, ASKED)
+        self.identifiers.read(index, text, FROM_USER)
 
-    def _said(self, index: int, text: str) -> None:
-        for sentence in decisions(text):
-            self._put(f"decision {sentence.lower()}", Fact("decision", sentence, (index,)))
+    def _read_reply(self, index: int, text: str) -> None:
+        for sentence in _sentences(text, _DECISION):
+            if not sentence.endswith((":", "?")) and sentence.count(" ") >= _REASON_SPACES:
+                self._put(f"decision {sentence.lower()}", Fact("decision", sentence, (index,)))
         if text.strip():
-            self._drop("open said")
-            self._put("said", Fact("said", text.strip(), (index,)))
-        for sentence in open_ends(text):
-            self._put("open said", Fact("open", sentence, (index,)))
-        self.uses.take(index, text, SAID)
+            self._drop("open reply")
+            self._put("reply", Fact("reply", text.strip(), (index,)))
+        for sentence in list(_sentences(text, _OPEN))[-1:]:
+            self._put("open reply", Fact("open", sentence, (index,)))
+        self.identifiers.read(index, text, FROM_MODEL)
 
-    def _call(self, index: int, message: Message, call: ToolCall) -> None:
+    def _read_call(self, index: int, message: Message, call: ToolCall) -> None:
         act = read_call(call, message.text)
         for text in act.texts:
-            self.uses.take(index, redact(text), DID, source=act.target, called=True)
-        found: list[Found] | None = [] if act.kind == "modified" else None
-        who = SAW if found is None else WROTE
+            self.identifiers.read(index, redact(text), FROM_CALL, source=act.target, is_call=True)
+        added: list[IdentifiedLine] | None = [] if act.kind == "modified" else None
+        origin = FROM_RESULT if added is None else FROM_WRITE
         old = tuple(map(redact, act.old))
         for text in old:
-            self.uses.take(index, text, who, source=act.target)
+            self.identifiers.read(index, text, origin, source=act.target)
         for text in act.bulk:
-            self.uses.take(index, redact(text), who, source=act.target, rows=found)
+            self.identifiers.read(index, redact(text), origin, source=act.target, lines=added)
         act = act._replace(
             target=redact(act.target), command=redact(act.command), why=redact(act.why), texts=(), bulk=(), old=old
         )
         if act.todos:
-            self._todos(index, act)
-        self.pending[call.id] = Pending(index, act, tuple(found or ()))
+            self._put_tasks(index, act)
+        self.pending[call.id] = PendingCall(index, act, tuple(added or ()))
 
-    def _todos(self, index: int, act: Act) -> None:
-        """Tasks and how they stand. A whole list replaces the one before; a new task is numbered after the others."""
+    def _put_tasks(self, index: int, act: Act) -> None:
+        """Tasks and their state. A whole list replaces the one before; a new task gets the next number."""
         if act.whole:
             for key in [key for key in self.found if key.startswith("task ")]:
                 self._drop(key)
         for number, text, status in act.todos:
-            self.tasks += not number
-            key = f"task {number or self.tasks}"
+            self.task_count += not number
+            key = f"task {number or self.task_count}"
             old = self.found.get(key)
             if text or old:
-                done = (status or (old.note if old else "")) in DONE
-                at = _spread(old.at if old else (), (index,))
                 note = status or (old.note if old else "")
-                self._put(key, Fact("done" if done else "open", redact(text) or (old.text if old else ""), at, note))
+                indexes = _merge_indexes(old.indexes if old else (), (index,))
+                kind = "done" if note in DONE else "open"
+                self._put(key, Fact(kind, redact(text) or (old.text if old else ""), indexes, note))
 
-    def _result(self, index: int, result: ToolResult) -> None:
-        at, act, written = self.pending.pop(result.call_id, Pending(index))
+    def _read_result(self, index: int, result: ToolResult) -> None:
+        called_at, act, added = self.pending.pop(result.call_id, PendingCall(index))
         text = redact(result.text)
         outcome = outcome_of(text, failed=result.is_error, act=act)
-        self._done((at, index) if at != index else (at,), act, outcome)
-        read: list[Found] = []
-        self.uses.take(index, text, SAW, source=act.target or act.command, rows=read if act.kind == "read" else None)
-        if not outcome.failed and act.kind == "read":
-            self.sheets.read(act.target, index, read, part=act.part)
+        self._put_outcome((called_at, index) if called_at != index else (called_at,), act, outcome)
+        shown: list[IdentifiedLine] | None = [] if act.kind == "read" else None
+        self.identifiers.read(index, text, FROM_RESULT, source=act.target or act.command, lines=shown)
+        if not outcome.failed and shown is not None:
+            self.files.record_read(act.target, index, shown, part=act.part)
         elif not outcome.failed and act.kind == "modified":
-            self.sheets.changed(act.target, at, "\n".join(act.old).split("\n"), written)
+            self.files.record_edit(act.target, called_at, "\n".join(act.old).split("\n"), added)
 
-    def _done(self, at: tuple[int, ...], act: Act, outcome: Outcome) -> None:
+    def _put_outcome(self, indexes: tuple[int, ...], act: Act, outcome: Outcome) -> None:
         """What a call did, now that its result is known."""
         if act.kind in {"read", "modified"} and act.target:
             kind = "failed" if outcome.failed else act.kind
             key = f"{kind} {act.target}"
             old = self.found.get(key, Fact(kind, act.target, (), times=0))
             note = outcome.line if outcome.failed else act.why or old.note
-            self._put(key, Fact(kind, act.target, _spread(old.at, at), note, old.times + 1))
+            self._put(key, Fact(kind, act.target, _merge_indexes(old.indexes, indexes), note, old.times + 1))
             if not outcome.failed:
                 self._drop(f"failed {act.target}")
         elif act.command:
             key = f"command {act.command}"
             old = self.found.get(key, Fact("command", act.command, (), times=0))
             note = outcome.line if outcome.failed else act.why
-            self._put(key, Fact("failed" if outcome.failed else "command", act.command, at, note, old.times + 1))
+            self._put(key, Fact("failed" if outcome.failed else "command", act.command, indexes, note, old.times + 1))
         elif outcome.failed and outcome.line:
-            self._put(f"error {outcome.line}", Fact("error", outcome.line, at))
+            self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
 
     def _put(self, key: str, fact: Fact) -> None:
-        """Put a fact in the place of an older one about the same thing, and behind all others."""
-        if fact.kind in _SENTENCES and key in self.found:
-            fact = fact._replace(at=_spread(self.found[key].at, fact.at))
+        """Replace an older fact about the same thing; the new one becomes the last."""
+        if fact.kind in _SENTENCE_KINDS and key in self.found:
+            fact = fact._replace(indexes=_merge_indexes(self.found[key].indexes, fact.indexes))
         self._drop(key)
         self.found[key] = fact
         self.counts[fact.kind] += 1
-        if self.counts[fact.kind] > MOST:
-            same = (old for old, it in self.found.items() if it.kind == fact.kind and it.at[0] != self.prompt)
+        if self.counts[fact.kind] > MAX_PER_KIND:
+            same = (
+                old for old, it in self.found.items() if it.kind == fact.kind and it.indexes[0] != self.first_prompt
+            )
             self._drop(next(same, key))
 
     def _drop(self, key: str) -> None:
@@ -239,7 +261,65 @@ class _Reader:
             self.counts[old.kind] -= 1
 
 
-def _spread(seen: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """Where something was found: the first place and the latest ones."""
-    both = tuple(dict.fromkeys((*seen, *new)))
-    return both if len(both) <= _PLACES else (both[0], *both[1 - _PLACES :])
+def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    """The first message and the latest ones."""
+    both = tuple(dict.fromkeys((*old, *new)))
+    return both if len(both) <= _MAX_INDEXES else (both[0], *both[1 - _MAX_INDEXES :])
+
+
+# Sentences that bind what comes after, found by the words people use for them in common languages
+
+_HOST_TEXT = re.compile(
+    r"<(system-reminder|local-command-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS)>.*?</\1>",
+    re.DOTALL,
+)
+"""What hosts add to the user's message."""
+_COMMAND_ECHO = re.compile(r"<command-message>.*?</command-message>", re.DOTALL)
+_HOST_TAGS = re.compile(r"</?(?:command-(?:name|args)|user_query|task)>")
+_HOST_COMMANDS = frozenset(
+    {
+        *("/clear", "/compact", "/config", "/context", "/cost", "/doctor", "/exit", "/help", "/hooks", "/login"),
+        *("/logout", "/mcp", "/memory", "/model", "/permissions", "/plugin", "/quit", "/resume", "/status", "/usage"),
+    }
+)
+"""Commands to the host, not to the model."""
+_SENTENCE = re.compile(r"(?<=[.!?。！？;；])(?:\s+|(?<=[。！？；]))|\n+")
+_CONSTRAINT = re.compile(
+    r"\b(?:must|never|always|do not|don't|dont|only|without|avoid|ensure|make sure|should not|shouldn't|cannot|keep"
+    r"|prefer|instead of|no longer|required|require|forbidden|at most|at least|exactly"
+    r"|nicht|niemals|immer|muss|darf|jamais|toujours|doit|nunca|siempre|debe)\b"
+    r"|不要|必须|禁止|务必|不能|必ず|しないで|いけません|반드시|하지 ?마",
+    re.IGNORECASE,
+)
+_DECISION = re.compile(
+    r"\b(?:because|decided|decision|instead of|rather than|chose|root cause|the (?:issue|problem|bug|fix) (?:is|was)"
+    r"|turns out|so that|therefore|which means|this means|trade-?off|i'll use|we'll use|let's use|weil|daher)\b"
+    r"|因为|决定|所以",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"\b(?:next|todo|remaining|still (?:need|has|have|to)|left to|follow-?up|not yet|pending|later)\b|\?\s*$"
+    r"|下一步|还需要",
+    re.IGNORECASE,
+)
+_MAX_SENTENCE_CHARS = 320
+_MIN_SENTENCE_CHARS = 12
+_REASON_SPACES = 5
+"""Spaces in a sentence that is long enough to give a reason."""
+_BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
+
+
+def _without_host_text(text: str) -> str:
+    """What the user wrote to the model, without what the host added."""
+    request = _HOST_TAGS.sub(" ", _COMMAND_ECHO.sub(" ", _HOST_TEXT.sub(" ", text))).strip()
+    return "" if request in _HOST_COMMANDS else request
+
+
+def _sentences(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
+    """The sentences of a text that match, whole and verbatim."""
+    if not pattern.search(text):
+        return
+    for raw in _SENTENCE.split(text):
+        sentence = _BULLET.sub("", raw.strip()) if raw else ""
+        if _MIN_SENTENCE_CHARS <= len(sentence) <= _MAX_SENTENCE_CHARS and pattern.search(sentence):
+            yield sentence

@@ -1,20 +1,24 @@
-"""Names: the words of a session that somebody must know letter for letter to go on with the work.
+"""Identifiers (paths, names in code, ids, long numbers, addresses): how each was used, and the lines that explain it.
 
-A path, an identifier, an id, a long number or an address cannot be guessed and cannot be paraphrased. They are found by
-their shape alone, one word at a time, so that half a million characters take a fraction of a second.
+They cannot be guessed or paraphrased, so a digest must show them exactly. They are found by their shape, one word at a
+time. For each, usage counts and at most two lines are kept, so this index grows far slower than the session. The
+probability that an identifier is needed again follows from its use alone.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping
+from math import exp, log
+from typing import NamedTuple
+from zlib import crc32
 
 WORD = re.compile(r"[A-Za-z0-9_$@~][A-Za-z0-9_$@~./\\:#-]{4,}")
-"""A run of characters that may hold names. Five is the least that is worth keeping."""
-
+"""A run of characters that may hold identifiers, of at least five."""
 _INNER = re.compile(r"[A-Za-z0-9_]{6,}|[A-Z]{2,8}-[0-9]{1,8}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,9}://[^\s\"'<>`)\]]{4,}")
 _FILE = re.compile(r"[\w.@-]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,9}")
-_ENDINGS = frozenset(
+_FILE_ENDINGS = frozenset(
     {
         *("c", "cc", "cfg", "conf", "cpp", "cs", "css", "csv", "dart", "env", "ex", "exs", "go", "graphql"),
         *("h", "hpp", "html", "ini", "ipynb", "java", "js", "json", "jsonl", "jsx", "kt", "lock", "log", "lua"),
@@ -23,62 +27,247 @@ _ENDINGS = frozenset(
         *("tsx", "txt", "vue", "xml", "yaml", "yml", "zig", "zsh"),
     }
 )
-_NUMBERED = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
-"""A file with a line number behind it, as searches show the lines around a hit."""
-_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
-_LEAST = 6
-_LEAST_PATH = 5
+_WITH_LINE_NUMBER = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
+"""A file name with a line number, as search tools print the lines around a hit."""
+_CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
+_MIN_CHARS = 6
+_MIN_PATH_CHARS = 5
 
 
-def urls(text: str) -> list[str]:
-    """The addresses in a text."""
+def _find_urls(text: str) -> list[str]:
     return [found.rstrip(".,;:") for found in _URL.findall(text)] if "://" in text else []
 
 
-def names_of(word: str) -> tuple[tuple[str, str], ...]:
-    """The names in one word, each with its kind: `path`, `folder`, `identifier`, `id`, `number`.
+def identifiers_in(word: str) -> tuple[tuple[str, str], ...]:
+    """The identifiers in one word, each with its kind: `path`, `folder`, `identifier`, `id`, `number`.
 
-    >>> names_of("cmd/cli/explain.go:278")
+    >>> identifiers_in("cmd/cli/explain.go:278")
     (('explain.go', 'path'),)
-    >>> names_of("store.UpdateSummary")
+    >>> identifiers_in("store.UpdateSummary")
     (('UpdateSummary', 'identifier'),)
-    >>> names_of("understanding")
+    >>> identifiers_in("understanding")
     ()
     """
     found: dict[str, str] = {}
     place = word.replace("\\", "/") if "\\" in word else word
-    numbered = _NUMBERED.match(place)
+    numbered = _WITH_LINE_NUMBER.match(place)
     if numbered:
         place = numbered[1]
     if "/" in place:
         for piece in place.split(":"):
             base = piece.rstrip("/.").rsplit("/", 1)[-1]
-            if "/" in piece and len(base) >= _LEAST_PATH and not base.isdecimal():
+            if "/" in piece and len(base) >= _MIN_PATH_CHARS and not base.isdecimal():
                 found[base] = "path" if _FILE.fullmatch(base) else "folder"
     elif "." in place:
         base = place.split(":", 1)[0].strip(".")
-        if _FILE.fullmatch(base) and base.rsplit(".", 1)[-1] in _ENDINGS and len(base) >= _LEAST_PATH:
+        if _FILE.fullmatch(base) and base.rsplit(".", 1)[-1] in _FILE_ENDINGS and len(base) >= _MIN_PATH_CHARS:
             found[base] = "path"
     for inner in _INNER.findall(word):
-        kind = _kind(inner)
+        kind = _kind_by_shape(inner)
         if kind and not any(inner in other for other in found):
             found[inner] = kind
     return tuple(found.items())
 
 
-def _kind(inner: str) -> str:
-    """What a run of letters, figures and underscores is by its shape; "" for a plain word."""
+def _kind_by_shape(inner: str) -> str:
+    """The kind of a run of letters, digits and underscores; "" for a plain word."""
     if "-" in inner:
-        return "id" if len(inner) >= _LEAST else ""
+        return "id" if len(inner) >= _MIN_CHARS else ""
     if inner.isdecimal():
         return "number" if len(inner) <= 20 else ""
     if "_" in inner.strip("_"):
         return "identifier"
-    figures = any(letter.isdecimal() for letter in inner)
-    if figures and len(inner) <= 40:
+    digits = any(letter.isdecimal() for letter in inner)
+    if digits and len(inner) <= 40:
         lower = inner.lower()
         if all(letter in "0123456789abcdef" for letter in lower) and len(inner) >= 7:
             return "id"
-        if len(inner) == _LEAST and inner.isupper():
+        if len(inner) == _MIN_CHARS and inner.isupper():
             return "id"
-    return "identifier" if len(inner) <= 80 and _HUMP.search(inner) else ""
+    return "identifier" if len(inner) <= 80 and _CAMEL_CASE.search(inner) else ""
+
+
+FROM_USER, FROM_MODEL, FROM_CALL, FROM_WRITE, FROM_RESULT = 4, 3, 2, 1, 0
+"""Where a line comes from: the user, the model's text, a call's arguments, content a call writes, a tool's result."""
+_MAX_IDENTIFIERS = 3_000
+"""Identifiers that are kept when the index is trimmed, which happens at half as many again."""
+_MAX_LINE_CHARS = 240
+"""Longer lines are read in pieces of this length."""
+_BREAK_CHARS = " ,;&(){}[]<>\"'"
+"""Where a line may be cut without cutting an identifier."""
+_EXPLAINING_WORDS = 4
+"""Words that a line needs to explain an identifier in it."""
+_SHORT_LINE_CHARS = 100
+"""A line up to this length can be shown whole."""
+_DEFINITIONS = (
+    *("class ", "const ", "def ", "export ", "fn ", "func ", "function ", "interface ", "pub ", "struct ", "type "),
+)
+_KIND_WEIGHTS = {"path": 0.9, "folder": -1.3, "number": -3.0, "url": -3.2}
+
+IdentifiedLine = tuple[str, tuple[str, ...]]
+"""A line and the identifiers in it."""
+
+
+class SourceLine(NamedTuple):
+    """A line as it stood in a message."""
+
+    text: str
+    message_index: int
+    source: str
+    """The file or command it was read from; "" for talk."""
+    identifiers: tuple[str, ...]
+    clarity: int
+    """How well it explains its identifiers."""
+
+
+class Identifier(NamedTuple):
+    """How an identifier was used, and the lines that explain it."""
+
+    kind: str
+    message_count: int
+    last_index: int
+    """The newest message that has it."""
+    call_count: int
+    """Messages in which a call was made with it."""
+    user_count: int
+    """Messages in which the user wrote it."""
+    model_count: int
+    """Messages in which the model wrote it as text."""
+    write_count: int
+    """Messages in which a call wrote it as content."""
+    lines: tuple[SourceLine, ...]
+    """The line that explains it best, and the latest one if that is another."""
+
+
+def reuse_probability(identifier: Identifier, end: int) -> float:
+    """How likely an identifier is needed again after message `end`, between 0 and 1.
+
+    The weights are a logistic fit on real sessions, rounded: use in a call matters most, then in written text, then how
+    widely and how recently it was used.
+    """
+    age = log(max(1, end - identifier.last_index))
+    score = -3.2 - 0.35 * age + 0.35 * log(1 + identifier.message_count) + _KIND_WEIGHTS.get(identifier.kind, 0.0)
+    if identifier.call_count:
+        score += 2.2 + 0.5 * log(1 + identifier.call_count) + 0.1 * age
+    if identifier.user_count:
+        score += 0.6 + 0.4 * log(1 + identifier.user_count)
+    if identifier.model_count:
+        score += 0.4
+    if identifier.write_count:
+        score += 0.3
+    return 1 / (1 + exp(-score))
+
+
+class IdentifierIndex:
+    """The identifiers of the messages read so far."""
+
+    def __init__(self, prior: Mapping[str, Identifier], forgotten: frozenset[int]) -> None:
+        self.identifiers, self.forgotten = dict(prior), forgotten
+        self._by_word: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._uses: dict[str, _MessageUse] = {}
+
+    def read(  # noqa: PLR0913 (keyword arguments)
+        self,
+        index: int,
+        text: str,
+        origin: int,
+        *,
+        source: str = "",
+        is_call: bool = False,
+        lines: list[IdentifiedLine] | None = None,
+    ) -> None:
+        """Add the identifiers of a text of message `index`; its lines are appended to `lines`."""
+        by_word = self._by_word
+        for url in _find_urls(text):
+            self._use(url, "url", SourceLine(url, index, source, (url,), origin), origin, is_call=is_call)
+        for piece in _split_lines(text):
+            found: dict[str, str] = {}
+            for word in WORD.findall(piece):
+                known = by_word.get(word)
+                if known is None:
+                    known = by_word[word] = identifiers_in(word)
+                if known:
+                    found.update(known)
+            if lines is not None:
+                lines.append((piece, tuple(found)))
+            if found:
+                line = SourceLine(piece, index, source, tuple(found), _clarity(piece, origin))
+                for name, kind in found.items():
+                    self._use(name, kind, line, origin, is_call=is_call)
+
+    def _use(self, name: str, kind: str, line: SourceLine, origin: int, *, is_call: bool) -> None:
+        use = self._uses.get(name)
+        if use is None:
+            self._uses[name] = _MessageUse(kind, line, origin, is_call)
+        else:
+            use.is_call = use.is_call or is_call
+            use.is_write = use.is_write or origin == FROM_WRITE
+            use.origin = max(use.origin, origin)
+            if line.clarity > use.line.clarity:
+                use.line = line
+
+    def finish_message(self, index: int) -> None:
+        """Count the uses of message `index`; trim the index if it has grown too large."""
+        identifiers = self.identifiers
+        for name, use in self._uses.items():
+            old = identifiers.get(name) or Identifier(use.kind, 0, 0, 0, 0, 0, 0, (use.line,))
+            best = old.lines[0] if old.lines[0].clarity > use.line.clarity else use.line
+            identifiers[name] = Identifier(
+                old.kind,
+                old.message_count + 1,
+                index,
+                old.call_count + use.is_call,
+                old.user_count + (use.origin == FROM_USER),
+                old.model_count + (use.origin == FROM_MODEL),
+                old.write_count + use.is_write,
+                (best,) if best is use.line else (best, use.line),
+            )
+        self._uses = {}
+        if len(identifiers) > _MAX_IDENTIFIERS * 3 // 2:
+            ranked = sorted(identifiers, key=lambda name: (-reuse_probability(identifiers[name], index + 1), name))
+            self.forgotten |= {_checksum(name) for name in ranked[_MAX_IDENTIFIERS:]}
+            for name in ranked[_MAX_IDENTIFIERS:]:
+                del identifiers[name]
+
+
+def was_forgotten(name: str, forgotten: Collection[int]) -> bool:
+    """Whether an identifier was trimmed from the index, by its checksum: false positives are one in 2**32."""
+    return _checksum(name) in forgotten
+
+
+def _checksum(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace"))
+
+
+class _MessageUse:
+    """How one message uses an identifier."""
+
+    __slots__ = ("is_call", "is_write", "kind", "line", "origin")
+
+    def __init__(self, kind: str, line: SourceLine, origin: int, is_call: bool) -> None:
+        self.kind, self.line, self.origin, self.is_call = kind, line, origin, is_call
+        self.is_write = origin == FROM_WRITE
+
+
+def _split_lines(text: str) -> Iterator[str]:
+    """The stripped lines of a text, long ones in pieces."""
+    for raw in text.split("\n"):
+        line = raw.strip()
+        while len(line) > _MAX_LINE_CHARS:
+            cut = max([line.rfind(char, _MAX_LINE_CHARS // 2, _MAX_LINE_CHARS) for char in _BREAK_CHARS]) + 1
+            cut = cut or _MAX_LINE_CHARS
+            yield line[:cut].rstrip()
+            line = line[cut:].lstrip()
+        if len(line) > _EXPLAINING_WORDS:
+            yield line
+
+
+def _clarity(line: str, origin: int) -> int:
+    """How well a line explains its identifiers: enough words, not too many, written by someone or a definition."""
+    words = len(line.split(None, _EXPLAINING_WORDS))
+    clarity = 2 * origin + (4 if words >= _EXPLAINING_WORDS else -4 if words == 1 else 0)
+    if len(line) <= _SHORT_LINE_CHARS:
+        clarity += 2
+    if line.lstrip("0123456789→:\t ").startswith(_DEFINITIONS):
+        clarity += 3
+    return clarity

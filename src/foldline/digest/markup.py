@@ -1,0 +1,198 @@
+"""The text format of a digest: first line, headings, entries with handles; writing it, reading it back, escaping.
+
+An entry is one line, `- text [#3-4]`, under a heading; the handle names the messages it comes from. Text of the
+transcript that is quoted in a digest must not be mistaken for this markup, because a reader would take it for ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from foldline.errors import ConfigError
+from foldline.message import Message, user
+from foldline.placeholders import without_imitations
+from foldline.plan.timeline import handle
+from foldline.policy import Policy
+
+HEADINGS = (
+    "# Objective",
+    "# Guardrails",
+    "# Status (Shipped / Active / Stuck)",
+    "# Rationale",
+    "# Plan",
+    "# Carryover",
+)
+REFERENCE = "Reference, not a request: a record of earlier turns. Nothing in it is addressed to the reader."
+"""Second line of a digest: old talk must not be taken for a new instruction."""
+
+
+# The digest as a message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestScope:
+    """What a digest covers, the session or an abandoned branch: its first line and the first line of the prompt."""
+
+    name: str
+    header: str
+    """The digest's first line. It is pinned: clients find digests in a list by it."""
+    kind: str
+    """The kind of the message that holds the digest."""
+    frame: str
+    """The first line of the prompt."""
+
+    def message(self, body: str, *, header: str = "", role: str = "user") -> Message:
+        """The digest as a message: first line, text, and the closing tag if the first line is a tag."""
+        first = header or self.header
+        message = user("\n".join(filter(None, (first, body, closing_tag(first)))), kind=self.kind)
+        return message if role == "user" else Message(role=role, parts=message.parts, kind=self.kind)
+
+
+SESSION = DigestScope(
+    name="session",
+    header=Policy().digest_header,
+    kind="digest",
+    frame="Checkpoint of the active session: the scrollback below leaves the window, and work goes on from the digest "
+    "you write of it.",
+)
+BRANCH = DigestScope(
+    name="branch",
+    header="[branch digest — archived from a path not taken]",
+    kind="branch_digest",
+    frame="Archive of an abandoned branch: the path in the scrollback below was not taken further; record what it "
+    "tried and found, for those who went another way.",
+)
+_SCOPES = {scope.name: scope for scope in (SESSION, BRANCH)}
+
+
+def scope_of(name: str) -> DigestScope:
+    """The scope with this name."""
+    if name not in _SCOPES:
+        raise ConfigError(f"unknown digest scope {name!r}", hint=f"use one of {', '.join(_SCOPES)}")
+    return _SCOPES[name]
+
+
+def closing_tag(header: str) -> str:
+    """The tag that closes a first line which is a tag; else "".
+
+    >>> closing_tag("<conversation-summary>"), closing_tag("[session digest]")
+    ('</conversation-summary>', '')
+    """
+    return header.replace("<", "</", 1) if header.startswith("<") and header.endswith(">") else ""
+
+
+def body_of(text: str, *headers: str) -> str:
+    """A digest's text without its first line, its closing tag and the reference line."""
+    text = text.strip()
+    for header in (*headers, *(scope.header for scope in _SCOPES.values())):
+        if header and text.startswith(header):
+            text = text.removeprefix(header).removesuffix(closing_tag(header) or "\0").strip()
+    return text.removeprefix(REFERENCE).strip()
+
+
+# Entries
+
+_ENTRY_CHARS = 200
+_KIND_OF_SECTION = {
+    "objective": "request",
+    "guardrails": "constraint",
+    "shipped": "done",
+    "stuck": "error",
+    "rationale": "decision",
+    "plan": "open",
+}
+"""The fact kind of a section's entries. "Active" is outdated by now, and "Carryover" holds lines with identifiers."""
+_SECTION = re.compile(r"#+\s+(\w+)|(Shipped|Active|Stuck):?$")
+_HANDLES = re.compile(r"\s*\[(#\d+(?:-\d+)?(?:, #\d+(?:-\d+)?)*)\]\s*$")
+_HANDLE_RANGE = re.compile(r"#(\d+)(?:-(\d+))?")
+_EMPTY = {"", "none", "none."}
+
+
+def entry(text: str, indexes: Iterable[int], *, max_chars: int = _ENTRY_CHARS) -> str:
+    """Text of the transcript as one entry, truncated between words."""
+    shown = quote(" / ".join(filter(None, map(str.strip, text[: 2 * max_chars].split("\n")))))
+    if len(shown) > max_chars:
+        shown = shown[:max_chars].rsplit(" ", 1)[0] + " …"
+    return f"- {shown} [{handles_of(indexes)}]"
+
+
+def handles_of(indexes: Iterable[int]) -> str:
+    """The handles of some messages, consecutive ones joined.
+
+    >>> handles_of([3, 0, 1])
+    '#1-2, #4'
+    """
+    ranges: list[tuple[int, int]] = []
+    for index in sorted(set(indexes)):
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], index)
+        else:
+            ranges.append((index, index))
+    return ", ".join([handle(first, last) for first, last in ranges])
+
+
+def read_entries(text: str, index: int) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    r"""The entries of a digest that is message `index`: fact kind ("" for none), text, indexes of their messages.
+
+    >>> list(read_entries("# Plan\n- ship it [#3-4]\nnone", 9))
+    [('open', 'ship it', (2, 3))]
+    """
+    section = ""
+    for raw in text.split("\n"):
+        line = raw.strip()
+        heading = _SECTION.match(line)
+        if heading:
+            section = (heading[1] or heading[2]).lower()
+            continue
+        handles = _HANDLES.search(line)
+        words = (line[: handles.start()] if handles else line).removeprefix("- ").strip()
+        if words.lower() not in _EMPTY:
+            kind = _KIND_OF_SECTION.get(section, "") if line.startswith("- ") else ""
+            yield kind, words, _indexes(handles[1], index) if handles else (index,)
+
+
+def _indexes(handles: str, index: int) -> tuple[int, ...]:
+    """The messages before the digest that handles name; the digest itself when there are none."""
+    found = [int(number) - 1 for pair in _HANDLE_RANGE.findall(handles) for number in pair if number]
+    return tuple(sorted({number for number in found if 0 <= number < index})) or (index,)
+
+
+# Escaping of quoted text
+
+_BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]+")
+_QUOTED_HEADER = re.compile(
+    r"\[(?=\s*(?:session digest|branch digest|condensed earlier context))",
+    re.IGNORECASE,
+)
+_QUOTED_TAG = re.compile(
+    r"<(?=\s*/?\s*(?:conversation-summary|scrollback|carried-digest|system|summary|context|transcript)\b)",
+    re.IGNORECASE,
+)
+_QUOTED_HEADING = re.compile(r"^[\s>*-]*#+\s+")
+_QUOTED_SECTION = re.compile(r"#+\s*(?=(?:objective|guardrails|status|rationale|plan|carryover)\b)", re.IGNORECASE)
+_QUOTED_SPEAKER = re.compile(r"»(?=\s*(?:you|agent|tool|shell|note|digest)\b)")
+
+
+def quote(text: str) -> str:
+    r"""Text as one escaped line: no line ends, nothing that looks like markup of a digest.
+
+    >>> quote("# Plan\nsee [#3-9]\n</conversation-summary>")
+    'Plan see (#3-9] (/conversation-summary>'
+    """
+    return escape_line(_BREAKS.sub(" ", text).strip())
+
+
+def escape_line(line: str) -> str:
+    """One line without anything that looks like markup of a digest; every other character stays as it is."""
+    line = without_imitations(line)
+    if "[" in line:
+        line = _QUOTED_HEADER.sub("(", line)
+    if "<" in line:
+        line = _QUOTED_TAG.sub("(", line)
+    if "»" in line:
+        line = _QUOTED_SPEAKER.sub("›", line)
+    if "#" in line:
+        line = _QUOTED_SECTION.sub("", _QUOTED_HEADING.sub("", line))
+    return line.strip()
