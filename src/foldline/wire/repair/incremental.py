@@ -124,6 +124,8 @@ class RepairedHistory:
         origin, context = run.out[place].origin, run.context
         if rest[origin - start].role == "system":
             return
+        if any(note.code == "reply-joined" and note.index > origin for note in context.notes):
+            return  # a later message may hold parts of an earlier one
         settled = run.out[: place + 1]
         earlier = (each for each in run.ordered if each.origin <= origin)
         has_user = stored.has_user or any(is_from_user(each, context) for each in earlier)
