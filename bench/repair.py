@@ -20,7 +20,7 @@ from bench.transcripts import transcript
 from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import PROVIDERS, render
 from foldline.wire.repair import Repaired, repair
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 
 CHUNK = 2000
 SAMPLE = 20

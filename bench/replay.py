@@ -26,7 +26,7 @@ from foldline.replay import requests, seen_together, steps, unmeasured
 from foldline.session import Session
 from foldline.wire import PROVIDERS, Transcript, read_all, render
 from foldline.wire.formats import dialect
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 
 AGENTS = ("entire-claude-code", "entire-codex", "pi-sessions", "tau-bench", "swe-agent", "openhands")
 BUDGETS = (20_000, 40_000, 80_000)

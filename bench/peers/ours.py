@@ -9,7 +9,7 @@ from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 
 
 class Refused(Exception):

@@ -19,7 +19,7 @@ from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
 from foldline.message import Message, assistant, user
 from foldline.wire.formats import codec
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 from support.chats import chats, wire
 
 PROVIDERS = ["openai", "anthropic", "openai-responses", "gemini"]

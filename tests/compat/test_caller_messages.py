@@ -11,7 +11,7 @@ import pytest
 from foldline.compat.caller_messages import CallerMessages, PlainMessage
 from foldline.errors import FormatUnknown, WireError
 from foldline.message import Message, Text, ToolCall, assistant, system, tool, user
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 from support.chats import wire
 
 TALK = [user("go"), assistant("", ToolCall(id="a", name="run")), tool("a", "done", name="run"), user("so?")]

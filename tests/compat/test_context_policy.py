@@ -31,7 +31,7 @@ from foldline.measure.estimator import CHARS_4
 from foldline.measure.message_size import framing_for, message_tokens, tools_tokens
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.wire.formats import codec
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 from support.chats import chats, wire
 
 BIG = "\n".join(f"line {n}" for n in range(5000))

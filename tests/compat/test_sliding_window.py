@@ -16,7 +16,7 @@ from foldline.errors import ConfigError
 from foldline.measure.estimator import CHARS_4, WORDS, Count, Counter
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.policy import Policy
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 from support.chats import chats, wire
 
 WORDY: Counter = WORDS

@@ -11,11 +11,12 @@ from foldline.message import Media, Message, Text, ToolCall, ToolResult, assista
 from foldline.plan.media_budget import media_in
 from foldline.session import Session
 from foldline.wire.formats import render
-from foldline.wire.rules import check, limits_of
+from foldline.wire.grammar import grammar_of
+from foldline.wire.validate import check
 from strategies import PNG
 from support.paths import blocks, drive
 
-LIMITS = limits_of("anthropic")
+LIMITS = grammar_of("anthropic").limits
 MOST = LIMITS.media or 0
 SMALL = Media(kind="image", mime="image/png", data=PNG)
 HEAVY = Media(kind="image", mime="image/png", data="A" * ((LIMITS.media_bytes or 0) + 4))

@@ -25,7 +25,7 @@ from foldline.policy import Policy, Rule
 from foldline.session import Session
 from foldline.view.compose import View
 from foldline.wire.formats import PROVIDERS
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 from strategies import arrived, broken, sound
 from support.knobs import any_policy, folding, models, thorough
 from support.paths import TALK, accidents, ask, blocks, drive, spoken, talks, turning_points

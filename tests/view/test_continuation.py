@@ -12,7 +12,7 @@ from foldline.message import Message, Text, Thinking, ToolCall, assistant, user
 from foldline.view.continuation import LENGTH_STOPS, continuation
 from foldline.wire import PROVIDERS, render
 from foldline.wire.repair import repair
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 
 
 def cut_off(*parts: Text | Thinking | ToolCall, stop: str = "max_tokens") -> Message:

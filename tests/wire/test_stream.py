@@ -17,8 +17,8 @@ from foldline.wire.formats import PROVIDERS, render
 from foldline.wire.gemini import parse as gemini
 from foldline.wire.openai_chat import render as openai_chat
 from foldline.wire.openai_responses import render_messages as openai_responses
-from foldline.wire.rules import check
 from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.validate import check
 from support.replies import REPLIES
 from support.samples import SAMPLES
 from support.streams import Pieces, by, sse, stream

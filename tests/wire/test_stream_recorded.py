@@ -11,8 +11,8 @@ import pytest
 
 from foldline.message import tool, user
 from foldline.wire.formats import render
-from foldline.wire.rules import check
 from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.validate import check
 from support.streams import sse
 
 DATA = os.environ.get("FOLDLINE_DATA")

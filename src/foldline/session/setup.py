@@ -19,7 +19,7 @@ from foldline.models.table import model as model_of
 from foldline.plan.media_budget import Allowance, allowed
 from foldline.policy import Policy, read_knobs
 from foldline.wire.formats import PROVIDERS
-from foldline.wire.rules import limits_of
+from foldline.wire.grammar import grammar_of
 
 DEFAULT_POLICY = "balanced"
 DEFAULT_FORMAT = "openai"
@@ -93,7 +93,7 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     framing = framing_for(used if measured else "none", media=known.media)
     window = chosen.window_tokens or known.window
     usable = _usable(window, known, chosen)
-    limits = limits_of(usual)
+    limits = grammar_of(usual).limits
     return Setup(
         model=known,
         policy=chosen,

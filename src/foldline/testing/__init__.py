@@ -29,7 +29,7 @@ from foldline.digest.markup import HEADINGS
 from foldline.errors import ConfigError
 from foldline.message import Message
 from foldline.wire.formats import PROVIDERS, Rendered, render
-from foldline.wire.rules import Violation, check
+from foldline.wire.validate import Violation, check
 
 __all__ = ["FAULTS", "Scripted", "Violation", "assert_sendable", "faulty", "violations"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.formats import Codec, Loss, codec, dialect
-from foldline.wire.rules.grammar import Rules, rules_of
+from foldline.wire.grammar import Grammar, grammar_of
 
 AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
 
@@ -49,7 +49,7 @@ class RepairContext:
     """What the steps of one repair share."""
 
     format: str
-    grammar: Rules
+    grammar: Grammar
     target: Codec
     notes: list[RepairNote] = field(default_factory=list)
     items: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -62,7 +62,7 @@ class RepairContext:
     @classmethod
     def of(cls, format: str) -> RepairContext:
         """Context for a wire format; a session log's format stands for the format of the elements it holds."""
-        grammar = rules_of(format)
+        grammar = grammar_of(format)
         name = dialect(format)
         return cls(name, grammar, codec(name))
 

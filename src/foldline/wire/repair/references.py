@@ -37,17 +37,17 @@ class References:
             self.server_calls.update(name for name, *_ in found.lost)
         for entry in run.entries:
             if entry.index <= last and (entry.slots or entry.answers):
-                self._add_entry(entry)
+                self._add_entry(entry, last)
         self.items.update(key for key, places in context.items.items() if places[0] <= last)
         return True
 
-    def _add_entry(self, entry: RepairEntry) -> None:
+    def _add_entry(self, entry: RepairEntry, last: int) -> None:
         calls = [part.id for part in entry.message.parts if type(part) is ToolCall]
         for old, slot in zip(calls, entry.slots, strict=True):
             self.calls.add(old)
             if slot.call.id != old:
                 self.new_ids.add(slot.call.id)
-            if slot.answer is None or slot.answer.is_early:
+            if slot.answer is None or slot.answer.is_early or slot.answer.entry.index > last:
                 self.unanswered.add(old)
             self.has_calls_without_id |= not old
         results = [part.call_id for part in entry.message.parts if type(part) is ToolResult]

@@ -17,7 +17,7 @@ from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolC
 from foldline.placeholders import NO_OUTPUT, call_as_text, unsupported_media
 from foldline.wire.formats import Loss
 from foldline.wire.repair.context import RepairContext, content_of, edited
-from foldline.wire.rules import check
+from foldline.wire.validate import check
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
 """Kinds of opaque parts that are opaque only because they are malformed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +15,12 @@ from foldline.errors import ConfigError
 from foldline.message import Message, assistant, user
 from foldline.testing import assert_sendable, violations
 from foldline.wire.formats import PROVIDERS, render
-from foldline.wire.rules import RULES, Limits, check, limits_of
-from foldline.wire.rules import judge as rules_module
+from foldline.wire.grammar import RequestLimits, grammar_of
+from foldline.wire.repair import RepairedHistory, repair
+from foldline.wire.validate import check, validator
 from strategies import sound
+
+each_format = pytest.mark.parametrize("format", PROVIDERS)
 
 
 def u(content: Any = "hi", **more: Any) -> dict[str, Any]:
@@ -324,24 +327,24 @@ GEMINI: list[tuple[str, Any, set[str]]] = [
 ]
 
 CASES = [
-    pytest.param(provider, request, expected, id=f"{provider}: {name}")
-    for provider, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True)
+    pytest.param(format, request, expected, id=f"{format}: {name}")
+    for format, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True)
     for name, request, expected in table
 ]
 
 
-@pytest.mark.parametrize(("provider", "request_", "expected"), CASES)
-def test_rule(provider: str, request_: Any, expected: set[str]) -> None:
+@pytest.mark.parametrize(("format", "request_", "expected"), CASES)
+def test_rule(format: str, request_: Any, expected: set[str]) -> None:
     before = json.dumps(request_)
-    assert {violation.code for violation in check(provider, request_)} == expected
+    assert {violation.code for violation in check(format, request_)} == expected
     assert json.dumps(request_) == before
 
 
 def test_every_code_with_an_answer_of_the_provider_is_reached() -> None:
     """What the table says a provider answers is really said for something."""
-    for provider, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True):
+    for format, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True):
         reached = {code for _, _, expected in table for code in expected} | {"total-bytes"}
-        assert set(RULES[provider].says) <= reached
+        assert set(grammar_of(format).says) <= reached
 
 
 def test_words_name_the_place_and_the_answer() -> None:
@@ -410,44 +413,44 @@ def test_merged_turns_still_name_the_message() -> None:
 )
 def test_no_json_makes_it_raise(value: Any) -> None:
     for request in (value, [value], {"messages": value, "input": value, "contents": value}):
-        for provider in PROVIDERS:
-            assert all(isinstance(violation.message, str) for violation in check(provider, request))
+        for format in PROVIDERS:
+            assert all(isinstance(violation.message, str) for violation in check(format, request))
 
 
 def test_deep_nesting_is_no_trouble() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
-    for provider in PROVIDERS:
-        check(provider, [u(deep), {"role": "user", "parts": [deep]}])
+    for format in PROVIDERS:
+        check(format, [u(deep), {"role": "user", "parts": [deep]}])
 
 
 @settings(max_examples=50, deadline=None)
 @given(messages=sound())
 def test_sound_transcripts_are_sendable_everywhere(messages: list[Message]) -> None:
-    for provider in PROVIDERS:
-        assert_sendable(messages, provider)
+    for format in PROVIDERS:
+        assert_sendable(messages, format)
 
 
 # Sizes --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_pr17_media_are_counted(provider: str) -> None:
-    most = limits_of(provider).media
+@each_format
+def test_pr17_media_are_counted(format: str) -> None:
+    most = grammar_of(format).limits.media
     assert most is not None
     part = {"anthropic": image(), "openai": PICTURE, "gemini": {"inlineData": {"data": "iVBO"}}}.get(
-        provider, {"type": "input_image", "image_url": "https://example.org/a.png"}
+        format, {"type": "input_image", "image_url": "https://example.org/a.png"}
     )
-    key = "parts" if provider == "gemini" else "content"
-    assert check(provider, [{"role": "user", key: [part] * most}]) == ()
-    (found,) = check(provider, [{"role": "user", key: [part] * (most + 1)}])
+    key = "parts" if format == "gemini" else "content"
+    assert check(format, [{"role": "user", key: [part] * most}]) == ()
+    (found,) = check(format, [{"role": "user", key: [part] * (most + 1)}])
     assert found.code == "media-count"
     assert f"{most + 1} media, {most} are allowed" in found.message
 
 
 def test_one_picture_too_large_and_a_request_too_large() -> None:
-    most = limits_of("anthropic").media_bytes or 0
+    most = grammar_of("anthropic").limits.media_bytes or 0
     assert [found.code for found in check("anthropic", [u([image("i" * (most + 1))])])] == ["media-bytes"]
     pictures = [image("i" * most)] * 7
     assert [found.code for found in check("anthropic", [u(pictures)])] == ["total-bytes"]
@@ -455,18 +458,14 @@ def test_one_picture_too_large_and_a_request_too_large() -> None:
 
 
 def test_a_users_own_figures_win() -> None:
-    few = Limits(media=1)
+    few = RequestLimits(media=1)
     assert [found.code for found in check("openai", [u([PICTURE, PICTURE])], limits=few)] == ["media-count"]
     assert check("openai", [u([PICTURE])], limits=few) == ()
 
 
-def test_limits_are_dated() -> None:
-    from importlib.resources import files
-
-    table = json.loads((files("foldline.wire.rules") / "limits.json").read_text())
-    assert table["read"] >= "2026"
-    known = {each.name for each in fields(Limits)} | {"source"}
-    assert all(set(table[provider]) <= known and table[provider]["source"] for provider in PROVIDERS)
+@each_format
+def test_limits_name_their_source_and_its_date(format: str) -> None:
+    assert grammar_of(format).limits.source.startswith("202")
 
 
 def test_ca09_ca10_breakpoints_are_counted_on_the_wire() -> None:
@@ -483,21 +482,26 @@ def test_ca09_ca10_breakpoints_are_counted_on_the_wire() -> None:
 
 def test_stricter_servers_are_a_change_of_data() -> None:
     """A template that demands alternation, as several open models have it."""
-    strict = replace(RULES["openai"], alternation="required", start=("user",), end=("user", "tool"))
-    assert check("openai", [u(), a(), u()], rules=strict) == ()
-    assert [found.code for found in check("openai", [u(), u(), a()], rules=strict)] == ["alternation", "end"]
+    strict = replace(grammar_of("openai"), alternation="required", start=("user",), end=("user", "tool"))
+    assert check("openai", [u(), a(), u()], grammar=strict) == ()
+    assert [found.code for found in check("openai", [u(), u(), a()], grammar=strict)] == ["alternation", "end"]
 
 
-def test_rules_are_values() -> None:
-    assert RULES["anthropic"] == RULES["anthropic"]
+def test_a_grammar_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        RULES["openai"].blank = "empty"  # type: ignore[misc]  # the point of the test
-    assert all(rules.name for rules in RULES.values())
+        grammar_of("openai").blank = "empty"  # type: ignore[misc]  # the point of the test
 
 
-def test_unknown_provider() -> None:
-    with pytest.raises(ConfigError, match="use one of anthropic"):
-        check("clippy", [])
+@pytest.mark.parametrize("name", ["deepseek", "clippy"])
+def test_an_unknown_format_is_an_error_that_lists_the_formats(name: str) -> None:
+    for action in (lambda: check(name, []), lambda: repair([], name), lambda: RepairedHistory(name)):
+        with pytest.raises(ConfigError, match="use one of anthropic, openai, openai-responses, gemini"):
+            action()
+
+
+@pytest.mark.parametrize(("log", "format"), [("claude-code", "anthropic"), ("codex", "openai-responses")])
+def test_a_session_log_has_the_grammar_of_the_elements_it_holds(log: str, format: str) -> None:
+    assert grammar_of(log) is grammar_of(format)
 
 
 # The public face ----------------------------------------------------------------------------------------------------
@@ -536,5 +540,5 @@ def test_whose_rules_must_be_clear() -> None:
 
 
 def test_examples_in_the_docstrings() -> None:
-    assert doctest.testmod(rules_module).attempted > 0
-    assert doctest.testmod(rules_module).failed == 0
+    assert doctest.testmod(validator).attempted > 0
+    assert doctest.testmod(validator).failed == 0

@@ -1,0 +1,107 @@
+"""Reads a Chat Completions request for the validator, without the parser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
+
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+def read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
+    """The messages."""
+    request = PlainRequest()
+    for index, message in enumerate(elements):
+        role = ROLES.get(string(message.get("role"))) if isinstance(message, dict) else None
+        if role is None:
+            request.refuse("role", index, "not an object with a known role")
+            continue
+        blocks = _content(message.get("content"), index, request)
+        if role == "tool":
+            key, name = string(message.get("tool_call_id")), ""
+            if message["role"] == "function":
+                key, name = "", string(message.get("name"))
+            elif message.get("content") is None:
+                request.refuse("empty", index, "a result without content")
+            blocks = [PlainBlock("result", index, key, name, inner=tuple(blocks))]
+        elif role == "assistant":
+            blocks += _calls(message, index, request)
+            if not blocks and message.get("content") != "" and not (message.get("refusal") or message.get("audio")):
+                request.refuse("empty", index, "an assistant message with neither content nor calls")
+        elif message.get("tool_calls") or message.get("function_call"):
+            request.refuse("call-role", index, f"a call in a message of the {role}")
+        elif message.get("content") is None:
+            request.refuse("empty", index, "a message without content")
+        request.turns.append(PlainTurn(index, role, blocks))
+    return request
+
+
+def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock]:
+    if isinstance(content, str):
+        return [PlainBlock("text", index, text=content)] if content else []
+    if content is None:
+        return []
+    if not isinstance(content, list) or not content:
+        request.refuse("empty", index, "content is neither text nor a list with at least one part")
+        return []
+    blocks = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text":
+            blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
+        elif kind == "refusal":
+            blocks.append(PlainBlock("other", index))
+        elif kind in ("image_url", "input_audio", "file"):
+            blocks.append(PlainBlock("media", index, size=media_size(part.get(kind))))
+        elif isinstance(kind, str):
+            blocks.append(PlainBlock("other", index))
+        else:
+            request.refuse("shape", index, "a content part is not an object with a type")
+    return blocks
+
+
+def media_size(value: Any) -> int:
+    """The characters of base64 data in an OpenAI media part."""
+    if isinstance(value, str):
+        return len(value) if value.startswith("data:") else 0
+    if not isinstance(value, dict):
+        return 0
+    url = string(value.get("url"))
+    return (len(url) if url.startswith("data:") else 0) + len(string(value.get("data") or value.get("file_data")))
+
+
+def _calls(message: Mapping[str, Any], index: int, request: PlainRequest) -> list[PlainBlock]:
+    blocks = []
+    calls = message.get("tool_calls")
+    if calls is not None and (not isinstance(calls, list) or not calls):
+        request.refuse("empty", index, "tool_calls is not a list with at least one call")
+        calls = None
+    for call in calls or ():
+        kind = (call.get("type") or "function") if isinstance(call, dict) else None
+        if kind not in ("function", "custom") and isinstance(kind, str):
+            blocks.append(PlainBlock("call", index, string(call.get("id")), kind))
+            continue
+        inside = call.get(kind) if isinstance(kind, str) else None
+        if not isinstance(inside, dict):
+            request.refuse("shape", index, "a tool call is not an object with its function")
+            continue
+        if not isinstance(inside.get("arguments", inside.get("input")), str):
+            request.refuse("input-form", index, "the arguments of a call are not text")
+        blocks.append(PlainBlock("call", index, string(call.get("id")), string(inside.get("name"))))
+        if not blocks[-1].id:
+            request.refuse("id-form", index, "a tool call has no id")
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        blocks.append(PlainBlock("call", index, "", string(legacy.get("name"))))
+        if not isinstance(legacy.get("arguments"), str):
+            request.refuse("input-form", index, "the arguments of a call are not text")
+    return blocks

@@ -1,0 +1,6 @@
+"""Validation: the rules that a request breaks, checked on the JSON body that would be sent."""
+
+from foldline.wire.validate.plain_request import Violation
+from foldline.wire.validate.validator import check
+
+__all__ = ["Violation", "check"]

@@ -1,0 +1,130 @@
+"""Checks calls against results: each call answered, each result called for, where the format expects them."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+
+from foldline.wire.grammar import Grammar
+from foldline.wire.validate.plain_request import PlainBlock, PlainTurn, Violation
+
+
+def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
+    """Violations where results must directly follow their calls."""
+    known = set[str]()
+    waiting: list[PlainBlock] = []
+    last = len(turns) - 1
+    for place, turn in enumerate(turns):
+        results = [block for block in turn.blocks if block.kind == "result"]
+        if waiting or results:
+            yield from _match(waiting, results, known, grammar)
+        if grammar.results_first and results and turn.role == "user":
+            other = next((block for block in turn.blocks[: len(results)] if block.kind != "result"), None)
+            if other is not None:
+                yield Violation("result-order", other.at, "something else stands before a result")
+        waiting = [block for block in turn.blocks if block.kind == "call"]
+        if not waiting:
+            continue
+        if grammar.calls_after_user and (place == 0 or turns[place - 1].role != "user"):
+            yield Violation("call-place", turn.at, "a call that does not directly follow a message of the user")
+        within = known if grammar.unique == "request" else set[str]()
+        for call in waiting:
+            if call.id and call.id in within:
+                yield Violation("call-duplicate", call.at, f"the call id {call.id} occurs twice")
+            within.add(call.id)
+        known.update(call.id for call in waiting)
+        if place == last:
+            yield from _match(waiting, [], known, grammar)
+
+
+def _match(
+    calls: list[PlainBlock], results: list[PlainBlock], known: set[str], grammar: Grammar
+) -> Iterator[Violation]:
+    """Violations of the calls of one turn and the results of the next."""
+    waiting: dict[str, deque[PlainBlock]] = {}
+    for call in calls:
+        waiting.setdefault(_key(call), deque()).append(call)
+    keys_called = set(waiting)
+    for result in results:
+        key = _key_of_call(result, waiting, grammar)
+        if key is not None:
+            name = waiting[key].popleft().name
+            if grammar.pairing == "name" and name != result.name:
+                yield Violation(
+                    "result-name", result.at, f"the result of{_label(result)} has another name than its call"
+                )
+        elif _key(result) in keys_called:
+            yield Violation("result-duplicate", result.at, f"more than one result for{_label(result)}")
+        elif result.id and result.id in known:
+            yield Violation(
+                "result-late", result.at, f"the result of{_label(result)} does not directly follow its call"
+            )
+        else:
+            yield Violation("result-orphan", result.at, f"a result for{_label(result)}, which is not called")
+    for left in waiting.values():
+        for call in left:
+            yield Violation("call-unanswered", call.at, f"no result directly follows the call{_label(call)}")
+
+
+def _key(block: PlainBlock) -> str:
+    """Key shared by a call and its result: the id, or the name where there is none."""
+    return block.id or f" {block.name}"
+
+
+def _key_of_call(result: PlainBlock, waiting: dict[str, deque[PlainBlock]], grammar: Grammar) -> str | None:
+    """Key of the call that a result answers; formats that pair by name accept an id on one side only."""
+    keys = (_key(result), f" {result.name}") if grammar.pairing == "name" else (_key(result),)
+    found = next((key for key in keys if waiting.get(key)), None)
+    if found is None and grammar.pairing == "name" and not result.id:
+        found = next((key for key, calls in waiting.items() if calls and calls[0].name == result.name), None)
+    return found
+
+
+def _label(block: PlainBlock) -> str:
+    return "".join(f" {word}" for word in (block.id, block.name) if word) or " a call without a name"
+
+
+def check_anywhere(turns: list[PlainTurn]) -> Iterator[Violation]:
+    """Violations where results may stand anywhere after their calls."""
+    calls: dict[str, PlainBlock] = {}
+    answered = set[str]()
+    for turn in turns:
+        for block in turn.blocks:
+            if block.kind == "call":
+                if block.id in calls:
+                    yield Violation("call-duplicate", block.at, f"the call id {block.id} occurs twice")
+                calls[block.id] = block
+            elif block.kind == "result":
+                if block.id in answered:
+                    yield Violation("result-duplicate", block.at, f"more than one result for {block.id}")
+                elif block.id not in calls:
+                    yield Violation(
+                        "result-orphan", block.at, f"a result for {block.id}, which is not called before it"
+                    )
+                answered.add(block.id)
+    for call in calls.values():
+        if call.id not in answered:
+            yield Violation("call-unanswered", call.at, f"no result follows the call{_label(call)}")
+
+
+def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
+    """Violations of calls that the provider runs itself, and of approvals."""
+    pending: defaultdict[str, list[int]] = defaultdict(list)
+    last = max((place for place, turn in enumerate(turns) if turn.role == "assistant"), default=-1)
+    for place, turn in enumerate(turns):
+        for block in turn.blocks:
+            if block.kind == "server-call":
+                pending[block.id].append(place)
+            elif block.kind == "server-result" and pending[block.id]:
+                pending[block.id].pop()
+            elif block.kind == "server-result":
+                yield Violation("result-orphan", block.at, f"a result for {block.id}, which is not called before it")
+    for name, places in pending.items():
+        if grammar.server_calls and places and places[0] < last:
+            yield Violation("call-unanswered", turns[places[0]].at, f"no result follows the provider's own call {name}")
+
+
+def is_paused_turn(turn: PlainTurn) -> bool:
+    """True for a reply that paused inside the provider's own tool: it may be sent back to be continued."""
+    done = {block.id for block in turn.blocks if block.kind == "server-result"}
+    return any(block.kind == "server-call" and block.id not in done for block in turn.blocks)

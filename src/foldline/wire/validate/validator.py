@@ -1,0 +1,212 @@
+"""Checks a request, exactly as it would be sent, against its format's grammar and limits.
+
+`check` reads plain JSON without the format's parser, so that a mistake of the parser cannot hide from it. It accepts
+any JSON value without raising, and takes linear time, so that every test and benchmark can check every view.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from foldline.wire.formats import codec, dialect
+from foldline.wire.grammar import Grammar, RequestLimits, grammar_of
+from foldline.wire.validate import calls_and_results
+from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, Violation
+
+
+def check(
+    format: str, body: Any, *, grammar: Grammar | None = None, limits: RequestLimits | None = None
+) -> tuple[Violation, ...]:
+    """Every rule that a request body, or its bare list of messages, breaks. An empty list breaks none.
+
+    >>> [str(found) for found in check("openai", [{"role": "user"}])]
+    ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
+    """
+    grammar = grammar or grammar_of(format)
+    key = codec(dialect(format)).list_key
+    elements = body.get(key) if isinstance(body, Mapping) else body
+    if isinstance(elements, str) and grammar.item_ids:
+        return ()
+    if not isinstance(elements, list | tuple):
+        return (Violation("shape", -1, f"there is no list of messages under {key!r}"),)
+    request = grammar.read(list(elements), body if isinstance(body, Mapping) else {})
+    turns = _merged_turns(request.turns, grammar)
+    kinds = {block.kind for turn in turns for block in turn.blocks}
+    violations = [
+        *request.violations,
+        *_check_blocks(request.turns, grammar),
+        *_check_first_and_last(turns, grammar),
+        *_check_system_messages(request.turns, grammar),
+        *_check_sizes(request, len(elements), limits or grammar.limits),
+    ]
+    if "call" in kinds or "result" in kinds:
+        anywhere = grammar.adjacency == "after"
+        violations += (
+            calls_and_results.check_anywhere(turns) if anywhere else calls_and_results.check_adjacent(turns, grammar)
+        )
+    if "thinking" in kinds:
+        violations += _check_thinking(turns, grammar)
+    if "server-call" in kinds or "server-result" in kinds:
+        violations += calls_and_results.check_server_calls(turns, grammar)
+    violations.sort(key=lambda violation: violation.index)
+    return tuple([_with_answer(violation, grammar) for violation in violations])
+
+
+def _with_answer(violation: Violation, grammar: Grammar) -> Violation:
+    """The violation with the provider's answer, where that is known."""
+    answer = grammar.says.get(violation.code)
+    return replace(violation, message=f"{violation.message} ({grammar.name}: {answer})") if answer else violation
+
+
+def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
+    """Turns in which elements that count as one are merged: neighbours of one role, or only results in a row."""
+    if grammar.adjacency == "after":
+        return turns
+    merged: list[PlainTurn] = []
+    for turn in turns:
+        if grammar.alternation == "merged" and turn.role == "system":
+            continue
+        joins = grammar.alternation == "merged" or (grammar.adjacency == "message" and turn.role == "tool")
+        if joins and merged and merged[-1].role == turn.role:
+            merged[-1].blocks.extend(turn.blocks)
+        else:
+            merged.append(turn._replace(blocks=turn.blocks[:]) if joins else turn)
+    return merged
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.DOTALL)
+
+
+def _is_refused(text: str, grammar: Grammar) -> bool:
+    return (grammar.blank == "empty" and not text) or (grammar.blank == "whitespace" and not text.strip())
+
+
+def _check_blocks(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
+    """Violations of one message or block by itself."""
+    for turn in turns:
+        if not turn.blocks and turn.role not in grammar.empty:
+            yield Violation("empty", turn.at, "a message without content")
+        for block in turn.blocks:
+            kind = block.kind
+            if kind == "text":
+                if _is_refused(block.text, grammar):
+                    yield Violation("blank", block.at, "a text without a visible character")
+            elif kind == "call":
+                yield from _check_call(block, turn, grammar)
+            elif kind == "result":
+                yield from _check_result(block, turn, grammar)
+            elif kind == "media":
+                if turn.role not in grammar.media_roles:
+                    yield Violation("media-role", block.at, f"media in a message of the {turn.role}")
+            elif kind != "other":
+                yield from _check_assistant_block(block, turn, grammar)
+
+
+def _check_assistant_block(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Iterator[Violation]:
+    """Violations of thinking and of the provider's own tools."""
+    if block.kind == "thinking":
+        if turn.role != "assistant":
+            yield Violation("thinking-role", block.at, f"thinking in a message of the {turn.role}")
+        elif grammar.signed_thinking and not block.signed:
+            yield Violation("thinking-unsigned", block.at, "thinking without its signature")
+    elif grammar.server_calls and turn.role != "assistant":
+        yield Violation("call-role", block.at, f"the provider's own tool in a message of the {turn.role}")
+
+
+def _check_call(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Iterator[Violation]:
+    if turn.role != "assistant":
+        yield Violation("call-role", block.at, f"a call in a message of the {turn.role}")
+    if block.id and not _compiled(grammar.id_form).fullmatch(block.id):
+        yield Violation("id-form", block.at, f"the call id {block.id[:80]!r} is not of the form {grammar.id_form}")
+    if not _compiled(grammar.name_form).fullmatch(block.name):
+        words = f"the tool name {block.name[:80]!r} is not of the form {grammar.name_form}"
+        yield Violation("name-form", block.at, words)
+
+
+def _check_result(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Iterator[Violation]:
+    if turn.role == "assistant":
+        yield Violation("result-role", block.at, "a result in a message of the assistant")
+    text_only = grammar.error_text_only and block.error
+    if text_only and not any(each.text.strip() for each in block.inner):
+        yield Violation("error-result", block.at, f"the failed result of {block.id} says nothing")
+    for each in block.inner:
+        if each.kind == "text" and _is_refused(each.text, grammar):
+            yield Violation("blank", block.at, f"a text without a visible character in the result of {block.id}")
+        elif each.kind == "media" and not grammar.media_in_results:
+            yield Violation("media-result", block.at, f"media in the result of {block.id}")
+        elif each.kind != "text" and text_only:
+            yield Violation("error-result", block.at, f"the failed result of {block.id} holds more than text")
+
+
+def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
+    """Violations of who starts, who ends, and who must take part."""
+    talk = [turn for turn in turns if turn.role != "system"]
+    if not talk:
+        return
+    if grammar.start and talk[0].role not in grammar.start:
+        yield Violation("start", talk[0].at, f"the conversation starts with the {talk[0].role}")
+    if grammar.end and talk[-1].role not in grammar.end and not calls_and_results.is_paused_turn(talk[-1]):
+        yield Violation("end", talk[-1].at, f"the conversation ends with the {talk[-1].role}")
+    if grammar.needs_user and not any(turn.role == "user" for turn in talk):
+        yield Violation("no-user", talk[0].at, "no message is the user's")
+    if grammar.alternation == "required":
+        for before, turn in pairwise(talk):
+            if turn.role == before.role != "tool":
+                yield Violation("alternation", turn.at, f"two messages of the {turn.role} in a row")
+
+
+def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
+    """Violations of system messages inside the list, where they must close a user's turn."""
+    if grammar.inline_system != "after user" or all(turn.role == "system" for turn in turns):
+        return
+    before: PlainTurn | None = None
+    for turn, after in zip_longest(turns, turns[1:]):
+        if turn.role != "system":
+            before = turn
+        elif before is None or (before.role != "user" and not calls_and_results.is_paused_turn(before)):
+            yield Violation("system-place", turn.at, "a system message that does not follow a user's turn")
+        elif after is not None and after.role == "user":
+            yield Violation("system-place", turn.at, "a system message inside a user's turn")
+
+
+def _check_thinking(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
+    """Violations of thinking that nothing follows."""
+    if grammar.reasoning_followed:
+        following = ""
+        for turn in reversed(turns):
+            if any(block.kind == "thinking" for block in turn.blocks):
+                if following != "assistant":
+                    yield Violation("reasoning-alone", turn.at, "reasoning without the output it led to")
+            else:
+                following = turn.role
+    if not grammar.thinking_last:
+        for turn in turns:
+            if turn.role == "assistant" and turn.blocks and turn.blocks[-1].kind == "thinking":
+                yield Violation("thinking-last", turn.blocks[-1].at, "a reply that ends with thinking")
+
+
+def _check_sizes(request: PlainRequest, elements: int, limits: RequestLimits) -> Iterator[Violation]:
+    """Violations of counts and sizes. The total is a lower bound, so that no request is refused by mistake."""
+    blocks = [block for turn in request.turns for block in turn.blocks]
+    blocks += [inner for block in blocks if block.inner for inner in block.inner]
+    media = [block for block in blocks if block.kind == "media"]
+    total = sum(len(block.text) + block.size for block in blocks)
+    breakpoints = len(request.breakpoints)
+    if limits.media is not None and len(media) > limits.media:
+        yield Violation("media-count", media[limits.media].at, f"{len(media)} media, {limits.media} are allowed")
+    for each in media:
+        if limits.media_bytes is not None and each.size > limits.media_bytes:
+            yield Violation("media-bytes", each.at, f"media of {each.size:,} bytes, {limits.media_bytes:,} are allowed")
+    if limits.total_bytes is not None and total > limits.total_bytes:
+        yield Violation("total-bytes", -1, f"at least {total:,} bytes, {limits.total_bytes:,} are allowed")
+    if limits.breakpoints is not None and breakpoints > limits.breakpoints:
+        yield Violation("breakpoints", -1, f"{breakpoints} cache breakpoints, {limits.breakpoints} are allowed")
+    if limits.messages is not None and elements > limits.messages:
+        yield Violation("message-count", -1, f"{elements:,} messages, {limits.messages:,} are allowed")
