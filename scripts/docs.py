@@ -99,7 +99,7 @@ def _commands() -> Iterator[str]:
     from foldline.cli.app import COMMANDS
 
     yield from ("| command | |", "|---|---|")
-    yield from (f"| `foldline {name}` | {row.line} |" for name, row in COMMANDS.items())
+    yield from (f"| `foldline {name}` | {row.summary} |" for name, row in COMMANDS.items())
 
 
 def _exit_codes() -> Iterator[str]:

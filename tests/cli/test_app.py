@@ -68,7 +68,7 @@ def test_help_lists_the_commands_and_the_exit_codes() -> None:
     done = foldline("--help")
     assert done.returncode == 0
     assert all(
-        re.search(rf"^  {name} +{re.escape(row.line[:20])}", done.stdout, re.MULTILINE)
+        re.search(rf"^  {name} +{re.escape(row.summary[:20])}", done.stdout, re.MULTILINE)
         for name, row in COMMANDS.items()
     )
     assert all(re.search(rf"^ +{code}  ", done.stdout, re.MULTILINE) for code in EXIT_CODES)

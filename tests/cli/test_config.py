@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foldline.cli.shared.settings import project_file, settings
+from foldline.cli.shared.settings import load_settings, project_file
 from foldline.policy import Policy
 from support.command import foldline, one_sentence
 from support.shapes import documented, wrong
@@ -55,20 +55,20 @@ def test_later_layers_win_and_are_named(places: tuple[Path, Path]) -> None:
 def test_a_policy_named_by_a_flag_is_exactly_that_one(places: tuple[Path, Path]) -> None:
     project, _ = places
     env = {"FOLDLINE_KEEP_TURNS": "3", "HOME": "/nowhere"}
-    assert settings(policy="balanced", folder=project, environment=env).policy == Policy.preset("balanced")
+    assert load_settings(policy="balanced", folder=project, environment=env).policy == Policy.preset("balanced")
     file = project / "mine.toml"
     file.write_text('preset = "verbatim"\nkeep_tokens = 9\n')
-    assert settings(policy=str(file), folder=project, environment=env).policy == Policy.preset("verbatim").but(
+    assert load_settings(policy=str(file), folder=project, environment=env).policy == Policy.preset("verbatim").but(
         keep_tokens=9
     )
-    assert settings(folder=project, environment=env).policy.keep_turns == 3
+    assert load_settings(folder=project, environment=env).policy.keep_turns == 3
 
 
 def test_the_model_of_a_flag_wins_over_the_file_and_a_configured_one_does_not(places: tuple[Path, Path]) -> None:
     project, _ = places
-    configured = settings(folder=project, environment={"HOME": "/nowhere"})
+    configured = load_settings(folder=project, environment={"HOME": "/nowhere"})
     assert (configured.model("claude-sonnet-5"), configured.model()) == ("claude-sonnet-5", "gpt-4o")
-    assert settings(model="gpt-5", folder=project, environment={}).model("claude-sonnet-5") == "gpt-5"
+    assert load_settings(model="gpt-5", folder=project, environment={}).model("claude-sonnet-5") == "gpt-5"
 
 
 def test_the_table_says_where_values_come_from(places: tuple[Path, Path]) -> None:
@@ -95,7 +95,7 @@ def test_a_project_ends_at_its_repository(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("not toml [", "cannot be read"),
+        ("not toml [", "cannot read"),
         ("modell = 'x'", "did you mean model"),
         ("keep_tokens = 5", "below [policy]"),
         ("model = 5", "in quotes"),

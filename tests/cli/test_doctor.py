@@ -53,7 +53,7 @@ def test_counter_window_and_prices_follow_the_model(tmp_path: Path) -> None:
 
 def test_what_cannot_work_is_a_problem_with_its_fix(tmp_path: Path) -> None:
     too_wide = findings(foldline("doctor", "--json", "--model", "gpt-4o", "--window", "500000", cwd=tmp_path))
-    assert "more than the 128,000" in too_wide["policy"][0]["says"]
+    assert "has a window of 128,000" in too_wide["policy"][0]["says"]
     nothing = findings(foldline("doctor", "--json", cwd=tmp_path, FOLDLINE_RESERVE_TOKENS="999999"))
     assert "reserve_tokens" in nothing["policy"][0]["fix"]
     (tmp_path / "foldline.toml").write_text("[policy]\nkeep_tokenz = 1\n")
@@ -72,7 +72,7 @@ def test_variables_that_set_nothing_are_noticed(tmp_path: Path) -> None:
 def test_the_ledger_is_tried_and_never_made(tmp_path: Path) -> None:
     place = tmp_path / "agent.db"
     found = findings(foldline("doctor", "--json", cwd=tmp_path, FOLDLINE_LEDGER=str(place)))
-    assert "foldline import makes it" in found["ledger"][0]["says"]
+    assert "foldline import creates it" in found["ledger"][0]["says"]
     assert not place.exists()
     store = ledger.open(place)
     store.session("one")

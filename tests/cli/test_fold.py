@@ -90,10 +90,10 @@ def test_nothing_is_overwritten_unasked(session: Path, tmp_path: Path) -> None:
     assert foldline("fold", str(session), "-o", str(out), *WINDOW, "--force").returncode == 0
     assert out.read_text() != "mine"
     before = session.read_bytes()
-    assert "the original is the record" in one_sentence(foldline("fold", str(session), "-o", str(session), "--force"))
+    assert "is also the input" in one_sentence(foldline("fold", str(session), "-o", str(session), "--force"))
     link = tmp_path / "link.jsonl"
     link.symlink_to(session)
-    assert "is the file that is read" in one_sentence(foldline("fold", str(session), "-o", str(link), "--force"))
+    assert "is also the input" in one_sentence(foldline("fold", str(session), "-o", str(link), "--force"))
     assert session.read_bytes() == before
 
 
@@ -133,7 +133,7 @@ def test_missing_files_folders_and_many_conversations(tmp_path: Path) -> None:
         assert str(path) in one_sentence(foldline("fold", str(path), "-o", out))
     many = tmp_path / "many.json"
     many.write_text(json.dumps({"runs": [[{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}]]}))
-    assert "holds 2 conversations" in one_sentence(foldline("fold", str(many), "-o", out))
+    assert "has 2 conversations" in one_sentence(foldline("fold", str(many), "-o", out))
 
 
 def test_a_format_that_cannot_be_written_says_how_else(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_claude_code_file_becomes_a_session_of_ones_own_ledger(transcript: Pat
     assert (tmp_path / "data" / "foldline" / "ledger.db").stat().st_size
     assert (tmp_path / "data" / "foldline").stat().st_mode & 0o077 == 0, "it is nobody else's"
     assert "7091" in foldline("recall", "which", "port", "drops", "jobs", XDG_DATA_HOME=home).stdout
-    assert "all sound" in foldline("verify", XDG_DATA_HOME=home).stdout
+    assert "no faults" in foldline("verify", XDG_DATA_HOME=home).stdout
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -144,7 +144,7 @@ def test_a_bad_file_makes_no_ledger(name: str, tmp_path: Path) -> None:
 def test_missing_files_and_folders_without_transcripts(tmp_path: Path) -> None:
     url = str(tmp_path / "agent.db")
     assert "nowhere.json" in one_sentence(foldline("import", str(tmp_path / "nowhere.json"), "--ledger", url))
-    assert "no transcript in" in one_sentence(foldline("import", str(tmp_path), "--ledger", url))
+    assert "no transcript found in" in one_sentence(foldline("import", str(tmp_path), "--ledger", url))
     assert "no folder" in one_sentence(
         foldline("import", str(tmp_path), "--ledger", str(tmp_path / "no" / "agent.db")), code=4
     )
@@ -179,7 +179,7 @@ def test_owners_see_their_own(place: str, transcript: Path) -> None:
 
 def test_the_session_used_last_is_meant_and_that_is_said(place: str) -> None:
     done = foldline("recall", "port", "--ledger", place)
-    assert "session ticket-42, the one used last of 2; --session names another" in done.stderr
+    assert "session ticket-42, the last used of 2; choose another with --session" in done.stderr
     assert not foldline("recall", "port", "--ledger", place, "-s", "3f0c").stderr
     assert report("show", "--ledger", place, "-s", "tick")["session"] == "ticket-42", "how it begins is enough"
     assert "foldline sessions" in one_sentence(foldline("show", "--ledger", place, "-s", "nothing"))
@@ -221,7 +221,7 @@ def test_sessions_are_listed(place: str) -> None:
 def test_show_draws_the_fold_line_and_writes_nothing(place: str) -> None:
     before = report("show", "--ledger", place, "-s", "3f0c")
     printed = foldline("show", "--ledger", place, "-s", "3f0c").stdout
-    assert f"─── fold line: {before['folded']} are in the record" in printed
+    assert f"─── fold line: {before['folded']} are only in the ledger" in printed
     assert "digest by local" in printed
     assert "│ # " in printed
     first = int(before["folded"].partition("-")[2]) + 1
@@ -251,7 +251,7 @@ def test_show_and_recall_by_handle_are_word_for_word(place: str) -> None:
     again = report("recall", "--handle", paged["rest"], "--tokens", "200", "--ledger", place, "-s", "3f0c")
     assert again["results"]
     assert (
-        "goes on: foldline recall --handle"
+        "more: foldline recall --handle"
         in foldline("recall", "--handle", "#2-4", "--tokens", "200", "--ledger", place, "-s", "3f0c").stdout
     )
     for command in ("show", "recall"):
@@ -268,7 +268,7 @@ def test_recall_finds_what_was_folded_within_its_tokens(place: str) -> None:
     handle = everywhere["results"][0]["handle"]
     assert report("recall", "--handle", handle, "--ledger", place)["results"][0]["lines"]
     assert report("show", "--handle", handle, "--ledger", place, shape="show --handle")["messages"]
-    assert "Nothing was said" in foldline("recall", "xylophone", "--ledger", place).stdout
+    assert "No message matches" in foldline("recall", "xylophone", "--ledger", place).stdout
     for wrong_use in ([], ["x", "--handle", "#1"], ["x", "--tokens", "1"]):
         assert foldline("recall", *wrong_use, "--ledger", place).returncode == 2
 
@@ -307,7 +307,7 @@ def test_unfold_takes_back_the_newest(place: str) -> None:
     assert made["tokens"] > before["tokens"]
     assert report("show", *there)["folded"] == before["folds"][0]["folded"]
     assert "nothing is folded now" in foldline("unfold", *there).stdout
-    assert "nothing is folded" in one_sentence(foldline("unfold", *there))
+    assert "has no fold to undo" in one_sentence(foldline("unfold", *there))
 
 
 def test_a_worker_makes_the_fold_that_was_left_to_it(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_out_and_in_again_is_the_same(place: str, tmp_path: Path) -> None:
     made = report("export", "-o", str(copy), "--ledger", place)
     assert made["bytes"] == copy.stat().st_size
     assert "--force" in one_sentence(foldline("export", "-o", str(copy), "--ledger", place))
-    assert "file that is read" in one_sentence(foldline("export", "-o", place, "--force", "--ledger", place))
+    assert "is also the input" in one_sentence(foldline("export", "-o", place, "--force", "--ledger", place))
     back = report("import", str(copy), "--ledger", other)
     assert {row["session"] for row in back["sessions"]} == {"3f0c", "ticket-42"}
     assert {row["format"] for row in back["sessions"]} == {"foldline"}
@@ -411,7 +411,7 @@ def test_prune_shows_and_asks_first(place: str) -> None:
     assert len(report("sessions", "--ledger", place)["sessions"]) == 2
     assert report(*old, "--yes")["deleted"]
     assert [row["name"] for row in report("sessions", "--ledger", place)["sessions"]] == ["ticket-42"]
-    assert "nothing in" in foldline(*old).stdout
+    assert "no session in" in foldline(*old).stdout
     for age in ("90", "0d", "soon", "-3d"):
         assert "90d" in foldline("prune", "--older-than", age, "--ledger", place).stderr
 
@@ -442,7 +442,7 @@ def test_prune_does_what_a_person_answers(place: str, answer: str, left: int) ->
         os.close(terminal)
         os.write(main, answer.encode())
         assert running.stdout is not None
-        assert "for ever?" in running.stdout.read()
+        assert "permanently delete" in running.stdout.read()
     os.close(main)
     assert len(report("sessions", "--ledger", place)["sessions"]) == left
 
@@ -547,7 +547,7 @@ def test_ctrl_c_waits_for_what_must_be_whole() -> None:
     done: list[str] = []
 
     def write() -> None:
-        with ledgers.unbroken():
+        with ledgers.defer_interrupt():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("written")
 

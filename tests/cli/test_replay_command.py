@@ -109,7 +109,7 @@ def test_bad_input_is_one_plain_sentence(name: str, tmp_path: Path) -> None:
 
 
 def test_nothing_to_replay(tmp_path: Path) -> None:
-    assert "no such file" in one_sentence(foldline("replay", str(tmp_path / "nowhere.jsonl")))
+    assert "there is no file" in one_sentence(foldline("replay", str(tmp_path / "nowhere.jsonl")))
     assert "no session with a request" in one_sentence(foldline("replay", str(tmp_path)))
     (tmp_path / "alone.json").write_text('[{"role": "user", "content": "hello"}]')
     assert "no session with a request" in one_sentence(foldline("replay", str(tmp_path / "alone.json")))
@@ -120,7 +120,7 @@ def test_nothing_to_replay(tmp_path: Path) -> None:
 def test_a_scheduler_that_is_not_there_is_code_four(folder: Path) -> None:
     pytest.importorskip("distributed")
     done = spawned("replay", str(folder), "--executor", "dask://127.0.0.1:9")
-    assert "no Dask scheduler at 127.0.0.1:9" in one_sentence(done, code=4)
+    assert "no Dask scheduler answers at 127.0.0.1:9" in one_sentence(done, code=4)
 
 
 CLUSTER = """

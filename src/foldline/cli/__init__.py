@@ -1,19 +1,19 @@
-"""The command line: a thin mirror of the library, with plain words for people and `--json` for machines."""
+"""The command line. Each command has a module of its name; `app.py` lists them."""
 
 from __future__ import annotations
 
 import sys
 
-_AT_ONCE = {"statusline": "foldline.watch.status_line", "hook": "foldline.watch.agent_hooks"}
-"""What an agent runs at every turn, without options: it starts without the rest of the command line."""
+_WITHOUT_CLICK = {"statusline": "foldline.watch.status_line", "hook": "foldline.watch.agent_hooks"}
+"""Commands that an agent runs at every turn: without options they start without importing the command line."""
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command line."""
     from importlib import import_module  # noqa: PLC0415
 
-    if len(sys.argv) == 2 and sys.argv[1] in _AT_ONCE:
-        sys.exit(import_module(_AT_ONCE[sys.argv[1]]).run())
+    if len(sys.argv) == 2 and sys.argv[1] in _WITHOUT_CLICK:
+        sys.exit(import_module(_WITHOUT_CLICK[sys.argv[1]]).run())
     import_module("foldline.cli.app").main()
 
 

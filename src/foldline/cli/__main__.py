@@ -1,4 +1,4 @@
-"""`python -m foldline.cli`, for where the `foldline` script is not on the path."""
+"""Run `foldline` as `python -m foldline.cli`."""
 
 from foldline.cli import main
 

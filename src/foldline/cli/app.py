@@ -1,6 +1,6 @@
-"""The command `foldline`: its sub-commands, what an error looks like on a terminal, and what the exit codes mean.
+"""The command `foldline`: the table of sub-commands, error output and exit codes.
 
-Sub-commands are imported when they are run: a list of them is all that `--help` needs, and it should come at once.
+A sub-command's module is imported only when it runs, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -18,83 +18,83 @@ from foldline.errors import FoldlineError, LedgerError, ViewTooLarge
 
 EXIT_CODES = {
     0: "done",
-    1: "done, and something was found that needs you (the command says what)",
-    2: "wrong use, or a file or setting that cannot be read or cannot work",
-    3: "the conversation cannot be made to fit the window",
-    4: "a file could not be written, or a ledger or service not be reached",
-    130: "stopped by Ctrl-C; nothing is left half done",
+    1: "done, and the command found a problem that it reports",
+    2: "wrong usage, or a file or setting that cannot be read or is invalid",
+    3: "the conversation does not fit the window",
+    4: "a file cannot be written, or a ledger or service cannot be reached",
+    130: "stopped by Ctrl-C; no partial result is left",
 }
-"""What the exit status of every command means."""
+"""The meaning of each exit status."""
 
 
-class Row(NamedTuple):
-    """A sub-command's place and line in the list."""
+class CommandEntry(NamedTuple):
+    """A sub-command's section and summary in the help."""
 
     section: str
-    line: str
+    summary: str
 
 
 COMMANDS = {
-    "demo": Row("First", "Watch a recorded session being kept inside a small window"),
-    "inspect": Row("Transcripts", "What fills it, what is broken, where it would be folded"),
-    "fold": Row("Transcripts", "Fold it to a budget, in the format it came in"),
-    "replay": Row("Transcripts", "What policies would have sent, cost and lost on old sessions"),
-    "import": Row("The ledger", "Bring transcripts, or another ledger, into a ledger"),
-    "sessions": Row("The ledger", "What is in it"),
-    "show": Row("The ledger", "What the model sees of a session, and what stands for the rest"),
-    "recall": Row("The ledger", "What was said about something, or word for word by its handle"),
-    "pin": Row("The ledger", "Keep something in every view, whatever is folded"),
-    "unfold": Row("The ledger", "Take back the newest fold"),
-    "verify": Row("The ledger", "Whether everything is as it was once written"),
-    "export": Row("The ledger", "Sessions as lines of JSON"),
-    "prune": Row("The ledger", "Delete what nobody has used for long"),
-    "watch": Row("Agents", "How full a running agent's window is, what it costs, what it must not forget"),
-    "install": Row("Agents", "Hooks and status line for Claude Code or Codex"),
-    "hook": Row("Agents", "What an installed hook runs"),
-    "statusline": Row("Agents", "What an installed status line runs"),
-    "mcp": Row("Services", "Recall, pin and fold as tools for any MCP client"),
-    "worker": Row("Services", "Make the folds that sessions elsewhere do not wait for"),
-    "config": Row("Set up", "The settings in force, and where each comes from"),
-    "doctor": Row("Set up", "What is installed and in force, what cannot work, and how to mend it"),
-    "completion": Row("Set up", "Completion for your shell"),
+    "demo": CommandEntry("Start here", "Replay a recorded session in a small window"),
+    "inspect": CommandEntry("Transcripts", "Show what fills a transcript, what is broken, where it would fold"),
+    "fold": CommandEntry("Transcripts", "Fold a transcript to a budget and write it in its own format"),
+    "replay": CommandEntry("Transcripts", "Compute what policies would have sent, cost and lost on old sessions"),
+    "import": CommandEntry("Ledger", "Add transcripts or an exported ledger to a ledger"),
+    "sessions": CommandEntry("Ledger", "List the sessions of a ledger"),
+    "show": CommandEntry("Ledger", "Show what the model sees of a session, and the digest of the rest"),
+    "recall": CommandEntry("Ledger", "Search a session, or print messages by their handle"),
+    "pin": CommandEntry("Ledger", "Keep a text or messages in every view"),
+    "unfold": CommandEntry("Ledger", "Undo the newest fold"),
+    "verify": CommandEntry("Ledger", "Check that a ledger is unchanged since it was written"),
+    "export": CommandEntry("Ledger", "Write sessions as lines of JSON"),
+    "prune": CommandEntry("Ledger", "Delete sessions that were not used for a given time"),
+    "watch": CommandEntry("Agents", "Show a running agent's context use and cost, and keep its working notes"),
+    "install": CommandEntry("Agents", "Install hooks and a status line for Claude Code or Codex"),
+    "hook": CommandEntry("Agents", "Answer a hook of an agent (run by installed hooks)"),
+    "statusline": CommandEntry("Agents", "Print a status line (run by an installed status line)"),
+    "mcp": CommandEntry("Services", "Serve recall, pin and fold as tools for an MCP client"),
+    "worker": CommandEntry("Services", "Run background folds for sessions in other processes"),
+    "config": CommandEntry("Setup", "Show the effective settings and their sources"),
+    "doctor": CommandEntry("Setup", "Check the installation and the configuration"),
+    "completion": CommandEntry("Setup", "Print a completion script for a shell"),
 }
 """Every sub-command in the order of the list; the module and the function have its name."""
 
 
 class Commands(click.Group):
-    """A group that knows its commands by name and imports one when it is asked for it."""
+    """A click group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """All names, in the order of the list."""
+        """All command names, in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of a name."""
+        """The command with this name, or None."""
         if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         found: click.Command = getattr(import_module(f"foldline.cli.{name}"), name)
-        return _marked(found)
+        return _with_paragraph_marks(found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list by section, from the table alone."""
+        """Write the commands by section, without importing them."""
         width = max(map(len, COMMANDS))
         for section in dict.fromkeys(row.section for row in COMMANDS.values()):
             with formatter.section(section):
-                rows = [(name.ljust(width), row.line) for name, row in COMMANDS.items() if row.section == section]
+                rows = [(name.ljust(width), row.summary) for name, row in COMMANDS.items() if row.section == section]
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The exit codes."""
+        """Write the exit codes."""
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code).rjust(3), meaning) for code, meaning in EXIT_CODES.items()])
 
 
-def _marked(command: click.Command) -> click.Command:
-    """The command with click's mark for lines that stay apart: a raw docstring spells it with two characters."""
+def _with_paragraph_marks(command: click.Command) -> click.Command:
+    r"""The command with click's mark for preformatted lines: a raw docstring has `\b` as two characters."""
     command.help = (command.help or "").replace("\\b", "\b")
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _marked(inner)
+        _with_paragraph_marks(inner)
     return command
 
 
@@ -107,21 +107,21 @@ def cli() -> None:
     Try:  foldline demo
           foldline inspect session.jsonl
 
-    Settings come from foldline.toml in the project, from your own ~/.config/foldline/config.toml, from the
-    environment (FOLDLINE_...) and from flags, later ones winning: foldline config shows them.
+    Settings come from foldline.toml in the project, from ~/.config/foldline/config.toml, from the environment
+    (FOLDLINE_...) and from flags. Later ones override earlier ones. foldline config shows them.
     """
 
 
-_marked(cli)
+_with_paragraph_marks(cli)
 
 
 def main() -> None:
-    """Run the command; every expected failure is one plain sentence on standard error and an exit code."""
+    """Run the command; print an expected error as one sentence on standard error and exit with its code."""
     try:
         code = _run()
         if sys.stderr is not None:
             sys.stderr.flush()
-    except OSError:  # there is no room even for the sentence: what is left of it must not fail once more at the end
+    except OSError:  # standard error cannot be written: discard it, or the flush at exit fails again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         code = 4
     sys.exit(code)
@@ -143,7 +143,7 @@ def _run() -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except SystemExit as done:  # click and rich end with 1 when whoever reads has gone; no command ends so
+    except SystemExit as done:  # click and rich exit with 1 on a broken pipe; no command does
         return done.code if isinstance(done.code, int) and done.code != 1 else 0
     except FoldlineError as error:
         click.echo(f"foldline: {error}", err=True)

@@ -1,4 +1,4 @@
-"""`foldline completion`: what a shell needs to complete foldline's commands, options, presets and files."""
+"""`foldline completion`: print a shell's completion script."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def completion(shell: str) -> None:
     """
     from foldline.cli.app import cli  # noqa: PLC0415  # the app imports this module
 
-    made = get_completion_class(shell)
-    if made is None:  # pragma: no cover  # click knows all three
+    completer = get_completion_class(shell)
+    if completer is None:  # pragma: no cover  # click has all three
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(made(cli, {}, "foldline", "_FOLDLINE_COMPLETE").source())
+    click.echo(completer(cli, {}, "foldline", "_FOLDLINE_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""`foldline config`: the settings in force, and where each comes from."""
+"""`foldline config`: show the effective settings and their sources."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from foldline.policy import Rule, shown
 
 
 @click.command()
-@options.chosen
-@click.option("--all", "everything", is_flag=True, help="Defaults too.")
-@options.output("One JSON object with every value and its source.")
-def config(chosen: Settings, everything: bool, as_json: bool) -> None:
-    r"""Show the settings and the policy in force, and where each value comes from.
+@options.policy_options
+@click.option("--all", "everything", is_flag=True, help="Show defaults too.")
+@options.output_options("Print one JSON object with every value and its source.")
+def config(settings: Settings, everything: bool, as_json: bool) -> None:
+    r"""Show the effective settings and policy, and where each value comes from.
 
     \b
     Example:  foldline config
               foldline config --policy thrifty --window 100000 --all
     """
     if as_json:
-        print_json(report(chosen))
+        print_json(report(settings))
     else:
-        _print(chosen, everything)
+        _print(settings, everything)
 
 
 def report(found: Settings) -> dict[str, Any]:
-    """Everything in force as data."""
+    """The effective settings and knobs as JSON."""
     knobs = {knob.name: getattr(found.policy, knob.name) for knob in fields(found.policy)}
     return {
         "files": [str(path) for path in found.files],
@@ -49,17 +49,17 @@ def _row(value: Any, name: str, found: Settings) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A knob's value as JSON; a rule is its sentence."""
+    """A knob's value as JSON; a rule as its text."""
     return [str(item) if isinstance(item, Rule) else item for item in value] if isinstance(value, tuple) else value
 
 
 def _print(found: Settings, everything: bool) -> None:
     out = console()
-    read = ", ".join(map(_short, found.files)) or f"none (a {PROJECT_FILE} here, or {_short(_own())})"
+    read = ", ".join(map(_short, found.files)) or f"none (looked for {PROJECT_FILE} here and {_short(_user_file())})"
     out.print(f"files read: {read}", soft_wrap=True)
     for name, value in found.values.items():
-        said = f"{value} ({_short_source(found.sources[name])})" if value else f"not set. {KEYS[name]}."
-        out.print(f"{name}: {said}", soft_wrap=True)
+        text = f"{value} ({_short_source(found.sources[name])})" if value else f"not set. {KEYS[name]}."
+        out.print(f"{name}: {text}", soft_wrap=True)
     out.print(f"policy {found.name}", soft_wrap=True)
     rows = [
         (knob.name, shown(getattr(found.policy, knob.name)), _short_source(found.sources.get(knob.name, "default")))
@@ -70,10 +70,10 @@ def _print(found: Settings, everything: bool) -> None:
     for name, value, source in rows:
         out.print(f"  {name:<{width}}  {value}  [{source}]", soft_wrap=True)
     if not everything:
-        out.print(f"  {len(fields(found.policy)) - len(rows)} other knobs have their default: --all shows them")
+        out.print(f"  {len(fields(found.policy)) - len(rows)} other knobs have their default; show them with --all")
 
 
-def _own() -> Path:
+def _user_file() -> Path:
     return user_file(os.environ) or Path("~/.config/foldline/config.toml")
 
 
@@ -82,7 +82,7 @@ def _short_source(source: str) -> str:
 
 
 def _short(path: Path, environment: Mapping[str, str] | None = None) -> str:
-    """A path as a person would write it: from here, or from home."""
+    """A path relative to the working folder or to the home folder, if it is below one."""
     home = (environment or os.environ).get("HOME") or ""
     for start, mark in ((Path.cwd(), ""), (Path(home), "~/")):
         if start.is_absolute() and start != Path("/") and path.is_relative_to(start):

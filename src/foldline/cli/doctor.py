@@ -1,4 +1,4 @@
-"""`foldline doctor`: what is installed, what is in force, what cannot work, and how to mend it."""
+"""`foldline doctor`: check the installation and the configuration."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import click
 
 from foldline import __version__
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import Place, opened, place_of
-from foldline.cli.shared.output import console, counted, print_json
-from foldline.cli.shared.settings import KEYS, Settings, settings
+from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_location, open_ledger
+from foldline.cli.shared.output import console, plural, print_json
+from foldline.cli.shared.settings import KEYS, Settings, load_settings
 from foldline.errors import FoldlineError
 from foldline.measure.tokenizers import counter_for
 from foldline.models.table import ENVIRONMENT as MODELS_FILE
@@ -29,7 +29,7 @@ OK, NOTE, PROBLEM = "ok", "note", "problem"
 MARKS = {OK: ("✓", "green"), NOTE: ("·", "yellow"), PROBLEM: ("✗", "red")}
 LEDGER_WAIT_SECONDS = 3.0
 DEFAULT_MODEL = "claude-sonnet-4-5"
-"""What is looked at where no model is configured."""
+"""The model that is checked when none is configured."""
 _EXTRA = re.compile(r"""extra == ['"]([\w-]+)['"]""")
 _NAME = re.compile(r"[\w.-]+")
 _OTHER_VARIABLES = ("MODELS", "DATA", "PRESET")
@@ -37,7 +37,7 @@ _OTHER_VARIABLES = ("MODELS", "DATA", "PRESET")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     about: str
     state: str
@@ -46,10 +46,10 @@ class Finding:
 
 
 @click.command()
-@options.policy_flags
-@options.output("One JSON object with every finding.")
+@options.raw_policy_options
+@options.output_options("Print one JSON object with every finding.")
 def doctor(policy: str | None, model: str | None, window: int | None, as_json: bool) -> None:
-    r"""Look at the installation and the configuration, and say what to mend.
+    r"""Check the installation and the configuration, and say how to fix problems.
 
     \b
     Example:  foldline doctor
@@ -66,32 +66,32 @@ def doctor(policy: str | None, model: str | None, window: int | None, as_json: b
 
 
 def examine(**flags: Any) -> Iterator[Finding]:
-    """Every finding, in the order in which one would look."""
+    """The findings of all checks."""
     yield Finding("foldline", OK, f"{__version__} on Python {platform.python_version()}")
     yield from _extras()
     yield from _variables(os.environ)
     try:
-        chosen = settings(**flags)
+        settings = load_settings(**flags)
     except FoldlineError as error:
-        yield Finding("configuration", PROBLEM, error.message, error.hint or "mend the setting")
+        yield Finding("configuration", PROBLEM, error.message, error.hint or "correct the setting")
         return
-    files = ", ".join(map(str, chosen.files)) or "no file, all defaults"
+    files = ", ".join(map(str, settings.files)) or "no configuration file, all defaults"
     yield Finding("configuration", OK, files)
-    yield from _guarded("model", lambda: _model(chosen))
-    yield from _guarded("policy", lambda: _policy(chosen))
-    yield from _guarded("ledger", lambda: _ledger(place_of(chosen)))
+    yield from _checked("model", lambda: _model(settings))
+    yield from _checked("policy", lambda: _policy(settings))
+    yield from _checked("ledger", lambda: _ledger(ledger_location(settings)))
 
 
-def _guarded(about: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What a look finds; what it cannot look at is a finding too."""
+def _checked(about: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """The findings of a check; an error of the check is a problem."""
     try:
-        yield from look()
+        yield from check()
     except FoldlineError as error:
         yield Finding(about, PROBLEM, error.message, error.hint)
 
 
 def extras() -> dict[str, list[str]]:
-    """The packages that each extra brings, as foldline's own metadata says."""
+    """The packages of each extra, from foldline's metadata."""
     found: dict[str, list[str]] = {}
     for line in metadata.requires("foldline") or ():
         extra, name = _EXTRA.search(line), _NAME.match(line)
@@ -104,7 +104,7 @@ def _extras() -> Iterator[Finding]:
     for extra, names in extras().items():
         missing = [name for name in names if _version(name) is None]
         if missing:
-            fix = f"pip install 'foldline[{extra}]' if you want it"
+            fix = f"pip install 'foldline[{extra}]' to use it"
             yield Finding(f"extra {extra}", NOTE, f"not installed ({', '.join(missing)})", fix)
         else:
             yield Finding(f"extra {extra}", OK, ", ".join(f"{name} {_version(name)}" for name in names))
@@ -118,90 +118,98 @@ def _version(name: str) -> str | None:
 
 
 def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Variables that look like settings and are none."""
+    """Problems with FOLDLINE_ environment variables."""
     known = [*(name.upper() for name in (*Policy.__slots__, *KEYS)), *_OTHER_VARIABLES]
     for name in sorted(environment):
         short = name.removeprefix(ENVIRONMENT)
         if name.startswith(ENVIRONMENT) and short not in known:
-            yield Finding("environment", NOTE, f"{name} sets nothing", nearest(short, known))
+            yield Finding("environment", NOTE, f"{name} is not a setting", nearest(short, known))
     table = environment.get(MODELS_FILE)
     if table and not Path(table).is_file():
-        yield Finding("environment", PROBLEM, f"{MODELS_FILE} names {table}, which is no file", f"unset {MODELS_FILE}")
+        yield Finding(
+            "environment", PROBLEM, f"{MODELS_FILE} names {table}, which does not exist", f"unset {MODELS_FILE}"
+        )
 
 
-def _model(chosen: Settings) -> Iterator[Finding]:
-    name = chosen.model() or DEFAULT_MODEL
+def _model(settings: Settings) -> Iterator[Finding]:
+    name = settings.model() or DEFAULT_MODEL
     found = model(name)
-    yield Finding("model", NOTE if "default: unknown" in found.source else OK, f"{name}: {found.source}", _told(found))
-    counter = counter_for(name, kind=chosen.policy.counter)
+    yield Finding(
+        "model", NOTE if "default: unknown" in found.source else OK, f"{name}: {found.source}", _model_fix(found)
+    )
+    counter = counter_for(name, kind=settings.policy.counter)
     if counter.exact:
         yield Finding("counter", OK, f"{counter.name}, exact")
-    elif found.vocabulary and chosen.policy.counter == "model":
+    elif found.vocabulary and settings.policy.counter == "model":
         yield Finding(
             "counter",
             NOTE,
-            f"{counter.name}: an estimate, though this model could be counted exactly",
+            f"{counter.name}: an estimate; this model can be counted exactly",
             "pip install 'foldline[exact]'",
         )
     else:
-        why = "its vocabulary is not public" if chosen.policy.counter == "model" else f"by policy {chosen.name}"
-        yield Finding("counter", OK, f"{counter.name}, an estimate ({why}); usage of replies corrects it")
+        why = "its vocabulary is not public" if settings.policy.counter == "model" else f"by policy {settings.name}"
+        yield Finding("counter", OK, f"{counter.name}, an estimate ({why}), corrected by reported usage")
     if found.prices is None:
-        fix = f"give them in a table of your own ({MODELS_FILE}), or replays show no cost"
-        yield Finding("prices", NOTE, f"not known for {name}", fix)
+        fix = f"add them in a model table of your own ({MODELS_FILE}); replays show no cost without them"
+        yield Finding("prices", NOTE, f"unknown for {name}", fix)
     else:
         prices = found.prices
         yield Finding(
-            "prices", OK, f"${prices.input:g} in, ${prices.read:g} from cache, ${prices.output:g} out a million"
+            "prices",
+            OK,
+            f"${prices.input:g} in, ${prices.read:g} from cache, ${prices.output:g} out per million tokens",
         )
 
 
-def _told(found: Model) -> str:
+def _model_fix(found: Model) -> str:
     unknown = "default: unknown" in found.source
-    return f"check the spelling, or describe it in a table of your own ({MODELS_FILE})" if unknown else ""
+    return f"check the spelling, or add it to a model table of your own ({MODELS_FILE})" if unknown else ""
 
 
-def _policy(chosen: Settings) -> Iterator[Finding]:
-    policy, name = chosen.policy, chosen.model() or DEFAULT_MODEL
+def _policy(settings: Settings) -> Iterator[Finding]:
+    policy, name = settings.policy, settings.model() or DEFAULT_MODEL
     known, session = model(name), Session(model=name, policy=policy)
-    source = chosen.sources.get("window_tokens", "the model table")
+    source = settings.sources.get("window_tokens", "the model table")
     yield Finding("window", OK, f"{session.window:,} from {source}, {session.usable:,} usable")
     if session.usable <= 0:
-        yield Finding("policy", PROBLEM, "nothing of the window is usable", "lower reply_tokens or reserve_tokens")
+        yield Finding("policy", PROBLEM, "the usable window is empty", "lower reply_tokens or reserve_tokens")
     elif policy.window_tokens and policy.window_tokens > known.window and "default: unknown" not in known.source:
-        says = f"window_tokens {policy.window_tokens:,} is more than the {known.window:,} of {name}"
-        yield Finding("policy", PROBLEM, says, "lower window_tokens, or name the model you mean")
+        says = f"window_tokens is {policy.window_tokens:,}, but {name} has a window of {known.window:,}"
+        yield Finding("policy", PROBLEM, says, "lower window_tokens, or choose another model")
     else:
-        rules = "; ".join(map(str, policy.rules)) or "no rules: it never folds"
-        yield Finding("policy", OK, f"{chosen.name}: {rules}")
+        rules = "; ".join(map(str, policy.rules)) or "no rules, so it never folds"
+        yield Finding("policy", OK, f"{settings.name}: {rules}")
 
 
-def _ledger(place: Place) -> Iterator[Finding]:
-    """Whether the ledger can be reached, and which tables it has; none is made or changed by asking."""
-    from foldline import ledger  # noqa: PLC0415  # only here
+def _ledger(location: LedgerLocation) -> Iterator[Finding]:
+    """Whether the ledger can be opened, and its schema version. Creates and changes nothing."""
+    from foldline import ledger  # noqa: PLC0415  # not needed by other checks
     from foldline.ledger.schema import MIGRATIONS  # noqa: PLC0415
 
-    where = str(place) if place.source != "default" else f"{place} (your own)"
-    if place.missing:
-        folder = next(one for one in Path(place.url).absolute().parents if one.exists())
-        near = place.source == "default" or folder == Path(place.url).absolute().parent
+    where = str(location) if location.source != "default" else f"{location} (default)"
+    if location.missing:
+        folder = next(one for one in Path(location.url).absolute().parents if one.exists())
+        near = location.source == "default" or folder == Path(location.url).absolute().parent
         if near and folder.is_dir() and os.access(folder, os.W_OK):
-            yield Finding("ledger", OK, f"{where} is not there yet: foldline import makes it")
+            yield Finding("ledger", OK, f"{where} does not exist yet; foldline import creates it")
         else:
-            yield Finding("ledger", PROBLEM, f"{where} cannot be made", "make its folder, or name another place")
+            yield Finding("ledger", PROBLEM, f"{where} cannot be created", "create its folder, or name another ledger")
         return
-    found = ledger.schema_version(place.url, wait_s=LEDGER_WAIT_SECONDS)
+    found = ledger.schema_version(location.url, wait_s=LEDGER_WAIT_SECONDS)
     known = len(MIGRATIONS)
     if not found:
-        yield Finding("ledger", OK, f"{where} can be reached and has no ledger yet: foldline import makes it")
+        yield Finding("ledger", OK, f"{where} has no ledger yet; foldline import creates it")
     elif found > known:
-        yield Finding("ledger", PROBLEM, f"{where} has schema {found}, this foldline knows {known}", "update foldline")
+        yield Finding(
+            "ledger", PROBLEM, f"{where} has schema {found}, newer than {known} of this foldline", "update foldline"
+        )
     elif found < known:
-        says = f"{where} has schema {found}, this foldline makes it {known} when it is next used"
-        yield Finding("ledger", NOTE, says, "keep a copy if an older foldline uses it too")
+        says = f"{where} has schema {found}, to be migrated to {known} at its next use"
+        yield Finding("ledger", NOTE, says, "make a copy first if an older foldline uses it too")
     else:
-        with opened(place, wait_s=LEDGER_WAIT_SECONDS) as house:
-            count = counted(len(house.sessions()), "session")
+        with open_ledger(location, wait_s=LEDGER_WAIT_SECONDS) as opened:
+            count = plural(len(opened.sessions()), "session")
         yield Finding("ledger", OK, f"{where}: schema {found}, {count}")
 
 
@@ -217,4 +225,4 @@ def _print(found: list[Finding], problems: int) -> None:
         )
         if finding.fix:
             out.print(f"  {'':<{width}}  → {finding.fix}", soft_wrap=True)
-    out.print(f"\n{counted(problems, 'problem')}" if problems else "\nno problems", style="bold")
+    out.print(f"\n{plural(problems, 'problem')}" if problems else "\nno problems", style="bold")

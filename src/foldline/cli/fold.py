@@ -1,4 +1,4 @@
-"""`foldline fold`: a transcript folded to a budget, in the format it came in, with a report of what that lost."""
+"""`foldline fold`: fold a transcript to a budget, write it in its own format, and report what was lost."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.files import STDOUT, Conversation, content, conversation, refuse_to_overwrite, write
-from foldline.cli.shared.output import console, counted, digest_row, safe
+from foldline.cli.shared.files import (
+    STDOUT,
+    Conversation,
+    read_conversation,
+    read_text,
+    refuse_to_overwrite,
+    write_file,
+)
+from foldline.cli.shared.output import console, digest_row, plural, printable
 from foldline.cli.shared.settings import Settings
 from foldline.json_text import dumps, encode
 from foldline.measure.estimator import human
@@ -22,50 +29,52 @@ from foldline.wire.repair import repair
 from foldline.wire.writer import rewrite
 
 MISSING = 5
-"""How many of the facts that only the original has are listed."""
+"""How many missing facts are listed."""
 
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--out", "-o", required=True, type=click.Path(), help="Where to write; - for standard output.")
-@click.option("--to", type=click.Choice(PROVIDERS), help="Write a request for this provider instead.")
-@click.option("--force", is_flag=True, help="Replace a file that exists.")
-@options.form
-@options.chosen
-@options.output("The report as one JSON object (on standard error when the file goes to standard output).")
-def fold(file: str, out: str, chosen: Settings, as_json: bool, **given: Any) -> None:
-    r"""Fold a transcript so that it fits, and write it in the format it came in.
+@click.option("--out", "-o", required=True, type=click.Path(), help="Write to this file; - is standard output.")
+@click.option("--to", type=click.Choice(PROVIDERS), help="Write a request in this format instead.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@options.format_option
+@options.policy_options
+@options.output_options("Print the report as one JSON object (to standard error with -o -).")
+def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -> None:
+    r"""Fold a transcript so that it fits the window, and write it in its own format.
 
-    What was folded away is replaced by a digest; the report says what the digest kept. The file that is read stays as
-    it is. A transcript that fits already is written unchanged.
+    A digest replaces the folded messages; the report says which facts the digest kept. The input file is not changed. A
+    transcript that already fits is written unchanged.
 
     \b
     Example:  foldline fold session.jsonl -o folded.jsonl --window 50000
               foldline fold session.jsonl -o request.json --to openai
     """
-    refuse_to_overwrite(out, [file], force=given["force"])
-    found = conversation(file, given["form"])
-    session = Session(model=chosen.model(found.transcript.model), policy=chosen.policy, tools=found.transcript.tools)
+    refuse_to_overwrite(out, [file], force=flags["force"])
+    found = read_conversation(file, flags["format"])
+    session = Session(
+        model=settings.model(found.transcript.model), policy=settings.policy, tools=found.transcript.tools
+    )
     session.add(*found.messages)
     before = session.load().request
     view = session.view()
-    data, lost = written(found, session, to=given["to"], form=given["form"])
-    write(out, data)
+    data, lost = folded_file(found, session, to=flags["to"], format=flags["format"])
+    write_file(out, [data])
     report = {
         "file": file,
         "out": out,
-        "format": given["to"] or found.transcript.format,
+        "format": flags["to"] or found.transcript.format,
         "bytes": len(data),
         "model": session.model.name,
         "window": session.window,
         "usable": session.usable,
-        "policy": chosen.name,
+        "policy": settings.name,
         "messages": len(found.messages),
         "before": before,
         "after": view.tokens,
         "exact": view.exact,
-        "folded_earlier": found.before,
-        "fold": _fold(session, found.before),
+        "folded_earlier": found.compacted,
+        "fold": _fold(session, found.compacted),
         "lost": [{"message": item.message + 1, "what": item.what, "why": item.why} for item in lost],
     }
     if as_json:
@@ -74,12 +83,12 @@ def fold(file: str, out: str, chosen: Settings, as_json: bool, **given: Any) -> 
         _print(report, to_stderr=out == STDOUT)
 
 
-def written(
-    found: Conversation, session: Session, *, to: str | None, form: str | None
+def folded_file(
+    found: Conversation, session: Session, *, to: str | None, format: str | None
 ) -> tuple[bytes, tuple[Lost, ...]]:
-    """The bytes to write: the very file when nothing had to change, otherwise the file with what the view shows.
+    """The bytes to write: the unchanged file if nothing was folded, else the file with the messages of the view.
 
-    A request is healed, because it will be sent. A session file is not: its agent heals what it sends by itself.
+    A request is repaired, because it will be sent. A session file is not: its agent repairs what it sends.
     """
     transcript, timeline = found.transcript, session.timeline
     shown = head(timeline) + tuple(timeline.shown[timeline.cut :])
@@ -92,20 +101,20 @@ def written(
         return encode(dumps(body) + "\n"), made.lost
     if transcript.format in PROVIDERS:
         shown = repair(shown, transcript.format).messages
-    text = content(found.file)
-    if len(shown) == len(found.messages) and all(map(_is, shown, found.messages)):
+    text = read_text(found.file)
+    if len(shown) == len(found.messages) and all(map(_is_original, shown, found.messages)):
         return encode(text), ()
-    made_file = rewrite(text, shown, form)
+    made_file = rewrite(text, shown, format)
     return made_file.data, made_file.lost
 
 
-def _is(one: Message, other: Message) -> bool:
-    """True for a message that is still the one that was read."""
+def _is_original(one: Message, other: Message) -> bool:
+    """Whether a message is unchanged since it was read."""
     return one == other and one.wire is other.wire and one.wire is not None
 
 
 def _fold(session: Session, offset: int) -> dict[str, Any] | None:
-    """What the fold did, as data; None when there was nothing to do."""
+    """The fold as JSON; None if nothing was folded."""
     made = session.timeline.fold
     if made is None:
         return None
@@ -127,7 +136,7 @@ def _print(report: dict[str, Any], *, to_stderr: bool) -> None:
         f"{report['file']}: {report['messages']} messages, {before} of {report['usable']:,} usable", soft_wrap=True
     )
     if report["folded_earlier"]:
-        out.print(f"  {report['folded_earlier']} messages before them were compacted in the session already")
+        out.print(f"  {report['folded_earlier']} messages before them were already compacted by the agent")
     made = report["fold"]
     if made is None:
         out.print(f"policy {report['policy']}: fits as it is", soft_wrap=True)
@@ -135,10 +144,11 @@ def _print(report: dict[str, Any], *, to_stderr: bool) -> None:
         _print_fold(out, report, made, before, after)
     for item in report["lost"][:MISSING]:
         out.print(
-            f"  not carried: {safe(item['what'])} of message {item['message']}: {safe(item['why'])}", soft_wrap=True
+            f"  not rendered: {printable(item['what'])} of message {item['message']}: {printable(item['why'])}",
+            soft_wrap=True,
         )
     if len(report["lost"]) > MISSING:
-        out.print(f"  not carried: {len(report['lost']) - MISSING} more")
+        out.print(f"  not rendered: {len(report['lost']) - MISSING} more")
     if report["out"] != STDOUT:
         out.print(f"wrote {report['out']}: {report['format']}, {report['bytes']:,} bytes", soft_wrap=True)
 
@@ -147,19 +157,22 @@ def _print_fold(out: Any, report: dict[str, Any], made: dict[str, Any], before: 
     what = f"{made['folded']} folded, " if made["folded"] else ""
     out.print(f"policy {report['policy']}: {what}{before} → {after} ({made['reason']})", soft_wrap=True)
     stubs = f", {made['stubs']} large results as stubs" if made["stubs"] else ""
-    out.print(f"  {made['kept']} messages stay word for word{stubs}", soft_wrap=True)
+    out.print(f"  {made['kept']} messages stay verbatim{stubs}", soft_wrap=True)
     digest = made["digest"]
     if digest is None:
         return
     facts = f", {digest['kept']} of {digest['facts']} facts kept" if digest["facts"] is not None else ""
-    cause = f" ({safe(digest['cause'])})" if digest["cause"] else ""
+    cause = f" ({printable(digest['cause'])})" if digest["cause"] else ""
     out.print(f"  digest: {digest['by']}{cause}, {human(digest['tokens'], False)} tokens{facts}", soft_wrap=True)
     missing = (digest["facts"] or 0) - (digest["kept"] or 0)
     if missing:
-        out.print(f"  {counted(missing, 'fact')} only {report['file']} still has, the weightiest:", soft_wrap=True)
+        out.print(
+            f"  {plural(missing, 'fact')} missing, still in {report['file']}; the most important:",
+            soft_wrap=True,
+        )
     for fact in digest["missing"][:MISSING]:
-        out.print(f"    {safe(fact)}", soft_wrap=True)
+        out.print(f"    {printable(fact)}", soft_wrap=True)
     if digest["unsourced"]:
-        out.print("  said by the digest, and found nowhere in what it stands for:")
+        out.print("  in the digest, but not in the folded messages:")
     for claim in digest["unsourced"][:MISSING]:
-        out.print(f"    {safe(claim)}", soft_wrap=True)
+        out.print(f"    {printable(claim)}", soft_wrap=True)

@@ -1,7 +1,7 @@
-"""`foldline import`: bring transcripts, or an exported ledger, into a ledger.
+"""`foldline import`: add transcripts or an exported ledger to a ledger.
 
-A transcript in any supported format becomes a session. It is made in memory first and then added in one transaction,
-as an exported session is: all of it is in the ledger, or nothing. A file that has grown since adds what is new.
+A transcript becomes a session. It is built in memory and added in one transaction, as an exported session is. If the
+session exists already, only the new messages of the file are added.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import click
 
 from foldline import ledger, text_lines
 from foldline.cli.shared import options
-from foldline.cli.shared.files import gathered
-from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
-from foldline.cli.shared.output import console, counted, print_json, progress, safe
+from foldline.cli.shared.files import expand_paths
+from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
+from foldline.cli.shared.output import console, plural, print_json, printable, progress
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
 from foldline.fold import Fold
@@ -32,58 +32,60 @@ from foldline.wire import Transcript, read_all
 
 STDIN = "-"
 EXPORT = "foldline"
-"""What an exported ledger is called among the formats; its first line has it as a key."""
+"""The format name of an exported ledger, and the key in its first line."""
 SKIPPED = 3
-"""How many of the files that are no transcripts are named."""
+"""How many of the skipped files are listed."""
 
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE|FOLDER...")
-@click.option("--session", "-s", metavar="NAME", help="What to call the session; else it has the name of its file.")
-@options.form
-@options.chosen
-@at_ledger
-@options.output("One JSON object with every session that was brought in.")
-def import_(files: tuple[str, ...], place: Place, chosen: Settings, as_json: bool, **given: Any) -> None:
-    r"""Bring transcripts of any supported format into a ledger, or what foldline export wrote.
+@click.option("--session", "-s", metavar="NAME", help="Name the session; default: the name of its file.")
+@options.format_option
+@options.policy_options
+@ledger_options
+@options.output_options("Print one JSON object with every imported session.")
+def import_(files: tuple[str, ...], location: LedgerLocation, settings: Settings, as_json: bool, **flags: Any) -> None:
+    r"""Add transcripts of any supported format, or files that foldline export wrote, to a ledger.
 
-    The ledger is made if there is none. Each transcript becomes a session; one that is there already gets what is new.
-    In a folder, files that are no transcripts are passed over. - reads standard input.
+    The ledger is created if it does not exist. Each transcript becomes a session; a session that exists already gets
+    only the new messages. Files in a folder that are no transcripts are skipped. - reads standard input.
 
     \b
     Example:  foldline import ~/.claude/projects/shop/3f0c.jsonl
               foldline import sessions/ --ledger agent.db
               foldline export -o - | foldline import - --ledger postgresql://host/agents
     """
-    named, inside = gathered(files)
-    if given["session"] and len(named) + len(inside) > 1:
-        raise click.UsageError("--session names one session: give one file with it.")
+    named, inside = expand_paths(files)
+    if flags["session"] and len(named) + len(inside) > 1:
+        raise click.UsageError("--session works with one file only.")
     done: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
-    if place.missing:
-        _refuse_unreadable(named, given["form"])
-    with opened(place, make=True) as found, progress(len(named) + len(inside), "files") as tick:
+    if location.missing:
+        _refuse_unreadable(named, flags["format"])
+    with open_ledger(location, create=True) as found, progress(len(named) + len(inside), "files") as tick:
         for file in (*named, *inside):
             try:
-                done += _bring(found, file, chosen, given)
+                done += _import_file(found, file, settings, flags)
             except FoldlineError as error:
                 if file in named:
                     raise
                 skipped.append({"file": file, "why": str(error)})
             tick()
     if not done:
-        raise InputError(f"no transcript in {', '.join(files)}", hint="name a transcript or a folder of them")
+        raise InputError(
+            f"no transcript found in {', '.join(files)}", hint="name a transcript or a folder with transcripts"
+        )
     if as_json:
-        print_json({"ledger": str(place), "sessions": done, "skipped": skipped})
+        print_json({"ledger": str(location), "sessions": done, "skipped": skipped})
     else:
-        _print(place, done, skipped)
+        _print(location, done, skipped)
 
 
-def _refuse_unreadable(files: Sequence[str], form: str | None) -> None:
-    """Say no to what cannot be read before a ledger is made for it."""
+def _refuse_unreadable(files: Sequence[str], format: str | None) -> None:
+    """Raise for a file that cannot be read, before a ledger is created."""
     for file in files:
         if file != STDIN and not _is_export(file):
-            read_all(file, form)
+            read_all(file, format)
 
 
 def _is_export(file: str) -> bool:
@@ -91,27 +93,27 @@ def _is_export(file: str) -> bool:
     return first.startswith('{"foldline":')
 
 
-def _bring(found: Ledger, file: str, chosen: Settings, given: dict[str, Any]) -> list[dict[str, Any]]:
-    """All sessions of one file."""
+def _import_file(found: Ledger, file: str, settings: Settings, flags: dict[str, Any]) -> list[dict[str, Any]]:
+    """Import all sessions of one file; returns a report row for each."""
     if file == STDIN:
-        with tempfile.NamedTemporaryFile() as kept:  # it is read more than once
-            shutil.copyfileobj(sys.stdin.buffer, kept)
-            kept.flush()
-            if not given["session"] and not _is_export(kept.name):
-                raise InputError("standard input has no name", hint="give the session one with --session")
-            return [{**row, "file": STDIN} for row in _bring(found, kept.name, chosen, given)]
+        with tempfile.NamedTemporaryFile() as copy:  # read more than once
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+            copy.flush()
+            if not flags["session"] and not _is_export(copy.name):
+                raise InputError("standard input gives the session no name", hint="name it with --session")
+            return [{**row, "file": STDIN} for row in _import_file(found, copy.name, settings, flags)]
     if _is_export(file):
         return _restore(found, file)
-    transcripts = read_all(file, given["form"])
-    name = given["session"] or _name(file)
+    transcripts = read_all(file, flags["format"])
+    name = flags["session"] or _session_name(file)
     names = [name] if len(transcripts) == 1 else [f"{name}-{number + 1}" for number in range(len(transcripts))]
-    return [_add(found, *pair, chosen, file) for pair in zip(names, transcripts, strict=True)]
+    return [_add(found, *pair, settings, file) for pair in zip(names, transcripts, strict=True)]
 
 
-def _name(file: str) -> str:
-    """What a file calls its session.
+def _session_name(file: str) -> str:
+    """The session name for a file.
 
-    >>> _name("projects/3f0c.jsonl.gz")
+    >>> _session_name("projects/3f0c.jsonl.gz")
     '3f0c'
     """
     return Path(Path(file).name.removesuffix(".gz")).stem
@@ -125,32 +127,32 @@ def _restore(found: Ledger, file: str) -> list[dict[str, Any]]:
     return [{**row, "new": new if len(rows) == 1 else row["messages"], "compacted": 0} for row in rows]
 
 
-def _add(found: Ledger, name: str, transcript: Transcript, chosen: Settings, file: str) -> dict[str, Any]:
-    """One conversation as a session, all of it or nothing."""
+def _add(found: Ledger, name: str, transcript: Transcript, settings: Settings, file: str) -> dict[str, Any]:
+    """Add one conversation as a session, in one transaction; returns its report row."""
     messages = transcript.messages
     compacted = len(messages) - len(seen_together(transcript)[-1])
     if any(info.name == name for info in found.sessions()):
-        new = _grown(found, name, messages, compacted)
+        new = _append_new(found, name, messages, compacted)
     else:
-        found.load(_made(name, transcript, chosen, compacted))
+        found.load(_export_lines(name, transcript, settings, compacted))
         new = len(messages)
     figures = {"messages": len(messages), "new": new, "compacted": compacted}
     return {"session": name, "file": file, "format": transcript.format, **figures}
 
 
-def _made(name: str, transcript: Transcript, chosen: Settings, compacted: int) -> list[str]:
-    """A new session as the lines of an export. What the agent itself compacted away is folded here too."""
-    with Ledger(ledger.open(":memory:")) as made:
-        model = chosen.model(transcript.model)
-        session = made.session(name, model=model, policy=chosen.policy, tools=transcript.tools)
+def _export_lines(name: str, transcript: Transcript, settings: Settings, compacted: int) -> list[str]:
+    """A new session as the lines of an export. A compaction by the agent becomes a fold."""
+    with Ledger(ledger.open(":memory:")) as scratch:
+        model = settings.model(transcript.model)
+        session = scratch.session(name, model=model, policy=settings.policy, tools=transcript.tools)
         session.record.append(transcript.messages)
         if compacted:
-            made.store.append_fold(made.store.session(name), _compaction(transcript.messages, compacted))
-        return list(made.export())
+            scratch.store.append_fold(scratch.store.session(name), _compaction(transcript.messages, compacted))
+        return list(scratch.export())
 
 
 def _compaction(messages: Sequence[Message], cut: int) -> Fold:
-    """The agent's own compaction: its digest is the first message behind the cut, its sizes those of the usage."""
+    """The fold for a compaction by the agent; its digest is the first message after the cut."""
     return Fold(
         cut=cut,
         reason="compacted by the agent itself",
@@ -161,12 +163,12 @@ def _compaction(messages: Sequence[Message], cut: int) -> Fold:
 
 
 def _reported(messages: Iterable[Message]) -> int:
-    """The size of the first request among them that has its usage."""
+    """The first reported request size among these messages, or 0."""
     return next((message.meta.usage.prompt for message in messages if message.meta.usage), 0)
 
 
-def _grown(found: Ledger, name: str, messages: Sequence[Message], compacted: int) -> int:
-    """Add what a session does not have yet; how many messages that is."""
+def _append_new(found: Ledger, name: str, messages: Sequence[Message], compacted: int) -> int:
+    """Append the messages that a session does not have yet; returns their number."""
     store, branch = found.store, found.store.session(name, MAIN)
     known = 0
     for stored, message in zip_longest(store.read(branch), messages):
@@ -174,8 +176,8 @@ def _grown(found: Ledger, name: str, messages: Sequence[Message], compacted: int
             break
         if stored.message != message:
             raise InputError(
-                f"session {name!r} is there already and says something else from #{known + 1} on",
-                hint="give this one another name with --session",
+                f"session {name!r} exists already and differs from the file at #{known + 1}",
+                hint="import it under another name with --session",
             )
         known += 1
     if known < len(messages):
@@ -186,20 +188,20 @@ def _grown(found: Ledger, name: str, messages: Sequence[Message], compacted: int
     return len(messages) - known
 
 
-def _print(place: Place, done: list[dict[str, Any]], skipped: list[dict[str, str]]) -> None:
+def _print(location: LedgerLocation, done: list[dict[str, Any]], skipped: list[dict[str, str]]) -> None:
     out = console()
     for row in done:
         if not row["new"] and len(done) > 1:
             continue
         new = "" if row["new"] == row["messages"] else f", {row['new']:,} of them new" if row["new"] else ", none new"
         earlier = f"; {row['compacted']:,} of them compacted by the agent" if row["compacted"] else ""
-        what = f"{row['format']}, {counted(row['messages'], 'message')}{new}{earlier}"
-        out.print(f"session {safe(row['session'])}: {what}", soft_wrap=True)
+        what = f"{row['format']}, {plural(row['messages'], 'message')}{new}{earlier}"
+        out.print(f"session {printable(row['session'])}: {what}", soft_wrap=True)
     if skipped:
-        some = ", ".join(safe(row["file"]) for row in skipped[:SKIPPED])
-        out.print(f"passed over: {counted(len(skipped), 'file')} ({some}{', …' * (len(skipped) > SKIPPED)})")
+        some = ", ".join(printable(row["file"]) for row in skipped[:SKIPPED])
+        out.print(f"skipped {plural(len(skipped), 'file')} ({some}{', …' * (len(skipped) > SKIPPED)})")
     fresh = sum(row["new"] for row in done)
-    what = f"{counted(len(done), 'session')}, {counted(fresh, 'new message')}"
-    out.print(f"{what} brought into {place}", soft_wrap=True)
-    there = f" --ledger {place}" if place.source == "flag" else ""
-    out.print(f"next: foldline show{there}, or foldline recall{there} QUESTION", style="dim", soft_wrap=True)
+    what = f"{plural(len(done), 'session')}, {plural(fresh, 'new message')}"
+    out.print(f"imported into {location}: {what}", soft_wrap=True)
+    option = f" --ledger {location}" if location.source == "flag" else ""
+    out.print(f"next: foldline show{option}, or foldline recall{option} QUESTION", style="dim", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`foldline inspect`: what is in a transcript, what is broken in it, and where a policy would fold it."""
+"""`foldline inspect`: show what fills a transcript, what is broken, and where a policy would fold it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.output import console, first_words, print_json, safe, table
+from foldline.cli.shared.output import console, first_words, print_json, printable, table
 from foldline.cli.shared.settings import Settings
 from foldline.errors import ViewTooLarge
 from foldline.measure.estimator import human
@@ -25,35 +25,35 @@ from foldline.wire.repair import repair
 LARGEST = 5
 """How many of the largest messages are listed."""
 PREVIEW = 60
-"""How many characters of each."""
+"""How many characters of each message are shown."""
 PLACES = 4
-"""How many places of the same trouble are named."""
+"""How many positions of the same problem are listed."""
 
 
 @click.command()
 @click.argument("file", type=click.Path())
-@options.form
-@options.chosen
-@options.output("One JSON object for each conversation, one a line.")
-def inspect(file: str, form: str | None, chosen: Settings, as_json: bool) -> None:
-    r"""Show what fills a transcript, what is broken in it, and where it would be folded.
+@options.format_option
+@options.policy_options
+@options.output_options("Print one JSON object for each conversation, one a line.")
+def inspect(file: str, format: str | None, settings: Settings, as_json: bool) -> None:
+    r"""Show what fills a transcript, what is broken, and where it would be folded.
 
     \b
     Example:  foldline inspect session.jsonl
               foldline inspect request.json --model gpt-5.1 --json
     """
-    for transcript in read_all(file, form):
-        report = examine(transcript, chosen)
+    for transcript in read_all(file, format):
+        report = examine(transcript, settings)
         if as_json:
             print_json({"file": file, **report})
         else:
             _print(file, report)
 
 
-def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
-    """Everything `inspect` says, as data."""
-    name = chosen.model(transcript.model)
-    session = Session(model=name, policy=chosen.policy, tools=transcript.tools)
+def examine(transcript: Transcript, settings: Settings) -> dict[str, Any]:
+    """The report as JSON."""
+    name = settings.model(transcript.model)
+    session = Session(model=name, policy=settings.policy, tools=transcript.tools)
     seen = seen_together(transcript)[-1]
     session.add(*unmeasured(seen))
     sizes = [session.size(message) for message in transcript.messages]
@@ -75,14 +75,14 @@ def examine(transcript: Transcript, chosen: Settings) -> dict[str, Any]:
         "largest": _largest(transcript.messages, sizes),
         "broken": [{"message": note.index + 1, "code": note.code, "text": note.words} for note in mended.notes],
         "notes": [{"line": note.line, "text": note.text} for note in transcript.notes],
-        "policy": chosen.name,
+        "policy": settings.name,
         "reported": next((message.meta.usage.prompt for message in reversed(seen) if message.meta.usage), None),
         "fold": _fold(session, len(transcript.messages) - len(seen)),
     }
 
 
 def _blocks(messages: Iterable[Message], sizes: Iterable[int], session: Session) -> dict[str, int]:
-    """Tokens by what they are."""
+    """Tokens by kind of content."""
     blocks: Tally[str] = Tally({"tools": session.state.tools})
     for message, size in zip(messages, sizes, strict=True):
         parts = [part_tokens(part, session.state.setup.counter, session.state.setup.framing) for part in message.parts]
@@ -105,7 +105,7 @@ def _kind(message: Message, part: Part) -> str:
 
 
 def _by_tool(messages: Iterable[Message], session: Session) -> dict[str, dict[str, int]]:
-    """Results and their tokens by the tool that gave them."""
+    """Number and tokens of results by tool."""
     names: dict[str, str] = {}
     found: dict[str, dict[str, int]] = {}
     for message in messages:
@@ -131,7 +131,7 @@ def _largest(messages: tuple[Message, ...], sizes: list[int]) -> list[dict[str, 
 
 
 def _fold(session: Session, earlier: int) -> dict[str, Any]:
-    """Where the policy would fold this conversation, `earlier` messages of which the agent itself has compacted."""
+    """Where the policy would fold. `earlier` is the number of messages that the agent compacted itself."""
     before = session.load().request
     try:
         view = session.view()
@@ -156,8 +156,8 @@ def _print(file: str, report: dict[str, Any]) -> None:
     )
     out.print(f"window {report['window']:,} ({report['model_source']}), {report['usable']:,} usable", soft_wrap=True)
     if report["reported"]:
-        beside = "with what is not in the file: system prompt, tools"
-        out.print(f"the last request was {report['reported']:,} tokens by its usage, {beside}", soft_wrap=True)
+        reported = f"reported size of the last request: {report['reported']:,} tokens"
+        out.print(f"{reported} (with the system prompt and tools, which the file may not hold)", soft_wrap=True)
     out.print("")
     blocks = table("what", "tokens", "share")
     for name, size in report["blocks"].items():
@@ -166,25 +166,27 @@ def _print(file: str, report: dict[str, Any]) -> None:
     if report["results_by_tool"]:
         tools = table("tool", "results", "tokens")
         for name, row in list(report["results_by_tool"].items())[:LARGEST]:
-            tools.add_row(safe(name), f"{row['results']:,}", f"{row['tokens']:,}")
+            tools.add_row(printable(name), f"{row['results']:,}", f"{row['tokens']:,}")
         out.print("")
         out.print(tools)
     out.print("\nlargest messages")
     for row in report["largest"]:
         out.print(f"  #{row['message']:<6} {row['tokens']:>8,}  {row['role']:<9} {row['starts']}", soft_wrap=True)
     if report["broken"]:
-        out.print(f"\nbroken in {len(report['broken'])} places; a view of it is healed, the file stays as it is")
+        out.print(
+            f"\nbroken in {len(report['broken'])} places; foldline repairs what is sent and leaves the file unchanged"
+        )
     for words, numbers in _grouped(report["broken"]).items():
         more = f" and {len(numbers) - PLACES} more" if len(numbers) > PLACES else ""
         places = ", ".join(f"#{number}" for number in numbers[:PLACES])
-        out.print(f"  {places}{more}: {safe(words)}", soft_wrap=True)
+        out.print(f"  {places}{more}: {printable(words)}", soft_wrap=True)
     for row in report["notes"]:
-        out.print(f"  line {row['line']}: {safe(row['text'])}", soft_wrap=True)
+        out.print(f"  line {row['line']}: {printable(row['text'])}", soft_wrap=True)
     out.print(f"\n{_verdict(report)}", soft_wrap=True)
 
 
 def _grouped(broken: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """The same trouble in one line, with its places."""
+    """The messages with each problem, by its text."""
     groups: dict[str, list[int]] = {}
     for row in broken:
         groups.setdefault(row["text"], []).append(row["message"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from foldline.cli.shared.output import lines_of, print_json
+from foldline.cli.shared.output import print_json, printable_lines
 from foldline.watch.installer import TARGETS, SettingsChange, plan_change, settings_path
 
 
@@ -57,7 +57,7 @@ def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bo
 def _show(change: SettingsChange) -> None:
     """Print the change: as it is for a program, and without what a terminal would obey for a person."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
-    click.echo("".join(f"{line}\n" for line in lines_of(change.diff)) if on_terminal else change.diff, nl=False)
+    click.echo("".join(f"{line}\n" for line in printable_lines(change.diff)) if on_terminal else change.diff, nl=False)
 
 
 def _agreed() -> bool:

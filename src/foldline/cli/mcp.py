@@ -1,4 +1,4 @@
-"""`foldline mcp`: the tools of one session, for any client that speaks the Model Context Protocol."""
+"""`foldline mcp`: serve the tools of one session over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ from typing import Any
 
 import click
 
-from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, told
+from foldline.cli.shared.ledger_choice import (
+    LedgerLocation,
+    choose_session,
+    open_ledger,
+    report_choice,
+    session_options,
+)
 
 
 @click.command()
 @click.option(
     "--compact",
     is_flag=True,
-    help="Offer compact_context too, for an agent whose stream foldline watch reads: watch sees the call and acts.",
+    help="Also offer compact_context, for an agent that foldline watch supervises: watch acts on the call.",
 )
-@at_session
-def mcp(place: Place, compact: bool, **given: Any) -> None:
+@session_options
+def mcp(location: LedgerLocation, compact: bool, **flags: Any) -> None:
     r"""Serve recall, pin, fold and context_left of one session over standard input and output.
 
-    The session is chosen here, when the server starts: nothing that a client sends can choose another.
+    The session is fixed when the server starts: a client cannot choose another.
 
     \b
     Example:  foldline mcp --session ticket-42
@@ -28,7 +34,7 @@ def mcp(place: Place, compact: bool, **given: Any) -> None:
     from foldline.recall.mcp_server import serve  # noqa: PLC0415  # an extra
     from foldline.watch.interventions import compact_tool  # noqa: PLC0415
 
-    with opened(place) as found:
-        picked = told(pick(found, given["session"], given["branch"]))
+    with open_ledger(location) as found:
+        picked = report_choice(choose_session(found, flags["session"], flags["branch"]))
         session = found.session(picked.info.name, branch=picked.branch.name)
         serve(session, [compact_tool("mcp")] if compact else [])

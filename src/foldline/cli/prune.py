@@ -9,8 +9,15 @@ import time
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import Place, all_owners_option, at_ledger, opened, owner_prefix, stores_of
-from foldline.cli.shared.output import console, counted, print_json, safe, when
+from foldline.cli.shared.ledger_choice import (
+    LedgerLocation,
+    all_owners_option,
+    ledger_options,
+    open_ledger,
+    owner_prefix,
+    stores_of,
+)
+from foldline.cli.shared.output import console, local_time, plural, print_json, printable
 from foldline.ledger.records import SessionInfo
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -18,60 +25,60 @@ _AGE = re.compile(r"([1-9][0-9]{0,8})([mhdw])", re.ASCII)
 
 
 class Age(click.ParamType[float]):
-    """How long ago: `90d`, `12h`."""
+    """An age such as `90d` or `12h`, in seconds."""
 
     name = "age"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds."""
+        """The age in seconds."""
         found = _AGE.fullmatch(str(value).strip())
         if found is None:
-            self.fail(f"{value!r} is no age: write 90d, 12h, 6w or 30m.", param, ctx)
+            self.fail(f"invalid age {value!r}: write 90d, 12h, 6w or 30m.", param, ctx)
         return float(int(found[1]) * UNITS[found[2]])
 
 
 @click.command()
 @click.option(
-    "--older-than", type=Age(), required=True, metavar="AGE", help="Last used so long ago: 90d, 12h, 6w, 30m."
+    "--older-than", type=Age(), required=True, metavar="AGE", help="The least age since last use: 90d, 12h, 6w, 30m."
 )
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @all_owners_option
-@at_ledger
-@options.output("One JSON object with the sessions; deletes only with --yes.")
-def prune(older_than: float, yes: bool, all_owners: bool, place: Place, as_json: bool) -> None:
-    r"""Delete the sessions that nobody has used for long, after showing them and asking.
+@ledger_options
+@options.output_options("Print one JSON object with the sessions; deletes only with --yes.")
+def prune(older_than: float, yes: bool, all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
+    r"""Delete the sessions that were not used for a given time, after a confirmation.
 
-    What other sessions share with them stays. Nothing else that foldline does deletes anything.
+    Messages that other sessions share with them stay. No other command deletes anything.
 
     \b
     Example:  foldline prune --older-than 90d
               foldline prune --older-than 26w --yes
     """
-    with opened(place) as found:
+    with open_ledger(location) as found:
         before, stores = time.time() - older_than, stores_of(found, all_owners=all_owners)
         old = [(store.owner, info) for store in stores for info in store.sessions() if info.last_at < before]
         if not as_json:
             _print_old(old)
-        sure = yes or (bool(old) and not as_json and _asked(len(old)))
-        gone = [(store.owner, name) for store in stores for name in store.prune(older_than=before)] if sure else []
+        confirmed = yes or (bool(old) and not as_json and _confirm(len(old)))
+        gone = [(store.owner, name) for store in stores for name in store.prune(older_than=before)] if confirmed else []
     if as_json:
-        pairs = gone if sure else [(owner, info.name) for owner, info in old]
+        pairs = gone if confirmed else [(owner, info.name) for owner, info in old]
         rows = [{"owner": owner, "session": name} for owner, name in pairs]
-        print_json({"ledger": str(place), "deleted": sure, "sessions": rows})
+        print_json({"ledger": str(location), "deleted": confirmed, "sessions": rows})
     else:
-        kept = "nothing was deleted" if old else f"nothing in {place} is that old"
-        end = f"deleted {counted(len(gone), 'session')} from {place}" if gone else kept
+        none = "nothing was deleted" if old else f"no session in {location} is that old"
+        end = f"deleted {plural(len(gone), 'session')} from {location}" if gone else none
         console().print(end, soft_wrap=True)
 
 
 def _print_old(old: list[tuple[str, SessionInfo]]) -> None:
     out = console()
     for owner, info in old:
-        figures = f"{counted(info.messages, 'message')}, last used {when(info.last_at)}"
-        out.print(f"{owner_prefix(owner)}{safe(info.name)}: {figures}", soft_wrap=True)
+        figures = f"{plural(info.messages, 'message')}, last used {local_time(info.last_at)}"
+        out.print(f"{owner_prefix(owner)}{printable(info.name)}: {figures}", soft_wrap=True)
 
 
-def _asked(count: int) -> bool:
+def _confirm(count: int) -> bool:
     if not sys.stdin.isatty():
-        raise click.UsageError("Nobody is there to be asked: say --yes to delete them.")
-    return click.confirm(f"delete {counted(count, 'session')} for ever?", default=False)
+        raise click.UsageError("Cannot ask for confirmation without a terminal: use --yes to delete.")
+    return click.confirm(f"permanently delete {plural(count, 'session')}?", default=False)

@@ -1,4 +1,4 @@
-"""`foldline recall`: what was said about something, from everything a ledger keeps."""
+"""`foldline recall`: search a ledger, or print messages by their handle."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, told
-from foldline.cli.shared.output import console, lines_of, print_json
+from foldline.cli.shared.ledger_choice import (
+    LedgerLocation,
+    choose_session,
+    open_ledger,
+    report_choice,
+    session_options,
+)
+from foldline.cli.shared.output import console, print_json, printable_lines
 from foldline.ledger import Head
 from foldline.placeholders import OMISSION
 from foldline.plan.timeline import handle as numbered
@@ -18,7 +24,7 @@ from foldline.recall.search import LEAST_TOKENS, TOKENS, RecalledRun, RecallQuer
 
 @click.command()
 @click.argument("query", nargs=-1)
-@click.option("--handle", metavar="HANDLE", help='Messages word for word: "#12", "#12-20", or as recall named them.')
+@click.option("--handle", metavar="HANDLE", help='Print these messages verbatim: "#12", "#12-20".')
 @click.option("--everywhere", is_flag=True, help="Search all sessions, not only one.")
 @click.option(
     "--tokens",
@@ -26,33 +32,33 @@ from foldline.recall.search import LEAST_TOKENS, TOKENS, RecalledRun, RecallQuer
     default=TOKENS,
     show_default=True,
     metavar="TOKENS",
-    help="How long the answer may be.",
+    help="Limit the length of the answer.",
 )
-@at_session
-@options.output("One JSON object with what was found.")
-def recall(query: tuple[str, ...], place: Place, as_json: bool, **given: Any) -> None:
-    r"""Read back what was said: by a question, or word for word by its handle.
+@session_options
+@options.output_options("Print one JSON object with the results.")
+def recall(query: tuple[str, ...], location: LedgerLocation, as_json: bool, **flags: Any) -> None:
+    r"""Search the messages of a session by a question, or print them verbatim by their handle.
 
     \b
     Example:  foldline recall which port does the worker use
               foldline recall --everywhere "permission denied"
               foldline recall --handle "#120-131"
     """
-    question, handle = " ".join(query).strip(), given["handle"] or ""
+    question, handle = " ".join(query).strip(), flags["handle"] or ""
     if bool(question) == bool(handle.strip()):
-        raise click.UsageError('Ask a question or give a handle: foldline recall which port, or --handle "#12".')
+        raise click.UsageError('Give a question or a handle: foldline recall which port, or --handle "#12".')
     wanted = parse_handle(handle) if handle else None
-    anywhere = given["everywhere"] or (wanted is not None and wanted.strand is not None)
+    anywhere = flags["everywhere"] or (wanted is not None and wanted.strand is not None)
     results: tuple[RecalledRun, ...]
-    with opened(place) as found:
+    with open_ledger(location) as found:
         store = found.store
-        picked = None if anywhere else told(pick(found, given["session"], given["branch"]))
+        picked = None if anywhere else report_choice(choose_session(found, flags["session"], flags["branch"]))
         where = Head() if picked is None else picked.branch
         if wanted is not None:
-            page = fetch(store, where, wanted, given["tokens"])
+            page = fetch(store, where, wanted, flags["tokens"])
             results, tokens, rest = (page.result,), page.tokens, page.rest
         else:
-            recalled = search(store, where, RecallQuery(query=question, tokens=given["tokens"], everywhere=anywhere))
+            recalled = search(store, where, RecallQuery(query=question, tokens=flags["tokens"], everywhere=anywhere))
             results, tokens, rest = recalled.results, recalled.tokens, None
     if as_json:
         print_json(
@@ -71,7 +77,7 @@ def recall(query: tuple[str, ...], place: Place, as_json: bool, **given: Any) ->
 
 
 def row(result: RecalledRun) -> dict[str, Any]:
-    """A result as data."""
+    """A result as JSON."""
     return {
         "handle": result.handle,
         "session": result.session,
@@ -85,7 +91,7 @@ def row(result: RecalledRun) -> dict[str, Any]:
 def _print(results: tuple[RecalledRun, ...], rest: str) -> None:
     out = console()
     if not results:
-        out.print("Nothing was said about that.")
+        out.print("No message matches.")
     for place, result in enumerate(results):
         if place:
             out.print("")
@@ -94,9 +100,11 @@ def _print(results: tuple[RecalledRun, ...], rest: str) -> None:
         mark = result.handle.partition("#")[0]
         for line in result.lines:
             out.print(f"{mark}{numbered(line.position)} {line.role}", style="cyan", soft_wrap=True)
-            for text in lines_of(line.text):
+            for text in printable_lines(line.text):
                 out.print(f"    {text}", soft_wrap=True)
     if rest:
-        out.print(f'\ngoes on: foldline recall --handle "{rest}"', soft_wrap=True)
+        out.print(f'\nmore: foldline recall --handle "{rest}"', soft_wrap=True)
     elif any(not line.whole for result in results for line in result.lines):
-        out.print(f'\n{OMISSION} was left out: --handle "#…" gives a message whole', style="dim", soft_wrap=True)
+        out.print(
+            f'\n{OMISSION} marks omitted text: print a whole message with --handle "#…"', style="dim", soft_wrap=True
+        )

@@ -1,4 +1,4 @@
-"""`foldline replay`: what policies would have sent, cost, folded and lost on sessions that are over."""
+"""`foldline replay`: compute what policies would have sent, cost, folded and lost on old sessions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.files import gathered, refuse_to_overwrite
-from foldline.cli.shared.output import console, counted, print_json, progress, safe, table
-from foldline.cli.shared.parallel import cores, spread
+from foldline.cli.shared.files import expand_paths, refuse_to_overwrite
+from foldline.cli.shared.output import console, plural, print_json, printable, progress, table
+from foldline.cli.shared.parallel import run_parallel, usable_cores
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
 from foldline.measure.estimator import human
@@ -22,26 +22,26 @@ from foldline.replay import replay as replay_one
 from foldline.wire import Transcript, read_all
 
 SKIPPED = 3
-"""How many of the files that are no transcripts are named."""
+"""How many of the skipped files are listed."""
 EVERYTHING = "everything"
-"""The row of sending all of it, whether it fits or not."""
+"""The row for sending every message, whether it fits or not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One file under all policies. Sent to another process, so it holds values only."""
+class ReplayJob:
+    """One file to replay under all policies. Picklable, for another process."""
 
     file: str
-    form: str | None
-    chosen: tuple[Settings, ...]
+    format: str | None
+    policies: tuple[Settings, ...]
     beside: int
     lenient: bool
-    """A file that only lies in a folder may be something else."""
+    """Whether to skip the file if it is no transcript, because it was found in a folder and not named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What came of a file: for each conversation in it, a replay for each policy."""
+class ReplayedFile:
+    """The replays of a file, one for each conversation and policy; or why it was skipped."""
 
     file: str
     replays: tuple[Replay, ...] = ()
@@ -50,93 +50,98 @@ class Done:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE|FOLDER...")
-@options.chosen_each
-@options.form
+@options.policies_options
+@options.format_option
 @click.option(
     "--beside",
     type=click.IntRange(min=0),
     default=0,
     metavar="TOKENS",
-    help="What every request carried and no file shows: system prompt, tool schemas.",
+    help="Add these tokens to every request: system prompt and tool schemas that the file does not hold.",
 )
-@click.option("--plot", type=click.Path(), metavar="FILE", help="Draw it, as .png or .svg (needs foldline[plot]).")
-@click.option("--force", is_flag=True, help="Replace a plot that exists.")
-@click.option("--jobs", "-j", type=click.IntRange(min=1), default=None, help="Processes; by default one for each core.")
 @click.option(
-    "--executor", default="", metavar="dask://HOST", help="Workers of a Dask cluster instead (needs foldline[dask])."
+    "--plot", type=click.Path(), metavar="FILE", help="Draw the result as .png or .svg (needs foldline[plot])."
 )
-@options.output("One JSON object: totals by policy, and every session.")
-def replay(files: tuple[str, ...], chosen: tuple[Settings, ...], as_json: bool, **given: Any) -> None:
-    r"""Replay old sessions request by request: what would each policy have sent, cost, folded and lost?
+@click.option("--force", is_flag=True, help="Replace an existing plot.")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), default=None, help="Use this many processes; default: one per core."
+)
+@click.option(
+    "--executor", default="", metavar="dask://HOST", help="Use the workers of a Dask cluster (needs foldline[dask])."
+)
+@options.output_options("Print one JSON object: totals by policy, and every session.")
+def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool, **flags: Any) -> None:
+    r"""Replay old sessions request by request, and compare what each policy would have sent, cost, folded and lost.
 
-    Costs are those of what is sent, with the prompt cache's prices; replies cost the same under every policy. Counted
-    is what the files hold.
+    Costs cover what is sent, at the prices of the prompt cache. Replies cost the same under every policy and are left
+    out. Only messages that the files hold are counted.
 
     \b
     Example:  foldline replay session.jsonl --policy balanced --policy thrifty
               foldline replay ~/.claude/projects -p balanced -p thrifty --plot costs.svg
     """
-    if given["plot"]:
-        from foldline.cli.shared.replay_plot import check  # noqa: PLC0415  # before any work is done
+    if flags["plot"]:
+        from foldline.cli.shared.replay_plot import check  # noqa: PLC0415  # checked before the replay
 
-        refuse_to_overwrite(given["plot"], files, force=given["force"])
-        check(given["plot"])
+        refuse_to_overwrite(flags["plot"], files, force=flags["force"])
+        check(flags["plot"])
     began = time.monotonic()
-    results = sorted(_run(_jobs(files, chosen, given), given), key=lambda done: done.file)
-    report = summary(results, chosen, seconds=time.monotonic() - began)
+    results = sorted(_run(_jobs(files, policies, flags), flags), key=lambda done: done.file)
+    report = summary(results, policies, seconds=time.monotonic() - began)
     if not report["sessions"]:
         reason = f" ({results[0].skipped})" if results else ""
         raise InputError(
-            f"no session with a request in {', '.join(files)}{reason}", hint="name a transcript or a folder of them"
+            f"no session with a request in {', '.join(files)}{reason}",
+            hint="name a transcript or a folder with transcripts",
         )
-    if given["plot"]:
-        from foldline.cli.shared.replay_plot import draw  # noqa: PLC0415  # heavy, and an extra
+    if flags["plot"]:
+        from foldline.cli.shared.replay_plot import draw  # noqa: PLC0415  # slow to import
 
-        draw(report, given["plot"])
+        draw(report, flags["plot"])
     if as_json:
         print_json(report)
     else:
-        _print(report, given["plot"])
+        _print(report, flags["plot"])
 
 
-def _jobs(files: Sequence[str], chosen: tuple[Settings, ...], given: dict[str, Any]) -> list[Job]:
-    """One for each file, the largest first, so that none is left over at the end."""
-    named, found = gathered(files)
+def _jobs(files: Sequence[str], policies: tuple[Settings, ...], flags: dict[str, Any]) -> list[ReplayJob]:
+    """One job for each file, the largest first, so that no long job starts last."""
+    named, found = expand_paths(files)
     for file in named:
         if not Path(file).exists():
-            raise InputError(f"{file}: there is no such file", hint="check the path")
-    jobs = [Job(file, given["form"], chosen, given["beside"], file not in named) for file in (*named, *found)]
+            raise InputError(f"there is no file {file}", hint="check the path")
+    jobs = [ReplayJob(file, flags["format"], policies, flags["beside"], file not in named) for file in (*named, *found)]
     return sorted(jobs, key=lambda job: -Path(job.file).stat().st_size)
 
 
-def work(job: Job) -> Done:
-    """All policies on one file."""
+def work(job: ReplayJob) -> ReplayedFile:
+    """Replay one file under all policies."""
     try:
-        made = [one for transcript in read_all(job.file, job.form) for one in _each(transcript, job)]
+        replays = [one for transcript in read_all(job.file, job.format) for one in _replays(transcript, job)]
     except FoldlineError as error:
         if job.lenient:
-            return Done(job.file, skipped=str(error))
+            return ReplayedFile(job.file, skipped=str(error))
         raise
-    return Done(job.file, tuple(one for one in made if one.requests))
+    return ReplayedFile(job.file, tuple(one for one in replays if one.requests))
 
 
-def _each(transcript: Transcript, job: Job) -> Iterator[Replay]:
-    sizes = Sizes(job.chosen[0].model(transcript.model))
-    for one in job.chosen:
+def _replays(transcript: Transcript, job: ReplayJob) -> Iterator[Replay]:
+    sizes = Sizes(job.policies[0].model(transcript.model))
+    for one in job.policies:
         yield replay_one(transcript, one.policy, name=one.name, sizes=sizes, beside=job.beside)
 
 
-def _run(jobs: list[Job], given: dict[str, Any]) -> Iterator[Done]:
+def _run(jobs: list[ReplayJob], flags: dict[str, Any]) -> Iterator[ReplayedFile]:
     with progress(len(jobs), "sessions") as tick:
-        for done in spread(work, jobs, given["executor"], given["jobs"] or cores()) if jobs else ():
+        for done in run_parallel(work, jobs, flags["executor"], flags["jobs"] or usable_cores()) if jobs else ():
             yield done
             tick()
 
 
-def summary(results: Iterable[Done], chosen: Sequence[Settings], *, seconds: float) -> dict[str, Any]:
-    """Everything `replay` says, as data."""
+def summary(results: Iterable[ReplayedFile], policies: Sequence[Settings], *, seconds: float) -> dict[str, Any]:
+    """The report as JSON."""
     results = list(results)
-    names = [one.name for one in chosen]
+    names = [one.name for one in policies]
     sessions = [{"file": done.file, **asdict(one)} for done in results for one in done.replays]
     return {
         "files": len(results),
@@ -165,21 +170,21 @@ def _print(report: dict[str, Any], plot: str | None) -> None:
     out = console()
     totals = report["policies"]
     first = totals[0]
-    made = table("policy", "folds", "refused", "over", "sent", "", "cost", "", "cached", "facts")
-    made.add_row(
+    grid = table("policy", "folds", "refused", "over", "sent", "", "cost", "", "cached", "facts")
+    grid.add_row(
         *(EVERYTHING, "", "", "", human(first["everything"], False), "100%"),
         *(f"${first['cost_everything']:,.2f}", "100%", "", "100%"),
     )
     for row in totals:
-        made.add_row(
-            *(safe(row["policy"]), f"{row['folds']:,}", f"{row['refused']:,}", f"{row['over']:,}"),
+        grid.add_row(
+            *(printable(row["policy"]), f"{row['folds']:,}", f"{row['refused']:,}", f"{row['over']:,}"),
             *(human(row["sent"], False), _share(row["sent"], row["everything"])),
             *(f"${row['cost']:,.2f}", _share(row["cost"], row["cost_everything"])),
             *(_share(row["read"], row["sent"]), _share(row["kept"], row["facts"]) if row["facts"] else "-"),
         )
-    out.print(f"{counted(first['sessions'], 'session')}, {counted(first['requests'], 'request')}", soft_wrap=True)
+    out.print(f"{plural(first['sessions'], 'session')}, {plural(first['requests'], 'request')}", soft_wrap=True)
     out.print("")
-    out.print(made)
+    out.print(grid)
     out.print("")
     for line in _remarks(report, plot):
         out.print(line, soft_wrap=True)
@@ -189,20 +194,20 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
     first = report["policies"][0]
     over = sum(row["whole"] > row["usable"] for row in report["sessions"] if row["policy"] == first["policy"])
     if over:
-        yield f"everything would not have fitted in {counted(over, 'session')}: its cost is there for comparison"
+        yield f"everything: does not fit the window in {plural(over, 'session')}; its cost is for comparison only"
     if not any(row["folds"] or row["refused"] for row in report["policies"]):
         window = max(row["window"] for row in report["sessions"])
-        yield f"nothing had to be folded in a window of {window:,}: --window TOKENS asks about a smaller one"
+        yield f"no fold was needed in a window of {window:,}; try a smaller one with --window TOKENS"
     if any(row["over"] for row in report["policies"]):
-        yield "over: requests that exceed the window by the model's own counter, though not by the policy's"
+        yield "over: requests that exceed the window by the model's counter, but not by the policy's"
     if first["unpriced"]:
-        yield f"{counted(first['unpriced'], 'session')} of models without a known price: not in the cost"
+        yield f"{plural(first['unpriced'], 'session')} without a known price, not in the cost"
     if report["skipped"]:
-        yield f"{counted(len(report['skipped']), 'file')} skipped:"
+        yield f"{plural(len(report['skipped']), 'file')} skipped:"
         for row in report["skipped"][:SKIPPED]:
-            yield f"  {safe(row['why'])}"
+            yield f"  {printable(row['why'])}"
     if plot:
-        yield f"drawn in {plot}"
+        yield f"wrote {plot}"
     yield f"in {report['seconds']:.1f} s"
 
 

@@ -1,4 +1,4 @@
-"""`foldline sessions`: what a ledger holds."""
+"""`foldline sessions`: list the sessions of a ledger."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from dataclasses import asdict
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
-from foldline.cli.shared.output import console, counted, print_json, safe, when
+from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
+from foldline.cli.shared.output import console, local_time, plural, print_json, printable
 
 
 @click.command()
-@at_ledger
-@options.output("One JSON object with every session.")
-def sessions(place: Place, as_json: bool) -> None:
-    r"""List the sessions of a ledger, the one used last first.
+@ledger_options
+@options.output_options("Print one JSON object with every session.")
+def sessions(location: LedgerLocation, as_json: bool) -> None:
+    r"""List the sessions of a ledger, the last used first.
 
     \b
     Example:  foldline sessions
               foldline sessions --ledger agent.db --json
     """
-    with opened(place) as found:
+    with open_ledger(location) as found:
         infos = found.sessions()
     if as_json:
-        print_json({"ledger": str(place), "sessions": [asdict(info) for info in infos]})
+        print_json({"ledger": str(location), "sessions": [asdict(info) for info in infos]})
         return
     out = console()
-    width = max([len("session"), *(len(safe(info.name)) for info in infos)])
+    width = max([len("session"), *(len(printable(info.name)) for info in infos)])
     out.print(f"{'session':<{width}}  messages  folds  last used", style="bold", soft_wrap=True)
     for info in infos:
-        others = ", ".join(safe(name) for name in info.branches[1:])
-        figures = f"{info.messages:>8,}  {info.folds:>5,}  {when(info.last_at)}"
-        out.print(f"{safe(info.name):<{width}}  {figures}{f'  branches: {others}' if others else ''}", soft_wrap=True)
-    out.print(f"\n{place}: {counted(len(infos), 'session')}", soft_wrap=True)
+        others = ", ".join(printable(name) for name in info.branches[1:])
+        figures = f"{info.messages:>8,}  {info.folds:>5,}  {local_time(info.last_at)}"
+        branches = f"  branches: {others}" if others else ""
+        out.print(f"{printable(info.name):<{width}}  {figures}{branches}", soft_wrap=True)
+    out.print(f"\n{location}: {plural(len(infos), 'session')}", soft_wrap=True)

@@ -1,6 +1,6 @@
-"""`foldline show`: what the model sees of a session, with the fold line drawn through it, and what stands for the rest.
+"""`foldline show`: show what the model sees of a session, and the digest of the folded messages.
 
-The view is shown as it stands: looking makes no fold and writes nothing.
+The command reads only: it makes no fold and writes nothing.
 """
 
 from __future__ import annotations
@@ -13,17 +13,24 @@ import click
 
 from foldline.cli.recall import row as recalled_row
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import Chosen, Place, at_session, opened, pick, told
+from foldline.cli.shared.ledger_choice import (
+    LedgerLocation,
+    SessionChoice,
+    choose_session,
+    open_ledger,
+    report_choice,
+    session_options,
+)
 from foldline.cli.shared.output import (
     console,
-    counted,
     digest_lines,
     digest_row,
     first_words,
-    lines_of,
+    local_time,
+    plural,
     print_json,
-    safe,
-    when,
+    printable,
+    printable_lines,
 )
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Head
@@ -41,71 +48,71 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WORDS = 200
-"""Characters of a message that are shown where its line is wide enough."""
-SHOWN = 9
-"""Lines of the digest in force that are shown."""
-WHOLE = 1 << 40
-"""More tokens than any message has."""
+"""How many characters of a message are shown at most."""
+DIGEST_LINES = 9
+"""How many lines of the current digest are shown."""
+NO_LIMIT = 1 << 40
+"""A token limit larger than any message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A session as it stands."""
+class SessionReport:
+    """A session as it is in the ledger."""
 
-    picked: Chosen
+    picked: SessionChoice
     state: State
     snapshot: Snapshot
     folds: tuple[tuple[FoldReference, Fold], ...]
-    """The folds that hold, oldest first."""
+    """The folds in force, oldest first."""
 
 
 @click.command()
-@click.option("--handle", metavar="HANDLE", help='Only these messages, word for word and whole: "#12", "#12-20".')
-@click.option("--digests", is_flag=True, help="Every digest whole, with what it kept and lost.")
-@at_session
-@options.output("One JSON object with everything.")
-def show(place: Place, digests: bool, as_json: bool, **given: Any) -> None:
-    r"""Show what the model sees of a session: the budget, the digest, the fold line, the messages behind it.
+@click.option("--handle", metavar="HANDLE", help='Print only these messages, verbatim: "#12", "#12-20".')
+@click.option("--digests", is_flag=True, help="Print every digest with its kept and missing facts.")
+@session_options
+@options.output_options("Print one JSON object with everything.")
+def show(location: LedgerLocation, digests: bool, as_json: bool, **flags: Any) -> None:
+    r"""Show what the model sees of a session: the budget, the digest, the fold line and the messages after it.
 
     \b
     Example:  foldline show
               foldline show --session ticket-42 --digests
               foldline show --handle "#120-131"
     """
-    with opened(place) as found:
-        if given["handle"]:
-            _print_messages(found, given, as_json=as_json)
+    with open_ledger(location) as found:
+        if flags["handle"]:
+            _print_messages(found, flags, as_json=as_json)
             return
-        seen = look(found, told(pick(found, given["session"], given["branch"])))
+        shown = load_session(found, report_choice(choose_session(found, flags["session"], flags["branch"])))
     if as_json:
-        print_json({"ledger": str(place), **report(seen)})
+        print_json({"ledger": str(location), **report(shown)})
     elif digests:
-        _print_digests(seen)
+        _print_digests(shown)
     else:
-        _print(seen)
+        _print(shown)
 
 
-def look(found: Ledger, picked: Chosen) -> Seen:
-    """A session under the settings it was left with, measured and not changed."""
+def load_session(found: Ledger, picked: SessionChoice) -> SessionReport:
+    """A session with its recorded settings, measured and not changed."""
     record = BranchRecord(found.store, picked.branch)
     snapshot = record.snapshot()
     state = State(setup(snapshot.settings), snapshot, record.read)
     branch = found.store.state(picked.branch)
     folds = tuple((folded, found.store.fold(picked.branch, folded)) for folded in branch.folds)
-    return Seen(picked, state, snapshot, folds)
+    return SessionReport(picked, state, snapshot, folds)
 
 
-def report(seen: Seen) -> dict[str, Any]:
-    """Everything `show` says, as data."""
-    info, view = seen.picked.info, seen.state.view()
+def report(shown: SessionReport) -> dict[str, Any]:
+    """The report as JSON."""
+    info, view = shown.picked.info, shown.state.view()
     return {
         "session": info.name,
-        "branch": seen.picked.branch.name,
+        "branch": shown.picked.branch.name,
         "branches": list(info.branches),
         "made_at": info.made_at,
         "last_at": info.last_at,
-        "model": seen.state.model.name,
-        "messages": seen.snapshot.version.length,
+        "model": shown.state.model.name,
+        "messages": shown.snapshot.version.length,
         "window": view.window,
         "usable": view.usable,
         "tokens": view.tokens,
@@ -116,19 +123,19 @@ def report(seen: Seen) -> dict[str, Any]:
         "blocks": view.blocks,
         "folded": numbered(0, view.cut - 1) if view.cut else "",
         "pins": [
-            {"name": name, "message": at + 1} for name, at in sorted(seen.snapshot.pins.items(), key=lambda at: at[1])
+            {"name": name, "message": at + 1} for name, at in sorted(shown.snapshot.pins.items(), key=lambda at: at[1])
         ],
-        "folds": [_fold_row(number, folded, fold) for number, (folded, fold) in enumerate(seen.folds, start=1)],
+        "folds": [_fold_row(number, folded, fold) for number, (folded, fold) in enumerate(shown.folds, start=1)],
         "view": [
             {
                 "message": index + 1,
                 "role": message.role,
                 "kind": message.kind,
                 "tokens": tokens,
-                "shortened": message is not seen.state.timeline.messages[index],
+                "shortened": message is not shown.state.timeline.messages[index],
                 "starts": first_words(message, WORDS),
             }
-            for index, message, tokens in _shown(seen.state)
+            for index, message, tokens in _view_messages(shown.state)
         ],
     }
 
@@ -147,8 +154,8 @@ def _fold_row(number: int, folded: FoldReference, fold: Fold) -> dict[str, Any]:
     return {**row, "digest": {**digest_row(fold, fold.digest), "text": fold.digest.message.text}}
 
 
-def _shown(state: State) -> Iterator[tuple[int, Message, int]]:
-    """The messages of the record that the view shows, in its order, each with its place and size."""
+def _view_messages(state: State) -> Iterator[tuple[int, Message, int]]:
+    """The messages in the view, in its order, each with its index and size."""
     timeline = state.timeline
     fold = timeline.fold or Fold(cut=timeline.cut)
     before = [*range(timeline.lead), *fold.pinned, *fold.carried]
@@ -156,87 +163,89 @@ def _shown(state: State) -> Iterator[tuple[int, Message, int]]:
         yield index, timeline.shown[index], timeline.tokens(index)
 
 
-def _print(seen: Seen) -> None:
-    out, state, picked = console(), seen.state, seen.picked
+def _print(shown: SessionReport) -> None:
+    out, state, picked = console(), shown.state, shown.picked
     info, view = picked.info, state.view()
     names = ", ".join(
-        f"{safe(name)} ({numbered(at)})" for name, at in seen.snapshot.pins.items() if name != numbered(at)
+        f"{printable(name)} ({numbered(at)})" for name, at in shown.snapshot.pins.items() if name != numbered(at)
     )
-    pins = counted(len(seen.snapshot.pins), "pin") + (f" ({names})" if names else "")
-    figures = f"{counted(seen.snapshot.version.length, 'message')}, {counted(len(seen.folds), 'fold')}, {pins}"
-    out.print(f"session {safe(str(picked))}: {figures}; last used {when(info.last_at)}", soft_wrap=True)
-    out.print(f"model {safe(state.model.name) or 'not known'}\n", soft_wrap=True)
+    pins = plural(len(shown.snapshot.pins), "pin") + (f" ({names})" if names else "")
+    figures = f"{plural(shown.snapshot.version.length, 'message')}, {plural(len(shown.folds), 'fold')}, {pins}"
+    out.print(f"session {printable(str(picked))}: {figures}; last used {local_time(info.last_at)}", soft_wrap=True)
+    out.print(f"model {printable(state.model.name) or 'not known'}\n", soft_wrap=True)
     for line in str(view).splitlines():
         out.print(line, style="cyan" if line.startswith("───") else None, soft_wrap=True)
     beside = view.tokens - sum(view.blocks.values())
     if beside > 0:
-        said = f"{human(beside, False)} of it stand in no message: the system prompt and tools that the agent sent"
-        out.print(said, soft_wrap=True)
+        note = f"{human(beside, False)} of it are in no message: the system prompt and tools that the agent sent"
+        out.print(note, soft_wrap=True)
     out.print("\nwhat the model sees", style="bold")
-    pinned = set(seen.snapshot.pins.values())
+    pinned = set(shown.snapshot.pins.values())
     drawn = not view.cut
-    for index, message, tokens in _shown(state):
+    for index, message, tokens in _view_messages(state):
         if not drawn and index >= view.cut:
-            drawn = _print_line(out, seen)
+            drawn = _print_line(out, shown)
         marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not state.timeline.messages[index] else ''}"
         head = f"  {numbered(index):<7}{message.kind or message.role:<10}{human(tokens, False):>7}  {marks}"
         out.print(head + first_words(message, WORDS), overflow="ellipsis", no_wrap=True)
     if not drawn:
-        _print_line(out, seen)
+        _print_line(out, shown)
 
 
-def _print_line(out: Console, seen: Seen) -> bool:
-    """What stands for the folded part, and the line below which everything is as it was said."""
-    fold = seen.state.timeline.fold
+def _print_line(out: Console, shown: SessionReport) -> bool:
+    """Print the current digest and the fold line."""
+    fold = shown.state.timeline.fold
     if fold is not None and fold.digest is not None:
         out.print(f"  {_by(fold, fold.digest)}", style="magenta", soft_wrap=True)
         lines = digest_lines(fold.digest.message.text)
-        for text in lines[:SHOWN]:
+        for text in lines[:DIGEST_LINES]:
             out.print(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True)
-        if len(lines) > SHOWN:
-            out.print(f"    │ … {len(lines) - SHOWN} more lines: foldline show --digests", style="dim", soft_wrap=True)
-    gone = numbered(0, seen.state.timeline.cut - 1)
-    out.print(f'─── fold line: {gone} are in the record: foldline show --handle "{gone}" ───', style="cyan")
+        if len(lines) > DIGEST_LINES:
+            out.print(
+                f"    │ … {len(lines) - DIGEST_LINES} more lines: foldline show --digests", style="dim", soft_wrap=True
+            )
+    gone = numbered(0, shown.state.timeline.cut - 1)
+    out.print(f'─── fold line: {gone} are only in the ledger: foldline show --handle "{gone}" ───', style="cyan")
     return True
 
 
 def _by(fold: Fold, digest: Digest) -> str:
-    loss = f", {digest.loss.kept:,} of {digest.loss.facts:,} facts are shown" if digest.loss else ""
-    return f"digest by {safe(digest.by)}, {human(fold.digest_tokens, False)} tokens{loss}"
+    loss = f", {digest.loss.kept:,} of {digest.loss.facts:,} facts kept" if digest.loss else ""
+    return f"digest by {printable(digest.by)}, {human(fold.digest_tokens, False)} tokens{loss}"
 
 
-def _print_digests(seen: Seen) -> None:
+def _print_digests(shown: SessionReport) -> None:
     out = console()
-    if not seen.folds:
-        out.print(f"session {safe(str(seen.picked))}: nothing is folded", soft_wrap=True)
-    for number, (folded, fold) in enumerate(seen.folds, start=1):
-        force = ", in force" if number == len(seen.folds) else ""
-        out.print(f"─── fold {number} of {len(seen.folds)}, {when(folded.at)}{force} ───", style="cyan")
-        for line in lines_of(str(fold)):
+    if not shown.folds:
+        out.print(f"session {printable(str(shown.picked))}: nothing is folded", soft_wrap=True)
+    for number, (folded, fold) in enumerate(shown.folds, start=1):
+        force = ", in force" if number == len(shown.folds) else ""
+        out.print(f"─── fold {number} of {len(shown.folds)}, {local_time(folded.at)}{force} ───", style="cyan")
+        for line in printable_lines(str(fold)):
             out.print(line, soft_wrap=True)
         if fold.digest is not None:
-            for line in lines_of(fold.digest.message.text):
+            for line in printable_lines(fold.digest.message.text):
                 out.print(f"    │ {line}", style="dim", soft_wrap=True)
         out.print("")
 
 
-def _print_messages(found: Ledger, given: dict[str, Any], *, as_json: bool) -> None:
-    """The messages of a handle, one after another, so that any number of them can be shown."""
-    wanted, out = parse_handle(given["handle"]), console()
+def _print_messages(found: Ledger, flags: dict[str, Any], *, as_json: bool) -> None:
+    """Print the messages of a handle, one at a time, so that their number is not limited."""
+    wanted, out = parse_handle(flags["handle"]), console()
     where: Branch | Head = Head()
     if wanted.strand is None:
-        where = told(pick(found, given["session"], given["branch"])).branch
+        where = report_choice(choose_session(found, flags["session"], flags["branch"])).branch
     rows: list[dict[str, Any]] = []
     for position in range(wanted.first, wanted.last + 1):
         skip = wanted.skip if position == wanted.first else 0
         one = replace(wanted, first=position, last=position, skip=skip)
-        result = fetch(found.store, where, one, WHOLE).result
+        result = fetch(found.store, where, one, NO_LIMIT).result
         if as_json:
             rows += recalled_row(result)["lines"]
             continue
         for line in result.lines:
             out.print(f"{one} {line.role}", style="cyan", soft_wrap=True)
-            for text in lines_of(line.text):
+            for text in printable_lines(line.text):
                 out.print(f"    {text}", soft_wrap=True)
     if as_json:
         print_json({"handle": str(wanted), "messages": rows})

@@ -1,4 +1,4 @@
-"""`foldline unfold`: take back the newest fold of a session."""
+"""`foldline unfold`: undo the newest fold of a session."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import Place, at_session, opened, pick, told
-from foldline.cli.shared.output import console, counted, print_json, safe
+from foldline.cli.shared.ledger_choice import (
+    LedgerLocation,
+    choose_session,
+    open_ledger,
+    report_choice,
+    session_options,
+)
+from foldline.cli.shared.output import console, plural, print_json, printable
 from foldline.errors import InputError
 from foldline.measure.estimator import human
 from foldline.plan.timeline import handle as numbered
@@ -16,20 +22,20 @@ from foldline.session.record import BranchRecord
 
 
 @click.command()
-@at_session
-@options.output("One JSON object with what is in the view again.")
-def unfold(place: Place, as_json: bool, **given: Any) -> None:
-    r"""Take back the newest fold of a session: what it took from the view is there again.
+@session_options
+@options.output_options("Print one JSON object with the restored messages.")
+def unfold(location: LedgerLocation, as_json: bool, **flags: Any) -> None:
+    r"""Undo the newest fold of a session: the messages that it folded are in the view again.
 
     \b
     Example:  foldline unfold
               foldline unfold --session ticket-42
     """
-    with opened(place) as found:
-        picked = told(pick(found, given["session"], given["branch"]))
+    with open_ledger(location) as found:
+        picked = report_choice(choose_session(found, flags["session"], flags["branch"]))
         before = BranchRecord(found.store, picked.branch).snapshot()
         if before.fold is None:
-            raise InputError(f"session {picked}: nothing is folded", hint="there is nothing to take back")
+            raise InputError(f"session {picked} has no fold to undo", hint="see its folds with foldline show")
         session = found.session(picked.info.name, branch=picked.branch.name)
         session.unfold()
         load, cut, plan = session.load(), session.timeline.cut, session.plan()
@@ -48,10 +54,10 @@ def unfold(place: Place, as_json: bool, **given: Any) -> None:
         )
         return
     out = console()
-    left = f"{counted(session.folds, 'fold')} before it in force" if session.folds else "nothing is folded now"
+    left = f"{plural(session.folds, 'older fold')} in force" if session.folds else "nothing is folded now"
     out.print(
-        f"session {safe(str(picked))}: {back or 'what was shortened'} is in the view again; {left}", soft_wrap=True
+        f"session {printable(str(picked))}: {back or 'shortened results'} in the view again; {left}", soft_wrap=True
     )
     out.print(f"{human(load.request, False)} of {human(load.usable, True)} usable", soft_wrap=True)
     if plan.fold is not None:
-        out.print(f"the next request would fold again: {plan.verdict.reason}", style="yellow", soft_wrap=True)
+        out.print(f"the next request will fold again: {plan.verdict.reason}", style="yellow", soft_wrap=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from foldline.cli.shared.ledger_choice import Place, at_ledger, opened
-from foldline.cli.shared.options import output
-from foldline.cli.shared.output import console, print_json, safe
+from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
+from foldline.cli.shared.options import output_options
+from foldline.cli.shared.output import console, print_json, printable
 from foldline.ledger.jobs import JobRequest
 from foldline.session.worker import LEASE_S, JobOutcome
 from foldline.session.worker_process import POLL_S, JobReport, WorkerProcess
@@ -34,9 +34,9 @@ EXITS = {
               help="Give a job to another worker after this time without a heartbeat.")  # fmt: skip
 @click.option("--poll", type=click.FloatRange(min=0.05), default=POLL_S, show_default=True, metavar="SECONDS",
               help="Look for jobs this often (PostgreSQL: for jobs of killed workers).")  # fmt: skip
-@output("One JSON object for each fold.")
-@at_ledger
-def worker(place: Place, once: bool, all_owners: bool, as_json: bool, **given: Any) -> None:
+@output_options("Print one JSON object for each fold.")
+@ledger_options
+def worker(location: LedgerLocation, once: bool, all_owners: bool, as_json: bool, **given: Any) -> None:
     r"""Make the background folds of sessions that were opened with worker="process".
 
     Any number of workers may run; each fold is made once. On PostgreSQL they may run on any host, and need PgQueuer
@@ -57,9 +57,9 @@ def worker(place: Place, once: bool, all_owners: bool, as_json: bool, **given: A
         else:
             tenant = f"{request.owner}: " if request.owner else ""
             line = f"{tenant}{request.session} ({request.branch}): {outcome} {cause}"
-            console().print(safe(f"{line.rstrip()}, {seconds:.1f} s"))
+            console().print(printable(f"{line.rstrip()}, {seconds:.1f} s"))
 
-    with opened(place) as found:
+    with open_ledger(location) as found:
         process = WorkerProcess(
             found.store,
             digester=_digester(given["digest_model"], given["base_url"]),
@@ -68,7 +68,7 @@ def worker(place: Place, once: bool, all_owners: bool, as_json: bool, **given: A
             lease_s=given["lease"],
             poll_s=given["poll"],
         )
-        asyncio.run(_run(process, place.url, once=once))
+        asyncio.run(_run(process, location.url, once=once))
     if once and JobOutcome.FAILED in outcomes.values():
         raise click.exceptions.Exit(1)
 

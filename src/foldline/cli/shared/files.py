@@ -1,4 +1,4 @@
-"""Files that commands read and write: one conversation as the model sees it; writing that is whole or not at all."""
+"""Read transcripts and write files: one conversation as the model sees it; files are replaced atomically."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The one conversation of a file."""
+    """A file that holds one conversation."""
 
     file: str
     transcript: Transcript
     messages: tuple[Message, ...]
-    """What the model sees of it: since the last compaction that the file records, without the usage of that time."""
+    """The messages that the model sees: those since the last recorded compaction, without reported usage."""
 
     @property
-    def before(self) -> int:
-        """How many messages an earlier compaction had already taken from the model's sight."""
+    def compacted(self) -> int:
+        """Number of messages that an earlier compaction removed from the model's context."""
         return len(self.transcript.messages) - len(self.messages)
 
 
-def conversation(file: str, form: str | None = None) -> Conversation:
+def read_conversation(file: str, format: str | None = None) -> Conversation:
     """Read a file that holds one conversation."""
-    found = read_all(file, form)
+    found = read_all(file, format)
     if len(found) != 1:
-        what = f"holds {len(found)} conversations" if found else "holds no conversation"
-        raise InputError(f"{file}: {what}", hint="give a file with one; foldline inspect lists what is in it")
+        what = f"has {len(found)} conversations" if found else "has no conversation"
+        raise InputError(f"{file} {what}, not one", hint="see what is in it with foldline inspect")
     return Conversation(file=file, transcript=found[0], messages=unmeasured(seen_together(found[0])[-1]))
 
 
-def gathered(places: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The files that were named, and those that only lie in a folder that was."""
+def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The files among these paths, and the transcripts found in the folders among them."""
     named: list[str] = []
     found: list[str] = []
     for place in places:
@@ -55,39 +55,34 @@ def gathered(places: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """Everything in a folder that may be a transcript."""
+    """The .json and .jsonl files in a folder, also compressed ones."""
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file() and path.name.removesuffix(".gz").endswith((".json", ".jsonl")):
             yield str(path)
 
 
-def content(file: str) -> str:
-    """The text of a file, also of a compressed one."""
+def read_text(file: str) -> str:
+    """The text of a file, decompressed if necessary."""
     return "".join(line.text + "\n" * line.ended for line in text_lines.lines_of_file(file))
 
 
 def refuse_to_overwrite(target: str, sources: Sequence[str], *, force: bool) -> None:
-    """Say no before any work is done: to what exists, and in any case to what was read."""
+    """Raise before any work is done if the target exists (without `force`), or is one of the sources."""
     if target == STDOUT:
         return
     path = Path(target)
     if path.is_dir():
-        raise ConfigError(f"{target} is a folder", hint="name a file to write")
+        raise ConfigError(f"{target} is a folder", hint="name a file")
     if any(path.exists() and Path(source).exists() and path.samefile(source) for source in sources):
-        raise ConfigError(f"{target} is the file that is read", hint="write to another one: the original is the record")
+        raise ConfigError(f"{target} is also the input", hint="write to another file")
     if path.exists() and not force:
-        raise ConfigError(f"{target} exists", hint="use --force to replace it")
+        raise ConfigError(f"{target} exists already", hint="replace it with --force, or name another file")
     if not path.parent.is_dir():
-        raise ConfigError(f"there is no folder {path.parent}", hint="make it first")
+        raise ConfigError(f"there is no folder {path.parent}", hint="create it, or name another file")
 
 
-def write(target: str, *chunks: bytes) -> int:
-    """Write a file whole or not at all; how many bytes it has."""
-    return write_all(target, chunks)
-
-
-def write_all(target: str, chunks: Iterable[bytes]) -> int:
-    """The same with chunks that come one at a time: whoever looks sees the old file or the new one."""
+def write_file(target: str, chunks: Iterable[bytes]) -> int:
+    """Write a file atomically, or to standard output; returns the number of bytes."""
     if target == STDOUT:
         size = sum(sys.stdout.buffer.write(chunk) for chunk in chunks)
         sys.stdout.flush()
@@ -99,14 +94,14 @@ def write_all(target: str, chunks: Iterable[bytes]) -> int:
             size = sum(file.write(chunk) for chunk in chunks)
         os.chmod(name, _mode(path))
         os.replace(name, path)
-        return size  # noqa: TRY300  # the end of what may fail
+        return size  # noqa: TRY300  # nothing after it can fail
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
 def _mode(path: Path) -> int:
-    """The rights of the file that is replaced, or those that a new file gets."""
+    """The permissions of the replaced file, or those of a new file."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)

@@ -1,7 +1,7 @@
-"""Which ledger and which session a command means, said the same way everywhere and opened without surprises.
+"""The options that choose a ledger and a session, and the functions that open them.
 
-A command that only reads never makes a ledger, and whatever was not said but chosen (the newest session of several) is
-told on standard error, so that a pipe gets nothing but what was asked for.
+A command that only reads never creates a ledger. When a command chooses the session itself (the one used last), it
+prints its choice on standard error, so that standard output stays clean for pipes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from foldline import ledger
-from foldline.cli.shared.output import safe
-from foldline.cli.shared.settings import Settings, settings
+from foldline.cli.shared.output import printable
+from foldline.cli.shared.settings import Settings, load_settings
 from foldline.errors import ConfigError, FoldlineError, InputError
 from foldline.ledger import MAIN, Branch, Store
 from foldline.ledger.records import SessionInfo
@@ -32,31 +32,31 @@ from foldline.session import Ledger
 DEFAULT_FILE = Path("foldline", "ledger.db")
 """Below `$XDG_DATA_HOME`, by default `~/.local/share`."""
 WAIT_SECONDS = 10.0
-"""How long another writer is waited for."""
-TAB_SECONDS = 1.0
-"""The same for whoever has pressed the tabulator."""
+"""How long to wait for another writer's lock."""
+COMPLETION_WAIT_SECONDS = 1.0
+"""The same during shell completion."""
 CANDIDATES = 5
-"""How many sessions are named where a name fits several."""
+"""How many sessions an error lists when a name is ambiguous."""
 _PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@|(?<=[?&]password=)[^&]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a ledger is, and whose part of it is meant."""
+class LedgerLocation:
+    """A ledger's file or address, and the owner in it. `str()` hides the password."""
 
     url: str
     owner: str = ""
     source: str = "default"
-    """Who said so: a flag, the environment, a file; or nobody."""
+    """Where the location was set: "flag", "environment", a file's path, or "default"."""
 
     @property
     def remote(self) -> bool:
-        """Whether it is on a server."""
+        """Whether the ledger is on a server."""
         return "://" in self.url
 
     @property
     def missing(self) -> bool:
-        """Whether it is a file that is not there."""
+        """Whether the ledger is a file that does not exist."""
         return not self.remote and not Path(self.url).exists()
 
     def __str__(self) -> str:
@@ -64,71 +64,73 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The session that a command is about, and one of its branches."""
+class SessionChoice:
+    """The session and branch that a command works on."""
 
     info: SessionInfo
     branch: Branch
     others: int = 0
-    """How many sessions there are besides, where nobody said which."""
+    """Number of other sessions, if the command chose this one itself."""
 
     def __str__(self) -> str:
         return self.info.name if self.branch.name == MAIN else f"{self.info.name} (branch {self.branch.name})"
 
 
-def place_of(chosen: Settings, environment: Mapping[str, str] | None = None) -> Place:
-    """The ledger that the settings name, or else the user's own."""
+def ledger_location(settings: Settings, environment: Mapping[str, str] | None = None) -> LedgerLocation:
+    """The ledger that the settings name, or else the default file."""
     env = os.environ if environment is None else environment
-    url = chosen.values["ledger"] or str(_default(env))
+    url = settings.values["ledger"] or str(_default_file(env))
     if "://" in url and not url.startswith(("postgresql://", "postgres://")):
-        raise ConfigError(f"no ledger can be at {Place(url=url)}", hint="name a file or a postgresql:// address")
+        raise ConfigError(
+            f"unknown kind of ledger address: {LedgerLocation(url=url)}", hint="use a file or a postgresql:// address"
+        )
     if url == ":memory:":
-        raise ConfigError("a ledger in memory ends with the command", hint="name a file with --ledger")
+        raise ConfigError("a ledger in memory is lost when the command ends", hint="name a file with --ledger")
     if "://" not in url:
         url = str(Path(url).expanduser())
-    return Place(url=url, owner=chosen.values["owner"], source=chosen.sources.get("ledger", "default"))
+    return LedgerLocation(url=url, owner=settings.values["owner"], source=settings.sources.get("ledger", "default"))
 
 
-def _default(environment: Mapping[str, str]) -> Path:
+def _default_file(environment: Mapping[str, str]) -> Path:
     base = environment.get("XDG_DATA_HOME") or ""
     if not Path(base).is_absolute():
         home = environment.get("HOME") or os.path.expanduser("~")
         if not Path(home).is_absolute():
-            raise ConfigError("there is no home to keep a ledger in", hint="name one with --ledger")
+            raise ConfigError("no home folder for the default ledger", hint="name a ledger with --ledger")
         base = str(Path(home, ".local", "share"))
     return Path(base) / DEFAULT_FILE
 
 
 @contextmanager
-def opened(place: Place, *, make: bool = False, wait_s: float | None = None) -> Iterator[Ledger]:
-    """The ledger, for as long as the block; made where it is missing only if that is the command's purpose."""
+def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float | None = None) -> Iterator[Ledger]:
+    """Open a ledger for a `with` block. A missing ledger is created only with `create`."""
     wait = WAIT_SECONDS if wait_s is None else wait_s
-    if make:
-        if place.source == "default":
-            Path(place.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif place.missing or not ledger.schema_version(place.url, wait_s=wait):
+    if create:
+        if location.source == "default":
+            Path(location.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    elif location.missing or not ledger.schema_version(location.url, wait_s=wait):
         raise InputError(
-            f"there is no ledger at {place}", hint="foldline import FILE makes one, --ledger names another"
+            f"there is no ledger at {location}", hint="create one with foldline import FILE, or use --ledger"
         )
-    with Ledger(ledger.open(place.url, owner=place.owner, index=TextIndex(), wait_s=wait)) as found:
-        yield found
+    with Ledger(ledger.open(location.url, owner=location.owner, index=TextIndex(), wait_s=wait)) as opened:
+        yield opened
 
 
-def pick(found: Ledger, session: str | None, branch: str = MAIN) -> Chosen:
-    """The session of a name or of its beginning; without one, the session that was used last."""
+def choose_session(found: Ledger, name: str | None, branch: str = MAIN) -> SessionChoice:
+    """The session with this name or unique name prefix; without a name, the session used last."""
     infos = found.sessions()
     if not infos:
-        raise InputError("the ledger has no sessions", hint="foldline import FILE adds one")
-    info = infos[0] if session is None else _named(infos, session)
+        raise InputError("the ledger has no sessions", hint="add one with foldline import FILE")
+    info = infos[0] if name is None else _session_by_name(infos, name)
     branches = found.store.branches(info.name)
     tip = next((one for one in branches if one.name == branch), None)
     if tip is None:
-        names = ", ".join(safe(one.name) for one in branches)
-        raise InputError(f"session {info.name} has no branch {branch!r}", hint=f"it has {names}")
-    return Chosen(info=info, branch=tip, others=len(infos) - 1 if session is None else 0)
+        names = ", ".join(printable(one.name) for one in branches)
+        raise InputError(f"unknown branch {branch!r} in session {info.name}", hint=f"use one of {names}")
+    return SessionChoice(info=info, branch=tip, others=len(infos) - 1 if name is None else 0)
 
 
-def _named(infos: tuple[SessionInfo, ...], name: str) -> SessionInfo:
+def _session_by_name(infos: tuple[SessionInfo, ...], name: str) -> SessionInfo:
     for info in infos:
         if info.name == name:
             return info
@@ -137,30 +139,36 @@ def _named(infos: tuple[SessionInfo, ...], name: str) -> SessionInfo:
         return near[0]
     if near:
         some = ", ".join(info.name for info in near[:CANDIDATES])
-        raise InputError(f"{len(near)} sessions begin with {name!r}", hint=f"say more of the name: {some}")
-    raise InputError(f"there is no session {name!r}", hint="foldline sessions lists them")
+        raise InputError(f"{len(near)} sessions begin with {name!r}", hint=f"give more of the name: {some}")
+    raise unknown_session(name)
 
 
-def told(chosen: Chosen) -> Chosen:
-    """The same; where it was one of several, it is said which."""
-    if chosen.others:
-        click.echo(f"session {chosen}, the one used last of {chosen.others + 1}; --session names another", err=True)
-    return chosen
+def unknown_session(name: str) -> InputError:
+    """The error for a session name that the ledger does not have."""
+    return InputError(f"unknown session {name!r}", hint="list the sessions with foldline sessions")
+
+
+def report_choice(choice: SessionChoice) -> SessionChoice:
+    """Print which session was chosen, if the user did not name one; returns the choice."""
+    if choice.others:
+        message = f"session {choice}, the last used of {choice.others + 1}; choose another with --session"
+        click.echo(message, err=True)
+    return choice
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
-    """What is done in here is done whole: Ctrl-C waits until its end."""
+def defer_interrupt() -> Iterator[None]:
+    """Hold back Ctrl-C until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    asked: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if asked:
+    if received:
         raise KeyboardInterrupt
 
 
@@ -170,26 +178,28 @@ class SessionName(click.ParamType[str]):
     name = "session"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  # click's signature
-        """The sessions whose names begin so; none where the ledger cannot be asked."""
-        given = {name: ctx.params.get(name) for name in ("ledger", "owner")}
+        """The sessions whose names begin with `incomplete`; none if the ledger cannot be opened."""
+        flags = {name: ctx.params.get(name) for name in ("ledger", "owner")}
         try:
-            with opened(place_of(settings(**given)), wait_s=TAB_SECONDS) as found:
+            with open_ledger(ledger_location(load_settings(**flags)), wait_s=COMPLETION_WAIT_SECONDS) as found:
                 return [CompletionItem(info.name) for info in found.sessions() if info.name.startswith(incomplete)]
         except FoldlineError:
             return []
 
 
 _ledger = click.option(
-    "--ledger", metavar="FILE|URL", help="A file, or a postgresql:// address; else the configured one, or your own."
+    "--ledger", metavar="FILE|URL", help="Use this file or postgresql:// address, not the configured or default one."
 )
-_owner = click.option("--owner", metavar="NAME", help="Whose sessions, in a ledger that several share.")
+_owner = click.option("--owner", metavar="NAME", help="Use the sessions of this owner in a shared ledger.")
 _session = click.option(
-    "--session", "-s", type=SessionName(), metavar="NAME", help="A session, or how its name begins; else the last used."
+    "--session",
+    "-s",
+    type=SessionName(),
+    metavar="NAME",
+    help="Use this session; the beginning of its name is enough. Default: the session used last.",
 )
-_branch = click.option("--branch", default=MAIN, show_default=True, metavar="NAME", help="One of its branches.")
-
-
-all_owners_option = click.option("--all-owners", is_flag=True, help="Of everybody who shares the ledger.")
+_branch = click.option("--branch", default=MAIN, show_default=True, metavar="NAME", help="Use this branch.")
+all_owners_option = click.option("--all-owners", is_flag=True, help="Include every owner of a shared ledger.")
 
 
 def stores_of(found: Ledger, *, all_owners: bool) -> list[Store]:
@@ -198,20 +208,20 @@ def stores_of(found: Ledger, *, all_owners: bool) -> list[Store]:
 
 
 def owner_prefix(owner: str) -> str:
-    """What stands in front of a session's name where sessions of several owners are listed."""
-    return f"{safe(owner)}: " if owner else ""
+    """The prefix of a session's name in a list of several owners' sessions."""
+    return f"{printable(owner)}: " if owner else ""
 
 
-def at_ledger(command: Callable[..., None]) -> Callable[..., None]:
-    """`--ledger`, `--owner`: the command gets the `Place` they lead to."""
+def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--ledger` and `--owner`; the command receives a `LedgerLocation` as `location`."""
 
     @wraps(command)
     def run(*args: Any, ledger: str | None, owner: str | None, **rest: Any) -> None:
-        command(*args, place=place_of(settings(ledger=ledger, owner=owner)), **rest)
+        command(*args, location=ledger_location(load_settings(ledger=ledger, owner=owner)), **rest)
 
     return _ledger(_owner(run))
 
 
-def at_session(command: Callable[..., None]) -> Callable[..., None]:
-    """The same with `--session` and `--branch`, as they were given."""
-    return at_ledger(_session(_branch(command)))
+def session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--ledger`, `--owner`, `--session` and `--branch`; the last two are passed as given."""
+    return ledger_options(_session(_branch(command)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-from foldline.cli.shared.output import safe
+from foldline.cli.shared.output import printable
 from foldline.cli.shared.watch_io import UnbufferedOutput
 from foldline.measure.estimator import human
 from foldline.watch.watcher import Watcher, WatchEvent
@@ -94,7 +94,7 @@ class LiveMeter:
             self._say(f"notes: {watching.writer.path}", "")
 
     def _say(self, text: str, style: str) -> None:
-        self._out.print(safe(text), style=style or None, soft_wrap=True)
+        self._out.print(printable(text), style=style or None, soft_wrap=True)
 
 
 def meter_line(watching: Watcher) -> Text:
@@ -111,7 +111,7 @@ def meter_line(watching: Watcher) -> Text:
     line = Text("".join(cells), style=style)
     line.append(f" {meter.share:4.0%}", style="bold")
     line.append(f"  {human(meter.used, exact=True)} of {human(meter.window.tokens, exact=True)}")
-    line.append(f"  {safe(meter.model) or 'model unknown'}")
+    line.append(f"  {printable(meter.model) or 'model unknown'}")
     if watching.spending.usd:
         line.append(f"  ${watching.spending.usd:.2f}")
     return line
@@ -120,4 +120,4 @@ def meter_line(watching: Watcher) -> Text:
 def _compacted(facts: dict[str, Any]) -> str:
     before = human(facts["before"], exact=True) if facts["before"] else "?"
     after = f" → {human(facts['after'], exact=True)}" if facts["after"] else ""
-    return f"compacted ({safe(facts['trigger'])}): {before}{after} tokens"
+    return f"compacted ({printable(facts['trigger'])}): {before}{after} tokens"

@@ -1,4 +1,4 @@
-"""The options that commands share, each defined once, so that they mean the same everywhere."""
+"""Options that several commands share: policy, model, window, format and output."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from foldline.cli.shared.settings import settings
+from foldline.cli.shared.settings import load_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class PolicyName(click.ParamType[str]):
-    """A preset or a TOML file; only its completion is clever, what it names is checked where it is read."""
+    """The name of a preset or a TOML file. Adds shell completion; the value is checked when it is loaded."""
 
     name = "policy"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  # click's signature
         """The presets, and files."""
-        from foldline.policy import presets  # noqa: PLC0415  # only when somebody presses tab
+        from foldline.policy import presets  # noqa: PLC0415  # only local_time somebody presses tab
 
         return [CompletionItem(one) for one in presets() if one.startswith(incomplete)] or [
             CompletionItem(incomplete, type="file")
         ]
 
 
-_POLICY = "A preset or a TOML file, taken exactly as it is instead of the configured policy."
-_MODEL = "Count and fit for this model instead of the one in the file."
-_WINDOW = "The window in tokens, instead of the model's own."
+_POLICY = "Use this preset or TOML file as it is, without the configured policy."
+_MODEL = "Count and fit for this model, not for the one that the file names."
+_WINDOW = "Use a window of this size, not the model's."
 
 _policy = click.option("--policy", "-p", type=PolicyName(), metavar="NAME|FILE", help=_POLICY)
 _policies = click.option(
@@ -40,53 +40,52 @@ _model = click.option("--model", "-m", metavar="NAME", help=_MODEL)
 _window = click.option("--window", "-w", type=click.IntRange(min=1), metavar="TOKENS", help=_WINDOW)
 
 
-def policy_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """The same three as they were given, for a command that wants to see what is wrong with them."""
+def raw_policy_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--policy`, `--model` and `--window`, passed as given."""
     return _policy(_model(_window(command)))
 
 
-def chosen(command: Callable[..., None]) -> Callable[..., None]:
-    """`--policy`, `--model`, `--window`: the command gets the `Settings` they lead to as `chosen`."""
+def policy_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--policy`, `--model` and `--window`; the command receives the resulting `Settings` as `settings`."""
 
     @wraps(command)
     def run(*args: Any, policy: str | None, model: str | None, window: int | None, **rest: Any) -> None:
-        command(*args, chosen=settings(policy=policy, model=model, window=window), **rest)
+        command(*args, settings=load_settings(policy=policy, model=model, window=window), **rest)
 
-    return policy_flags(run)
+    return raw_policy_options(run)
 
 
-def chosen_each(command: Callable[..., None]) -> Callable[..., None]:
-    """The same where `--policy` may be given several times: `chosen` is a tuple, one for each policy."""
+def policies_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Like `policy_options` with a repeatable `--policy`; the command receives a tuple of `Settings` as `policies`."""
 
     @wraps(command)
     def run(*args: Any, policy: tuple[str, ...], model: str | None, window: int | None, **rest: Any) -> None:
-        every = tuple(settings(policy=one, model=model, window=window) for one in policy or (None,))
-        command(*args, chosen=every, **rest)
+        policies = tuple(load_settings(policy=one, model=model, window=window) for one in policy or (None,))
+        command(*args, policies=policies, **rest)
 
     return _policies(_model(_window(run)))
 
 
-def form(command: Command) -> Command:
-    """`--format`: how a file is to be read."""
+def format_option(command: Command) -> Command:
+    """Add `--format`, the format in which a file is read."""
     from foldline.wire.formats import FORMATS  # noqa: PLC0415  # only for the commands that read transcripts
 
-    return click.option("--format", "form", type=click.Choice(FORMATS), help="The format, where it is not clear.")(
-        command
-    )
+    add = click.option("--format", type=click.Choice(FORMATS), help="Read the file in this format; default: detect it.")
+    return add(command)
 
 
-def output(json_help: str) -> Callable[[Command], Command]:
-    """`--json` and `--no-color`: what every command that reports something can do."""
+def output_options(json_help: str) -> Callable[[Command], Command]:
+    """Add `--json` and `--no-color`."""
 
     def add(command: Command) -> Command:
-        command = click.option("--no-color", is_flag=True, expose_value=False, callback=_plain, help="No colour.")(
-            command
-        )
+        command = click.option(
+            "--no-color", is_flag=True, expose_value=False, callback=_disable_color, help="Print without colour."
+        )(command)
         return click.option("--json", "as_json", is_flag=True, help=json_help)(command)
 
     return add
 
 
-def _plain(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+def _disable_color(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
         ctx.color = False

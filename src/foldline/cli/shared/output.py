@@ -1,4 +1,4 @@
-"""What commands print: a console that has colour only on a terminal, and nothing in it that a terminal would obey."""
+"""Console output: colour only on a terminal, control characters replaced, JSON on one line."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from foldline.message import Message
 
 
-PATIENCE_SECONDS = 2.0
-"""Whatever takes longer shows how far it is."""
+PROGRESS_AFTER_SECONDS = 2.0
+"""A progress bar appears after this time."""
 
 EMPTY = "none"
-"""What a digest says under a heading that has nothing."""
+"""The text of a digest section that has no entries."""
 
 
 def console(*, err: bool = False) -> Console:
-    """Where a command prints: no markup from data, no guessed highlights, colour only where it is seen and wanted."""
-    from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
+    """A rich console without markup and highlighting; no colour with `--no-color` or off a terminal."""
+    from rich.console import Console  # noqa: PLC0415  # slow to import
 
     context = click.get_current_context(silent=True)
     plain = context is not None and context.color is False
@@ -36,20 +36,20 @@ def console(*, err: bool = False) -> Console:
 
 
 def table(name: str, *numbers: str) -> Table:
-    """A plain table: names on the left, figures on the right, room for a bar."""
+    """A table without borders: one left column, right-aligned figures, and a last column for a bar."""
     from rich.table import Table  # noqa: PLC0415
 
-    made = Table(box=None, pad_edge=False)
-    made.add_column(name)
+    grid = Table(box=None, pad_edge=False)
+    grid.add_column(name)
     for title in numbers:
-        made.add_column(title, justify="right")
-    made.add_column("")
-    return made
+        grid.add_column(title, justify="right")
+    grid.add_column("")
+    return grid
 
 
 @contextmanager
 def progress(total: int, what: str) -> Iterator[Callable[[], None]]:
-    """A bar on the terminal, once it takes long enough to wonder; what is given is called after each of `total`."""
+    """Show a progress bar on a terminal if the work takes long. Yields a function to call after each item."""
     out = console(err=True)
     began, done = time.monotonic(), 0
     bar: Progress | None = None
@@ -57,8 +57,8 @@ def progress(total: int, what: str) -> Iterator[Callable[[], None]]:
     def tick() -> None:
         nonlocal bar, done
         done += 1
-        if bar is None and out.is_terminal and time.monotonic() - began > PATIENCE_SECONDS and done < total:
-            from rich.progress import Progress  # noqa: PLC0415  # only where it is seen
+        if bar is None and out.is_terminal and time.monotonic() - began > PROGRESS_AFTER_SECONDS and done < total:
+            from rich.progress import Progress  # noqa: PLC0415  # only on a terminal
 
             bar = Progress(console=out, transient=True)
             bar.add_task(what, total=total)
@@ -74,8 +74,8 @@ def progress(total: int, what: str) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """A sign on the terminal that something is done."""
+def spinner(what: str) -> Iterator[None]:
+    """Show a spinner with a text on a terminal while the block runs."""
     out = console(err=True)
     if not out.is_terminal:
         yield
@@ -85,23 +85,23 @@ def busy(what: str) -> Iterator[None]:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on one line, in ASCII, so that every pipe can carry it."""
+    """Print a value as one line of ASCII JSON."""
     click.echo(json.dumps(value, ensure_ascii=True))
 
 
-def safe(text: str) -> str:
-    """A text on one line without anything that a terminal would obey."""
+def printable(text: str) -> str:
+    """The text with every control and line-break character replaced by �."""
     return "".join(char if char.isprintable() else "�" for char in text)
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text, tabs as spaces, without anything that a terminal would obey."""
-    return [safe(line.expandtabs(4)) for line in text.splitlines()]
+def printable_lines(text: str) -> list[str]:
+    """The lines of a text with tabs expanded and control characters replaced."""
+    return [printable(line.expandtabs(4)) for line in text.splitlines()]
 
 
 def digest_lines(text: str) -> list[str]:
-    """A digest's lines from its first section on, without the sections that have nothing."""
-    lines = lines_of(text)
+    """The lines of a digest from its first section on, without empty sections."""
+    lines = printable_lines(text)
     start = next((place for place, line in enumerate(lines) if line.startswith("# ")), 0)
     kept: list[str] = []
     for line in lines[start:]:
@@ -121,22 +121,22 @@ def first_words(message: Message, chars: int) -> str:
     return " ".join(plain.split())[:chars]
 
 
-def when(at: float) -> str:
-    """A time as a clock on the wall shows it here."""
+def local_time(at: float) -> str:
+    """A time in the local time zone, to the minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things.
+def plural(number: int, what: str) -> str:
+    """A number with its noun, in the plural unless it is 1.
 
-    >>> counted(1, "session"), counted(1200, "session")
+    >>> plural(1, "session"), plural(1200, "session")
     ('1 session', '1,200 sessions')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def digest_row(fold: Fold, digest: Digest) -> dict[str, Any]:
-    """What stands for the folded part, as data: who wrote it, its size, what it kept and what only recall has."""
+    """A digest as JSON: its writer, size, kept facts and missing facts."""
     loss = digest.loss
     return {
         "by": digest.by,

@@ -1,7 +1,6 @@
-"""Many jobs through one seam, an `Executor` of `concurrent.futures`: processes here, or the workers of a Dask cluster.
+"""Run jobs in parallel on an `Executor`: local processes, or the workers of a Dask cluster.
 
-A job and its result must be values that can be sent to another process. Results come in the order they are finished,
-and whoever stops listening stops the rest.
+Jobs and results must be picklable. Results are yielded as they finish; closing the iterator cancels the rest.
 """
 
 from __future__ import annotations
@@ -16,16 +15,18 @@ from typing import TypeVar
 
 from foldline.errors import ConfigError
 
-Job = TypeVar("Job")
-Result = TypeVar("Result")
+JobT = TypeVar("JobT")
+ResultT = TypeVar("ResultT")
 
 DASK = "dask://"
 DASK_PORT = 8786
 DASK_WAIT = "5s"
 
 
-def spread(work: Callable[[Job], Result], jobs: Sequence[Job], executor: str, processes: int) -> Iterator[Result]:
-    """Do all jobs; one job alone is done right here."""
+def run_parallel(
+    work: Callable[[JobT], ResultT], jobs: Sequence[JobT], executor: str, processes: int
+) -> Iterator[ResultT]:
+    """The result of each job, in the order they finish. A single job runs in this process."""
     if len(jobs) == 1 and not executor:
         yield work(jobs[0])
         return
@@ -45,15 +46,15 @@ def _pool(executor: str, processes: int) -> Iterator[Executor]:
         with _dask(executor.removeprefix(DASK)) as cluster:
             yield cluster
     elif executor:
-        raise ConfigError(f"no executor is called {executor!r}", hint=f"leave it out, or give {DASK}HOST[:PORT]")
+        raise ConfigError(f"unknown executor {executor!r}", hint=f"use {DASK}HOST[:PORT], or omit --executor")
     else:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_leave_ctrl_c) as pool:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_ignore_interrupt) as pool:
             try:
                 yield pool
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                for helper in active_children():
-                    helper.terminate()
+                for process in active_children():
+                    process.terminate()
                 raise
 
 
@@ -67,16 +68,16 @@ def _dask(address: str) -> Iterator[Executor]:
     try:
         client = Client(f"tcp://{host}:{port or DASK_PORT}", timeout=DASK_WAIT)
     except (OSError, TimeoutError) as error:
-        raise ConnectionError(f"no Dask scheduler at {address}: is it running, and the address right?") from error
+        raise ConnectionError(f"no Dask scheduler answers at {address}: check that it runs") from error
     with client:
         yield client.get_executor()
 
 
-def _leave_ctrl_c() -> None:
-    """Ctrl-C is for the process that was started, not for its helpers."""
+def _ignore_interrupt() -> None:
+    """Ignore Ctrl-C in a worker process; the parent process handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def cores() -> int:
-    """How many processes make sense here."""
+def usable_cores() -> int:
+    """Number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""A picture of a replay: what each policy cost beside sending everything, and how one session grows and folds."""
+"""Plot a replay: the cost of each policy, and the request sizes of the largest session."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from foldline.cli.shared.files import write
-from foldline.cli.shared.output import counted
+from foldline.cli.shared.files import write_file
+from foldline.cli.shared.output import plural
 from foldline.errors import ConfigError
 
 KINDS = (".png", ".svg")
@@ -18,35 +18,37 @@ GREY = "#888888"
 
 
 def check(file: str) -> None:
-    """Refuse what cannot be drawn before anything is replayed."""
+    """Raise if the file cannot be drawn: its ending, or matplotlib is missing."""
     if Path(file).suffix.lower() not in KINDS:
-        raise ConfigError(f"cannot draw into {file}", hint=f"name a file that ends in {' or '.join(KINDS)}")
+        raise ConfigError(
+            f"cannot draw {file}: unknown image type", hint=f"use a name that ends in {' or '.join(KINDS)}"
+        )
     if find_spec("matplotlib") is None:
         raise ConfigError("drawing needs matplotlib", hint="pip install 'foldline[plot]'")
 
 
 def draw(report: dict[str, Any], file: str) -> None:
-    """Draw a report into a file."""
+    """Draw a replay report into a file."""
     from matplotlib.figure import Figure  # noqa: PLC0415  # an extra, and slow to load
 
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS_PER_INCH, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 3))
     _costs(left, report)
     _timeline(right, report)
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     kind = Path(file).suffix.lower().removeprefix(".")
-    figure.savefig(made, format=kind, metadata={"Date": None} if kind == "svg" else None)
-    write(file, made.getvalue())
+    figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    write_file(file, [buffer.getvalue()])
 
 
 def _costs(axes: Any, report: dict[str, Any]) -> None:
-    """A bar for each policy, beside sending everything."""
+    """One bar for each policy and one for sending everything."""
     totals = report["policies"]
     money = any(row["cost_everything"] for row in totals)
     one, all_of_it = ("cost", "cost_everything") if money else ("sent", "everything")
     names = ["everything", *(row["policy"] for row in totals)]
     values = [totals[0][all_of_it], *(row[one] for row in totals)]
-    colours = [GREY, *(f"C{place}" for place in range(len(totals)))]
+    colours = [GREY, *(f"C{index}" for index in range(len(totals)))]
     bars = axes.barh(names, values, color=colours)
     texts = [f"${value:,.2f}" if money else f"{value:,.0f}" for value in values]
     axes.bar_label(
@@ -57,24 +59,24 @@ def _costs(axes: Any, report: dict[str, Any]) -> None:
     axes.set_xticks([])
     axes.spines[["top", "right", "bottom"]].set_visible(False)
     what = "cost of what is sent" if money else "tokens sent"
-    numbers = f"{counted(totals[0]['sessions'], 'session')}, {counted(totals[0]['requests'], 'request')}"
+    numbers = f"{plural(totals[0]['sessions'], 'session')}, {plural(totals[0]['requests'], 'request')}"
     axes.set_title(f"{what}: {numbers}", fontsize=10)
 
 
 def _timeline(axes: Any, report: dict[str, Any]) -> None:
-    """The requests of the session that would have grown largest, one line for each policy."""
+    """The request sizes of the largest session, one line for each policy."""
     longest = max(report["sessions"], key=lambda row: row["whole"])
     rows = [
         row for row in report["sessions"] if row["file"] == longest["file"] and row["messages"] == longest["messages"]
     ]
-    for place, row in enumerate(rows[: len(report["policies"])]):
+    for index, row in enumerate(rows[: len(report["policies"])]):
         sizes = [size or float("nan") for size in row["sizes"]]
-        axes.plot(range(1, len(sizes) + 1), sizes, color=f"C{place}", label=row["policy"], linewidth=1.4)
+        axes.plot(range(1, len(sizes) + 1), sizes, color=f"C{index}", label=row["policy"], linewidth=1.4)
     limit = longest["window"]
     axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
     axes.annotate(" window", (1, limit), color=GREY, fontsize=8, va="bottom")
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(lambda value, _place: f"{value / 1000:,.0f}k")
+    axes.yaxis.set_major_formatter(lambda value, _position: f"{value / 1000:,.0f}k")
     axes.set_xlabel("request")
     axes.set_ylabel("tokens")
     axes.spines[["top", "right"]].set_visible(False)
