@@ -224,7 +224,7 @@ def test_an_impossible_window_is_refused_when_it_is_made(window: Any) -> None:
 
 
 def test_impossible_thresholds_are_refused() -> None:
-    with pytest.raises(ConfigError, match="warning comes first"):
+    with pytest.raises(ConfigError, match="warning must not be above"):
         ContextBudget(warning_threshold=0.9, compact_threshold=0.5)
 
 

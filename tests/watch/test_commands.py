@@ -152,7 +152,7 @@ class TestWatch:
     def test_the_limit_of_a_project_needs_its_file(self) -> None:
         done = foldline("watch", "--project-limit", "3", given=TURN)
         assert done.returncode == 2
-        assert b"go together" in done.stderr
+        assert b"need each other" in done.stderr
 
     @pytest.mark.promise("S1.31", "S1.32")
     def test_at_a_limit_the_person_is_asked_and_a_no_has_the_agent_wrap_up(self, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ class TestHook:
     def test_a_folder_that_is_none_is_named(self, name: str) -> None:
         done = hook(Path("."), "UserPromptSubmit", prompt="x", cwd=name)
         assert done.returncode == 1
-        assert b"no such folder: no notes are kept" in done.stderr
+        assert b"no such folder: no notes were written" in done.stderr
         assert done.stderr.count(b"\n") == 1
 
     @pytest.mark.parametrize("name", ["/gone\0", "/\ud800", "/nowhere", "/"])

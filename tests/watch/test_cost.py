@@ -153,7 +153,7 @@ def test_a_projects_file_that_cannot_be_is_refused_at_once(tmp_path: Path, trap:
         file.symlink_to(tmp_path / "other")
     else:
         file = Path("/dev/null") if trap == "device" else tmp_path / "missing" / "costs.jsonl"
-    with pytest.raises(ConfigError, match="name a plain file in a folder of yours"):
+    with pytest.raises(ConfigError, match="name a plain file in a folder that you may write to"):
         ProjectCosts(file, "a")
 
 

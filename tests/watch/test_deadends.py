@@ -52,7 +52,7 @@ class Agent:
         return self.does("Bash", text, error=error, command="cd /work && go test ./... 2>&1 | tail -20")
 
     def ends(self) -> list[DeadEnd]:
-        self.found += self.watch.turn_ended()
+        self.found += self.watch.end_turn()
         return self.found
 
     @property

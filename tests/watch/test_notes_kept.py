@@ -298,13 +298,13 @@ def test_a_folder_in_the_place_of_a_file_is_named_with_a_way_out(tmp_path: Path,
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
 def test_a_name_that_no_folder_can_have_is_said_so(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="no folder can have that name: name another work tree") as caught:
+    with pytest.raises(ConfigError, match="not a valid folder name: name another folder") as caught:
         ScratchWriter(tmp_path / name).append_human_input("x")
     str(caught.value).encode()
 
 
 def test_a_work_tree_that_is_not_there_says_what_to_change(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere/\.context: cannot be made .*: name a work tree"):
+    with pytest.raises(ConfigError, match=r"nowhere/\.context: cannot be created .*: name an existing folder"):
         ScratchWriter(tmp_path / "nowhere").append_human_input("x")
 
 
@@ -316,7 +316,7 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match=r"file/settings\.json: cannot be written .*: look at who may write there"):
+    with pytest.raises(ConfigError, match=r"file/settings\.json: cannot be written .*: check who may write there"):
         write_whole(tmp_path / "file" / "settings.json", b"{}")
     loop = tmp_path / "loop"
     loop.symlink_to(loop)

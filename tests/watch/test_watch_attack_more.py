@@ -228,7 +228,7 @@ def test_a_scratch_that_cannot_be_is_one_sentence_with_a_way_out(tmp_path: Path,
     done = run("watch", "--scratch", str(tmp_path), given=lines(said("x"), boundary(), result()))
     assert done.returncode == 2
     assert done.stderr.count(b"foldline: ") == 1
-    assert b"remove it, or name another work tree" in done.stderr
+    assert b"remove it, or name another folder" in done.stderr
     assert not os.listdir(elsewhere)
 
 

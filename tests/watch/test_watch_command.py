@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from foldline.cli.watch import COST, CUT, EXITS, NOTHING, UNWRITTEN
+from foldline.cli.watch import COST, CUT, EXITS, NO_EVENTS, UNWRITTEN
 from support.agent_events import lines, reply, result, said
 from support.watching import SECONDS, TURN, WATCH, Running, notes, run
 
@@ -293,8 +293,8 @@ def test_a_stream_whose_owner_does_not_wait_is_read_to_its_end() -> None:
 def test_without_events_it_says_how_to_get_them(given: bytes) -> None:
     done = run("--json", given=given)
     end = json.loads(done.stdout.splitlines()[-1])
-    assert (end["reason"], end["code"]) == (NOTHING, CUT)
-    assert "--output-format stream-json --verbose" in NOTHING
+    assert (end["reason"], end["code"]) == (NO_EVENTS, CUT)
+    assert "--output-format stream-json --verbose" in NO_EVENTS
     assert b"stream-json" in run(given=given).stderr
     assert b"stream-json" not in run("--json", given=lines(reply(9))).stdout
 

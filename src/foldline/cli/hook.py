@@ -1,4 +1,4 @@
-"""`foldline hook`: called by Claude Code and Codex at their own events; people need it only to try it out."""
+"""`foldline hook`: answers a hook event; Claude Code and Codex run it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foldline.watch.agent_hooks import run
 
 @click.command()
 def hook() -> int:
-    r"""Answer a hook of Claude Code or Codex: its JSON comes in on standard input.
+    r"""Answer a hook event of Claude Code or Codex, read as JSON from standard input.
 
     \b
     Example:       foldline hook < event.json

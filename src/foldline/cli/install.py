@@ -1,4 +1,4 @@
-"""`foldline install`: hooks and status line in the settings of an agent, shown before they are written."""
+"""`foldline install`: adds hooks and a status line to an agent's settings, after showing the change."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from foldline.watch.installer import TARGETS, SettingsChange, plan_change, setti
 
 @click.command()
 @click.argument("agent", type=click.Choice(list(TARGETS)))
-@click.option("--user", "where", flag_value="user", default="user", help="In your own settings (the default).")
-@click.option("--project", "where", flag_value="project", help="In the settings of this folder.")
-@click.option("--uninstall", is_flag=True, help="Take foldline's entries out again.")
+@click.option("--user", "where", flag_value="user", default="user", help="Change your own settings (the default).")
+@click.option("--project", "where", flag_value="project", help="Change the settings of this folder.")
+@click.option("--uninstall", is_flag=True, help="Remove foldline's entries.")
 @click.option("--dry-run", is_flag=True, help="Show the change and write nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="The change as one JSON object; writes only with --yes.")
+@click.option("--yes", "-y", is_flag=True, help="Write without asking.")
+@click.option("--json", "as_json", is_flag=True, help="Print the change as JSON; write only with --yes.")
 def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bool) -> None:
-    r"""Put foldline's hooks and status line into an agent's settings, or take them out.
+    r"""Add foldline's hooks and status line to an agent's settings, or remove them.
 
-    The change is shown first. What is there already stays as it is, to the last byte.
+    The change is shown before it is written. Nothing else in the file changes, not even its formatting.
 
     \b
     Example:  foldline install claude-code
@@ -47,21 +47,23 @@ def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bo
     if dry_run:
         return
     change.check()
-    if not how["yes"] and not _agreed():
+    if not how["yes"] and not _confirm():
         raise click.Abort
     change.apply()
-    done = f"removed from {target.name}" if uninstall else f"installed; {target.name} uses it from its next session on"
-    click.echo(f"{path}: {done}", err=True)
+    result = (
+        f"removed from {target.name}" if uninstall else f"installed; {target.name} uses it from its next session on"
+    )
+    click.echo(f"{path}: {result}", err=True)
 
 
 def _show(change: SettingsChange) -> None:
-    """Print the change: as it is for a program, and without what a terminal would obey for a person."""
+    """Print the change; on a terminal without control characters."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     click.echo("".join(f"{line}\n" for line in printable_lines(change.diff)) if on_terminal else change.diff, nl=False)
 
 
-def _agreed() -> bool:
-    """Ask, where there is somebody to ask."""
+def _confirm() -> bool:
+    """Ask the user whether to write; a usage error when a standard stream is closed."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        raise click.UsageError("nobody can be asked here: --yes writes without asking")
+        raise click.UsageError("cannot ask, since a standard stream is closed: give --yes to write without asking")
     return click.confirm("Write this?", default=True, err=True)

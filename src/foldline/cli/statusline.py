@@ -1,4 +1,4 @@
-"""`foldline statusline`: called by Claude Code; people need it only to try it out."""
+"""`foldline statusline`: prints the status line; Claude Code runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foldline.watch.status_line import run
 
 @click.command()
 def statusline() -> int:
-    r"""Print the status line for Claude Code: its JSON comes in on standard input.
+    r"""Print the status line of Claude Code from the JSON on standard input.
 
     \b
     Example:       foldline statusline < event.json

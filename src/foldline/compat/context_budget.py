@@ -1,6 +1,6 @@
-"""A context budget for an agent that runs in another process: token tracking, compaction triggers, working memory.
+"""Context budget for an agent that runs in another process: token tracking, compaction triggers, working memory.
 
-The orchestrator feeds every event of Claude Code's stream and asks at the end of a turn whether to compact:
+The orchestrator feeds every event of Claude Code's stream, and checks at the end of a turn whether to compact:
 
     budget, scratch, writer = ContextBudget(), ScratchModel(job="fix the parser"), ScratchWriter(worktree)
     for event in stream:
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.errors import ConfigError
 from foldline.watch.agent_events import extract_text
 from foldline.watch.interventions import build_compact_prompt
 from foldline.watch.meter import COMPACT_RATIO, DEFAULT_WINDOW, WARN_RATIO, Meter
@@ -31,7 +30,7 @@ DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
 
 
 class ContextBudget:
-    """How much of its window an agent uses, and whether it is time to warn or to compact."""
+    """Tracks how much of its window an agent uses, and whether to warn or to compact."""
 
     def __init__(
         self,
@@ -42,44 +41,42 @@ class ContextBudget:
         self.meter = Meter(window=context_window, warn_ratio=warning_threshold, compact_ratio=compact_threshold)
 
     def update(self, event: Any) -> None:
-        """Take one event of the stream, whatever it is."""
+        """Take one event of the stream; anything but a dict is ignored."""
         if isinstance(event, dict):
             self.meter.feed(event)
 
     @property
     def input_tokens(self) -> int:
-        """Direct input of the last call."""
+        """Uncached input tokens of the last call."""
         return self.meter.usage.input
 
     @property
     def cache_creation_input_tokens(self) -> int:
-        """Input of the last call that was written to the cache."""
+        """Input tokens of the last call that were written to the cache."""
         return self.meter.usage.cache_write
 
     @property
     def cache_read_input_tokens(self) -> int:
-        """Input of the last call that was read from the cache."""
+        """Input tokens of the last call that were read from the cache."""
         return self.meter.usage.cache_read
 
     @property
     def used_tokens(self) -> int:
-        """All three together: what the window held. After a compaction, what the agent says is left."""
+        """Sum of the three: what the window held. Right after a compaction, what the agent reports as left."""
         return self.meter.used
 
     @property
     def context_window(self) -> int:
-        """The window in tokens: as given, else the model's, else 200,000."""
+        """Window in tokens: the given one, else the model's, else 200,000."""
         return self.meter.window.tokens
 
     @context_window.setter
     def context_window(self, tokens: int) -> None:
-        if type(tokens) is not int or tokens <= 0:
-            raise ConfigError(f"a window of {tokens!r} tokens holds nothing", hint="give a whole number above 0")
-        self.meter.give_window(tokens)
+        self.meter.set_window(tokens)
 
     @property
     def window_source(self) -> str:
-        """Who says how large the window is."""
+        """Where the size of the window comes from."""
         return self.meter.window.source
 
     @property
@@ -89,20 +86,20 @@ class ContextBudget:
 
     @property
     def should_warn(self) -> bool:
-        """True from the warning threshold on, until it is cleared, the agent compacts or the session changes."""
+        """Set at the warning threshold, until it is cleared, the agent compacts or the session changes."""
         return self.meter.should_warn
 
     @property
     def should_compact(self) -> bool:
-        """True from the compaction threshold on, until it is cleared, the agent compacts or the session changes."""
+        """Set at the compaction threshold, until it is cleared, the agent compacts or the session changes."""
         return self.meter.should_compact
 
     def clear_warning(self) -> None:
-        """The warning was dealt with."""
+        """Reset the warning flag."""
         self.meter.clear_warning()
 
     def clear_compact(self) -> None:
-        """The compaction was dealt with."""
+        """Reset the compaction flag."""
         self.meter.clear_compact()
 
     def __str__(self) -> str:

@@ -1,5 +1,5 @@
-"""An agent seen from outside: how full its window is, what it cost, what must survive its next compaction.
+"""Watch an agent from outside: how full its window is, what it costs, what must survive its next compaction.
 
-Nothing here needs the agent's consent or foldline's own ledger: events of a stream or lines of a session file come in,
-figures, notices and the scratch files come out. The events are a stranger's, so nothing in them can raise.
+Input: the events of an agent's stream or the lines of its session file. Output: figures, events and the scratch files.
+The agent need not cooperate and no ledger is needed. The input is untrusted: nothing in it can raise.
 """

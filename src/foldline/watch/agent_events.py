@@ -1,7 +1,7 @@
-"""One event of an agent, read without trusting it: any JSON may stand in any place, and nothing here raises.
+"""Reads one event of an agent. The input is untrusted: any JSON may be in any place, and nothing here raises.
 
-Claude Code's stream-json and its session files say the same in two spellings (`session_id` and `sessionId`,
-`parent_tool_use_id` and `isSidechain`); whoever watches should not have to know which of them it is reading.
+Claude Code's stream-json and its session files spell the same fields differently (`session_id` and `sessionId`,
+`parent_tool_use_id` and `isSidechain`); `AgentEvent` hides the difference.
 """
 
 from __future__ import annotations
@@ -20,48 +20,52 @@ RawEvent: TypeAlias = dict[str, Any]
 EDITS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 """The tools that change a file, and the field that names it."""
 
-_SPEAKS = ("assistant", "user", "result", "system")
+_SESSION_KINDS = ("assistant", "user", "result", "system")
 DELTA_PREFIX = b'{"type":"stream_event"'
-"""A piece of a reply that arrives whole later: most of a stream, and nothing for us in it."""
-_NOT_SAID = ("<bash-", "<local-command-", "<task-notification>", "[Request interrupted by user", "Caveat: The messages")
-"""How texts begin that stand in the user's role although no person wrote them."""
-_MADE_UP = ("isMeta", "isSynthetic", "isCompactSummary")
-_REFUSED = "To tell you how to proceed, the user said:"
+"""Start of a line with a part of a reply, as most lines of a stream are. Skipped, since the whole reply follows."""
+_NOT_HUMAN = (
+    "<bash-",
+    "<local-command-",
+    "<task-notification>",
+    "[Request interrupted by user",
+    "Caveat: The messages",
+)
+"""Prefixes of texts with the user's role that no person wrote."""
+_SYNTHETIC_MARKS = ("isMeta", "isSynthetic", "isCompactSummary")
+_REFUSAL = "To tell you how to proceed, the user said:"
 _REFUSAL_CHARS = 10_000
-_AFTER_REFUSAL, _ASKED_BACK = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""What the agent itself puts behind a person's words, or in their place."""
+_AFTER_REFUSAL, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
+"""Text that the agent puts after the user's words, or in their place."""
 _EDITOR = re.compile(r"(?:<(ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
-"""What an editor puts before a person's words: the file that is open, the lines that are selected."""
+"""Text that an editor puts before the user's words: the open file, the selected lines."""
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-
-
+_PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _NONE: Sequence[dict[str, Any]] = ()
 
 
 def load(line: bytes) -> RawEvent | None:
-    """The event on a line; None for garbage, half a line, or what is no object."""
+    """The event on a line; None for a partial reply and for anything that is not a JSON object."""
     if line.startswith(DELTA_PREFIX):
         return None
     try:
-        value = _reader()(line)
+        value = _fast_parser()(line)
     except (ValueError, RecursionError):
-        value = _read(line)
+        value = _parse_leniently(line)
     return value if type(value) is dict else None
 
 
 @cache
-def _reader() -> Callable[[bytes], Any]:
-    """Half of the work on an event is to read it, and orjson does that in half the time, where it is installed."""
+def _fast_parser() -> Callable[[bytes], Any]:
+    """Orjson where it is installed: parsing is half of the work on an event, and orjson halves it."""
     try:
         import orjson  # noqa: PLC0415
     except ImportError:
-        return _read
+        return _parse_leniently
     return orjson.loads
 
 
-def _read(line: bytes) -> Any:
-    """What no strict reader takes: bytes that are no UTF-8, halves of characters, numbers that are none."""
+def _parse_leniently(line: bytes) -> Any:
+    """JSON that a strict parser refuses: bytes that are not UTF-8, lone surrogates, NaN."""
     try:
         return json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -75,7 +79,7 @@ def text_at(event: Any, key: str) -> str:
 
 
 def first_text(event: Any, keys: Sequence[str]) -> str:
-    """The first text that stands under one of these keys; "" when there is none."""
+    """The first non-empty text under one of these keys; "" when there is none."""
     for key in keys:
         found = text_at(event, key)
         if found:
@@ -90,41 +94,41 @@ def dict_at(event: Any, key: str) -> dict[str, Any]:
 
 
 class AgentEvent:
-    """One event as far as anybody here needs it, read once for all of them."""
+    """One event, parsed once for all who use it."""
 
-    __slots__ = ("_usage", "aside", "calls", "event", "kind", "message", "results", "session")
+    __slots__ = ("_usage", "calls", "is_subagent", "kind", "message", "raw", "results", "session")
 
-    def __init__(self, event: RawEvent) -> None:
-        kind, message = event.get("type"), event.get("message")
+    def __init__(self, raw: RawEvent) -> None:
+        kind, message = raw.get("type"), raw.get("message")
         self.kind = kind if type(kind) is str else ""
-        self.event = event
-        session = event.get("session_id") or event.get("sessionId")
-        self.session = session if type(session) is str and _has_session(event, self.kind) else ""
-        """The session it belongs to."""
-        self.aside = type(event.get("parent_tool_use_id")) is str or event.get("isSidechain") is True
-        """Whether a sub-agent says it: it fills a window of its own."""
+        self.raw = raw
+        session = raw.get("session_id") or raw.get("sessionId")
+        self.session = session if type(session) is str and _has_session(raw, self.kind) else ""
+        """Id of the session; "" when the event names none."""
+        self.is_subagent = type(raw.get("parent_tool_use_id")) is str or raw.get("isSidechain") is True
+        """Whether a sub-agent sent it: sub-agents have windows of their own."""
         self.message: dict[str, Any] = message if type(message) is dict else {}
         self._usage: Usage | None = None
         self.calls = self.results = _NONE
-        """The tool calls in it, nested in an assistant's message or the event itself, and what came back of calls."""
+        """Tool calls (blocks of an assistant's message, or the event itself) and tool results."""
         if kind == "assistant":
             self.calls = _blocks(self.message, "tool_use")
         elif kind == "user":
             self.results = _blocks(self.message, "tool_result")
         elif kind == "tool_use":
-            self.calls = (event,)
+            self.calls = (raw,)
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider says of the call behind a reply."""
+        """The provider's usage figures in a reply."""
         if self._usage is None and self.kind == "assistant":
             self._usage = anthropic_usage(self.message.get("usage"))
         return self._usage
 
 
-def _has_session(event: RawEvent, kind: str) -> bool:
-    """Whether an event's session is the agent's. Hooks run before that is known, so theirs is none."""
-    return kind in _SPEAKS and not (kind == "system" and text_at(event, "subtype").startswith("hook"))
+def _has_session(raw: RawEvent, kind: str) -> bool:
+    """Whether the event names the agent's session. A hook runs before the session is known and names another."""
+    return kind in _SESSION_KINDS and not (kind == "system" and text_at(raw, "subtype").startswith("hook"))
 
 
 def _blocks(message: dict[str, Any], kind: str) -> Sequence[dict[str, Any]]:
@@ -138,7 +142,7 @@ def _blocks(message: dict[str, Any], kind: str) -> Sequence[dict[str, Any]]:
 
 
 def extract_text(content: Any) -> str:
-    r"""The text of a message's content, be it a plain string or a list of blocks.
+    r"""Text of a message's content, a string or a list of blocks.
 
     >>> extract_text("hello"), extract_text([{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}])
     ('hello', 'hel\nlo')
@@ -155,39 +159,38 @@ def _text_of(block: Any) -> str:
     return text_at(block, "text") if isinstance(block, dict) and block.get("type") == "text" else ""
 
 
-def human_text(seen: AgentEvent) -> str:
-    """What a person wrote in a user event: no results, no notices of the agent, no digest; "" when nobody did."""
-    event = seen.event
-    content = seen.message.get("content") if seen.message else event.get("content")
-    if type(content) is list and len(content) == len(seen.results):
+def human_text(event: AgentEvent) -> str:
+    """What a person wrote in a user event, without tool results, notices of the agent and digests; "" for nothing."""
+    content = event.message.get("content") if event.message else event.raw.get("content")
+    if type(content) is list and len(content) == len(event.results):
         return ""
-    if seen.kind != "user" or seen.aside or is_synthetic(seen):
+    if event.kind != "user" or event.is_subagent or is_synthetic(event):
         return ""
     text = extract_text(content)
     if "<system-reminder>" in text:
         text = _REMINDER.sub("", text)
     text = text.strip()
     if text.startswith("<ide_"):
-        before = _EDITOR.match(text)
-        text = text[before.end() :] if before else text
+        prefix = _EDITOR.match(text)
+        text = text[prefix.end() :] if prefix else text
     if text.startswith("<command-"):
-        name, words = _between(text, "command-name"), _between(text, "command-args")
-        return f"{name} {words}" if words else ""
-    return "" if text.startswith(_NOT_SAID) else text
+        name, arguments = _between(text, "command-name"), _between(text, "command-args")
+        return f"{name} {arguments}" if arguments else ""
+    return "" if text.startswith(_NOT_HUMAN) else text
 
 
-def is_synthetic(seen: AgentEvent) -> bool:
-    """Whether the agent says itself that no person wrote this: a digest, a caveat."""
-    return any(seen.event.get(mark) is True for mark in _MADE_UP)
+def is_synthetic(event: AgentEvent) -> bool:
+    """Whether the agent marks the event as not written by a person, such as a digest or a caveat."""
+    return any(event.raw.get(mark) is True for mark in _SYNTHETIC_MARKS)
 
 
 def refusal_text(result: dict[str, Any]) -> str:
-    """What a person said when refusing a call: it comes back as that call's result; "" when nobody did."""
+    """What a person wrote when refusing a call, which is in the call's result; "" for nothing."""
     if result.get("is_error") is not True:
         return ""
-    words = extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSED)[2]
-    said = words.partition(_AFTER_REFUSAL)[0].strip()
-    return "" if said.startswith(_ASKED_BACK) else said
+    reply = extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSAL)[2]
+    text = reply.partition(_AFTER_REFUSAL)[0].strip()
+    return "" if text.startswith(_CLARIFICATION) else text
 
 
 def _between(text: str, tag: str) -> str:
@@ -195,20 +198,20 @@ def _between(text: str, tag: str) -> str:
 
 
 def changed_file(call: dict[str, Any]) -> str:
-    """The file that a call writes, as the agent named it; "" when it writes none."""
+    """Path of the file that a call writes, as the agent gave it; "" when it writes none."""
     field = EDITS.get(text_at(call, "name"))
     return text_at(call.get("input"), field) if field else ""
 
 
-def patched_files(seen: AgentEvent) -> list[str]:
-    """The files that a Codex patch touches."""
-    patch = dict_at(seen.event, "payload")
+def patched_files(event: AgentEvent) -> list[str]:
+    """Paths of the files that a Codex patch changes."""
+    patch = dict_at(event.raw, "payload")
     if patch.get("name") != "apply_patch":
         return []
-    return _PATCHED.findall(first_text(patch, ("input", "arguments")))
+    return _PATCH_FILE.findall(first_text(patch, ("input", "arguments")))
 
 
-def is_compaction(seen: AgentEvent) -> bool:
-    """Whether the agent compacted its conversation here."""
-    compacted = seen.kind == "system" and seen.event.get("subtype") == "compact_boundary"
-    return (compacted or seen.kind == "compacted") and not seen.aside
+def is_compaction(event: AgentEvent) -> bool:
+    """Whether the event says that the agent compacted its conversation."""
+    is_boundary = event.kind == "system" and event.raw.get("subtype") == "compact_boundary"
+    return (is_boundary or event.kind == "compacted") and not event.is_subagent

@@ -1,19 +1,16 @@
-"""What an agent has spent, and what happens when that reaches a limit: a warning, a pause, a question, a wrap-up.
+"""What an agent has spent, and what happens at a cost limit: a warning, a pause, a question, a wrap-up prompt.
 
-The stream's own figure wins where it gives one, since it knows what the provider charged. Between two such figures the
-usage of every reply is priced by the model table, so that a limit is noticed in the middle of a long turn.
+The stream's own cost figure is used where there is one, since it is what the provider charged. Between two such figures
+each reply is priced by the model table, so that a limit is noticed in the middle of a long turn.
 
-A project's limit holds over all its jobs, in whatever process they run: each run appends what it has spent to one file,
-and the project's spending is the sum of every run's last row. Two runs of one name are two rows, be it at the same time
-or one after the other.
+A project's limit applies to all its jobs, in any process: each run appends what it has spent to one file, and the
+project's spending is the sum of the last row of every run. Runs with the same job name count separately.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -21,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from foldline.errors import ConfigError
 from foldline.message import Usage
 from foldline.watch.agent_events import AgentEvent, RawEvent, text_at
-from foldline.watch.safe_files import PRIVATE_FILE, append_line
+from foldline.watch.safe_files import append_line, open_plain_file
 
 if TYPE_CHECKING:
     from foldline.models.table import Prices
@@ -34,50 +31,50 @@ WRAP_UP = (
     "what is not, and what you would do next. Then stop."
 )
 _PROJECT_STEP = 0.01
-"""The share of a project's limit after which a job tells the project what it has spent, also in mid turn."""
-_HAIR = 1e-9
-"""The share of a limit that may be missing: sums of cents are no more exact than that in floats."""
+"""A job records its spending whenever it has grown by this share of the project's limit, also within a turn."""
+_ROUNDING = 1e-9
+"""A limit counts as reached when only this share of it is missing: sums of floats are not exact."""
 _MILLION = 1_000_000
-_LARGEST_USD = 1e9
-_REPLIES = 100
-"""How many replies are remembered: more than ever arrive at the same time."""
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_SESSIONS = 1_000
-"""How many sessions' last figures are remembered: far more than one job resumes."""
+_MAX_USD = 1e9
+_MAX_REPLIES = 100
+"""Number of replies remembered: more than ever arrive at the same time."""
+_MAX_SESSIONS = 1_000
+"""Number of sessions whose last figure is remembered: far more than one job resumes."""
 
 
 class Spending:
-    """The money that a stream's calls cost, main agent and sub-agents together."""
+    """Cost of all calls in a stream, of the main agent and its sub-agents."""
 
     def __init__(self) -> None:
         self.usd = 0.0
         self.source = "nothing spent yet"
         self.unpriced: str = ""
-        """A model that was used and has no price: what it cost is not in the figure."""
-        self._since: dict[str, float] = {}
-        """Priced since the stream's last figure, by session."""
+        """A model that was used and has no price; its cost is missing from `usd`."""
+        self._priced: dict[str, float] = {}
+        """Cost priced by the table since the stream's last figure, by session."""
         self._replies: dict[str, float] = {}
-        """What the latest replies cost, as far as they have arrived."""
-        self._last: dict[str, float] = {}
+        """Cost of the latest replies, as far as they have arrived, by reply id."""
+        self._last_figures: dict[str, float] = {}
+        """The stream's last figure, by session."""
         self._prices: dict[str, Prices | None] = {}
 
-    def feed(self, event: RawEvent) -> None:
+    def feed(self, raw: RawEvent) -> None:
         """Take one event."""
-        self.see(AgentEvent(event))
+        self.observe(AgentEvent(raw))
 
-    def see(self, seen: AgentEvent) -> None:
-        """The same for an event that was read already."""
-        if seen.kind == "assistant":
-            usage = seen.usage
+    def observe(self, event: AgentEvent) -> None:
+        """Take one parsed event."""
+        if event.kind == "assistant":
+            usage = event.usage
             if usage is not None:
-                self._price(seen.session, seen.message, usage)
-        elif seen.kind == "result":
-            self._told(seen.session, seen.event.get("total_cost_usd"))
-        elif seen.kind == "cost-state":
-            self._told(text_at(seen.event, "sessionId"), seen.event.get("totalCostUSD"))
+                self._add_reply(event.session, event.message, usage)
+        elif event.kind == "result":
+            self._set_figure(event.session, event.raw.get("total_cost_usd"))
+        elif event.kind == "cost-state":
+            self._set_figure(text_at(event.raw, "sessionId"), event.raw.get("totalCostUSD"))
 
-    def _price(self, session: str, message: dict[str, Any], usage: Usage) -> None:
-        """Add a reply. It comes in pieces, others' in between; each repeats the usage, and the last knows most."""
+    def _add_reply(self, session: str, message: dict[str, Any], usage: Usage) -> None:
+        """Add the cost of a reply. It arrives in pieces that repeat its usage, and the last piece is complete."""
         usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
         self.source = "usage and the price table"
         more = usd - self._replies.get(reply, 0.0)
@@ -85,34 +82,34 @@ class Spending:
             return
         if reply:
             self._replies[reply] = usd
-            if len(self._replies) > _REPLIES:
+            if len(self._replies) > _MAX_REPLIES:
                 del self._replies[next(iter(self._replies))]
-        self._since[session] = self._since.get(session, 0.0) + more
+        self._priced[session] = self._priced.get(session, 0.0) + more
         self.usd += more
 
-    def _told(self, session: str, figure: Any) -> None:
-        """Take the stream's own figure for a session, in place of what was priced since the last one.
+    def _set_figure(self, session: str, figure: Any) -> None:
+        """Use the stream's own figure for a session instead of what was priced since its last figure.
 
-        Some versions count on when a session is resumed, others begin anew in every process. What was priced since
-        says which it is: the step from the last figure, or the whole figure, whichever is nearer to it.
+        When a session is resumed, some versions continue the sum and others start at 0. The priced cost decides which
+        it is: the increase since the last figure, or the whole figure, whichever is nearer to it.
         """
-        if type(figure) not in (int, float) or not 0 <= figure <= _LARGEST_USD:
+        if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return
-        last, since = self._last.pop(session, 0.0), self._since.pop(session, 0.0)
-        goes_on = figure >= last and abs(figure - last - since) <= abs(figure - since)
-        step = figure - last if goes_on else figure
-        self._last[session] = figure
-        for known in (self._last, self._since):
-            if len(known) > _SESSIONS:
-                known.pop(next(iter(known)))
-        self.usd = max(0.0, self.usd + step - since)
+        last, priced = self._last_figures.pop(session, 0.0), self._priced.pop(session, 0.0)
+        is_continued = figure >= last and abs(figure - last - priced) <= abs(figure - priced)
+        increase = figure - last if is_continued else figure
+        self._last_figures[session] = figure
+        for figures in (self._last_figures, self._priced):
+            if len(figures) > _MAX_SESSIONS:
+                figures.pop(next(iter(figures)))
+        self.usd = max(0.0, self.usd + increase - priced)
         self.source = "the stream's own figure"
 
     def _cost(self, model: str, usage: Usage) -> float:
         if model not in self._prices:
             from foldline.models.table import model as look_up  # noqa: PLC0415
 
-            if len(self._prices) > _SESSIONS:
+            if len(self._prices) > _MAX_SESSIONS:
                 self._prices.clear()
             self._prices[model] = look_up(model).prices if model else None
         prices = self._prices[model]
@@ -128,7 +125,7 @@ class Spending:
 
 
 class CostEvent(NamedTuple):
-    """Something that happened to a budget: its name as the design has it, and the figures."""
+    """An event of a cost budget (COST_WARNING, COST_LIMIT or INPUT_REQUESTED) with its figures."""
 
     name: str
     scope: str
@@ -137,7 +134,7 @@ class CostEvent(NamedTuple):
 
     @property
     def text(self) -> str:
-        """One sentence for a person."""
+        """One sentence for the user."""
         figures = f"${self.spent:.2f} of ${self.limit:.2f}"
         if self.name == COST_WARNING:
             return f"the {self.scope} has spent {figures} ({self.spent / self.limit:.0%})"
@@ -148,7 +145,7 @@ class CostEvent(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class CostBudget:
-    """A limit on spending: what it says, it says once, and at the limit it waits for an answer."""
+    """A limit on spending. Each event is reported once; at the limit the budget is paused until it gets an answer."""
 
     limit_usd: float
     scope: str = "job"
@@ -159,26 +156,26 @@ class CostBudget:
     paused: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.limit_usd <= _LARGEST_USD or not 0 < self.warn_ratio <= 1:
-            raise ConfigError(f"a cost limit of {self.limit_usd!r} dollars cannot work", hint="give dollars above 0")
+        if not 0 < self.limit_usd <= _MAX_USD or not 0 < self.warn_ratio <= 1:
+            raise ConfigError(f"a cost limit of {self.limit_usd!r} dollars is impossible", hint="give dollars above 0")
 
     def check(self, spent: float) -> list[CostEvent]:
-        """Compare what is spent with the limit; the events that are due now."""
+        """Compare the spending with the limit; returns the events that are due."""
         self.spent = spent
-        found: list[CostEvent] = []
-        near = spent + self.limit_usd * _HAIR
-        if near >= self.limit_usd * self.warn_ratio and not self.warned:
+        events: list[CostEvent] = []
+        rounded = spent + self.limit_usd * _ROUNDING
+        if rounded >= self.limit_usd * self.warn_ratio and not self.warned:
             self.warned = True
-            found.append(self._event(COST_WARNING))
-        if near >= self.limit_usd and not self.stopped:
+            events.append(self._event(COST_WARNING))
+        if rounded >= self.limit_usd and not self.stopped:
             self.stopped = self.paused = True
-            found += [self._event(COST_LIMIT), self._event(INPUT_REQUESTED)]
-        return found
+            events += [self._event(COST_LIMIT), self._event(INPUT_REQUESTED)]
+        return events
 
     def answer(self, *, go_on: bool, limit_usd: float | None = None) -> str:
-        """What the person said at the limit. A no gives the prompt that lets the agent wrap up; a yes lifts the limit.
+        """Apply the user's answer at the limit: a no returns the wrap-up prompt, a yes returns "" and lifts the limit.
 
-        With a new limit, warning and limit hold again for that one.
+        With a new limit, warning and limit apply to that one.
         """
         self.paused = False
         if not go_on:
@@ -192,121 +189,110 @@ class CostBudget:
 
 
 class CostRecorder(Protocol):
-    """Who knows what a project's jobs have spent: `ProjectCosts`, or one that gives way where its file does."""
+    """Records the spending of a project's jobs: `ProjectCosts`, or a wrapper that tolerates write errors."""
 
     def record(self, usd: float) -> float:
-        """Note what this run has spent; what the project has."""
+        """Record what this run has spent; returns what the project has spent."""
 
 
 class CostLimits:
-    """A job's limit and its project's, each where there is one."""
+    """The limits of a job and of its project, either of which may be absent."""
 
     def __init__(
         self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: CostRecorder | None = None
     ) -> None:
         self._job, self._project, self._costs = job, project, costs
-        self._told: float | None = None
-        """What the project knows of; None before the first look, when others may have used it up already."""
+        self._recorded: float | None = None
+        """Spending recorded for the project; None before the first record, when others may have used it up."""
 
     def check(self, spent: float, *, turn_ended: bool = False) -> list[CostEvent]:
-        """Compare what the job has spent with both limits; the events that are due now."""
-        found = self._job.check(spent) if self._job is not None else []
+        """Compare what the job has spent with both limits; returns the events that are due."""
+        events = self._job.check(spent) if self._job is not None else []
         if self._project is not None and self._costs is not None:
             step = self._project.limit_usd * _PROJECT_STEP
-            told = self._told
-            if told is None or (spent != told and (turn_ended or abs(spent - told) >= step)):
-                self._told = spent
-                found = [*found, *self._project.check(self._costs.record(spent))]
-        return found
+            last = self._recorded
+            if last is None or (spent != last and (turn_ended or abs(spent - last) >= step)):
+                self._recorded = spent
+                events = [*events, *self._project.check(self._costs.record(spent))]
+        return events
 
     def answer(self, *, go_on: bool) -> list[str]:
-        """What the person said; for each limit that waited and was refused, the prompt to wrap up."""
-        waiting = [limit for limit in (self._job, self._project) if limit is not None and limit.paused]
-        return [text for limit in waiting if (text := limit.answer(go_on=go_on))]
+        """Apply the user's answer to each paused limit; returns the wrap-up prompts of those answered with no."""
+        paused = [limit for limit in (self._job, self._project) if limit is not None and limit.paused]
+        return [text for limit in paused if (text := limit.answer(go_on=go_on))]
 
     @property
     def over(self) -> CostBudget | None:
-        """The limit that is used up."""
+        """The limit that is reached, if any."""
         return next((limit for limit in (self._job, self._project) if limit is not None and limit.stopped), None)
 
 
 class ProjectCosts:
-    """What all jobs of a project have spent, in a file of rows that only grows."""
+    """Spending of all jobs of a project, in a file of JSON lines that only grows."""
 
     def __init__(self, path: Path, job: str, run: str = "") -> None:
         self.path, self.job = path, job
         self._run = job, run or os.urandom(8).hex()
-        """Who spends: one process, or whoever reads the same session file, however often."""
+        """Identity of this run: one process, or all readers of one session file."""
         self._earlier = 0.0
-        """What was noted for this run before: reading a file again costs nothing."""
+        """Spending recorded for this run before: reading a session file again adds nothing."""
         self._others: dict[tuple[str, str], float] = {}
-        """The last row of every other run. Earlier versions named no run: their job's last row is all that it spent."""
-        self._read = 0
-        self._torn = False
-        """Whether the file ends with half a row, as a full disk leaves it."""
-        self._written = 0.0
-        os.close(_opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK))
-        self._look()
+        """Last row of every other run. Rows of old versions name no run: their job is one run."""
+        self._offset = 0
+        self._is_torn = False
+        """Whether the file ends with an incomplete row, as after a full disk."""
+        self._last_row = 0.0
+        os.close(self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+        self._read_new_rows()
 
     def record(self, usd: float) -> float:
-        """Note what this run has spent; what the project has."""
+        """Record what this run has spent; returns what the project has spent."""
         usd = round(usd, 6)
-        if usd != self._written and usd > self._earlier:
+        if usd != self._last_row and usd > self._earlier:
             row = json.dumps({"job": self.job, "run": self._run[1], "usd": usd})
-            append_line(self.path, f"\n{row}" if self._torn else row)
-            self._written = usd
-        self._look()
-        return self.known(usd)
+            append_line(self.path, f"\n{row}" if self._is_torn else row)
+            self._last_row = usd
+        self._read_new_rows()
+        return self.total(usd)
 
-    def known(self, usd: float) -> float:
-        """What the project has spent by all that was read so far, when this run has spent so much."""
+    def total(self, usd: float) -> float:
+        """Spending of the project as last read, when this run has spent `usd`."""
         return sum(self._others.values()) + max(usd, self._earlier)
 
-    def _look(self) -> None:
-        """Read on from where the last look ended."""
-        with os.fdopen(_opened(self.path, os.O_RDONLY | os.O_CREAT), "rb") as file:
-            if file.seek(0, os.SEEK_END) < self._read:
-                self._others, self._read, self._earlier = {}, 0, 0.0
-            file.seek(self._read)
+    def _read_new_rows(self) -> None:
+        with os.fdopen(self._open(os.O_RDONLY | os.O_CREAT), "rb") as file:
+            if file.seek(0, os.SEEK_END) < self._offset:
+                self._others, self._offset, self._earlier = {}, 0, 0.0
+            file.seek(self._offset)
             text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._read += len(whole)
-        self._torn = len(whole) < len(text)
-        for line in whole.splitlines():
-            run, usd = _row(line)
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        self._is_torn = len(complete) < len(text)
+        for line in complete.splitlines():
+            run, usd = _parse_row(line)
             if run == self._run:
                 self._earlier = max(self._earlier, usd)
             elif run is not None:
                 self._others[run] = usd
 
-
-def _opened(path: Path, flags: int) -> int:
-    """A plain file, opened; nothing else is waited for or written to."""
-    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        file = os.open(path, flags, PRIVATE_FILE)
-    except OSError as error:
-        raise _unusable(path, "it is a link" if error.errno == errno.ELOOP else str(error.strerror)) from None
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise _unusable(path, "it is no plain file")
-    return file
+    def _open(self, flags: int) -> int:
+        try:
+            return open_plain_file(self.path, flags)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path}: costs cannot be kept there ({error.strerror})",
+                hint="name a plain file in a folder that you may write to for --project-costs",
+            ) from None
 
 
-def _unusable(path: Path, why: str) -> ConfigError:
-    return ConfigError(
-        f"{path}: costs cannot be kept there ({why})", hint="name a plain file in a folder of yours for --project-costs"
-    )
-
-
-def _row(line: bytes) -> tuple[tuple[str, str] | None, float]:
-    """A job's run and what it has spent; no run for a row that somebody else wrote."""
+def _parse_row(line: bytes) -> tuple[tuple[str, str] | None, float]:
+    """A run (job, run id) and its spending; None for a row in another format."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
         return None, 0.0
     job = text_at(row, "job")
     usd: Any = row["usd"] if job and "usd" in row else None
-    if type(usd) not in (int, float) or not 0 <= usd <= _LARGEST_USD:
+    if type(usd) not in (int, float) or not 0 <= usd <= _MAX_USD:
         return None, 0.0
     return (job, text_at(row, "run")), float(usd)

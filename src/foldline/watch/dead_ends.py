@@ -70,26 +70,26 @@ class DeadEndDetector:
         """Files changed since the last check."""
         self._told: set[tuple[str, str]] = set()
 
-    def feed(self, event: RawEvent) -> list[DeadEnd]:
-        """Take one event; what it shows to be a dead end."""
-        return self.see(AgentEvent(event))
+    def feed(self, raw: RawEvent) -> list[DeadEnd]:
+        """Take one event; returns the dead ends that it completes."""
+        return self.observe(AgentEvent(raw))
 
-    def see(self, seen: AgentEvent) -> list[DeadEnd]:
-        """The same for an event that was read already."""
-        if seen.aside:
+    def observe(self, event: AgentEvent) -> list[DeadEnd]:
+        """Take one parsed event; returns the dead ends that it completes."""
+        if event.is_subagent:
             return []
-        if seen.calls:
-            for call in seen.calls:
+        if event.calls:
+            for call in event.calls:
                 self._calls[text_at(call, "id")] = call
             while len(self._calls) > KEPT_CALLS:
                 del self._calls[next(iter(self._calls))]
             return []
         found: list[DeadEnd] = []
-        for result in seen.results:
+        for result in event.results:
             found += self._result(result)
         return self._new(found) if found else found
 
-    def turn_ended(self) -> list[DeadEnd]:
+    def end_turn(self) -> list[DeadEnd]:
         """What was undone up to the end of the turn."""
         return self._new(self._undone.flush())
 

@@ -1,7 +1,7 @@
-"""What is said to an agent from outside: each text stands alone, belongs to one session, and lapses with it.
+"""Messages to send to an agent from outside: the `/compact` command, and a queue of messages per session.
 
-A message that begins with `/compact` takes all that follows as its argument, so nothing may be joined to it. And a
-command that was meant for one session would throw away the memory of another, so it is handed out only to its own.
+An agent takes everything after `/compact` as the command's argument, so each message is sent alone. A message belongs
+to one session and is dropped when the session changes: `/compact` would discard the memory of the wrong session.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SCHEMA = {
 
 
 def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -> str:
-    """The command that has an agent compact, with what it shall keep and where the rest is written.
+    """The command that makes an agent compact, with what to keep and the path of the notes.
 
-    Task and state are data: they are squeezed into one line each, so that none of them begins a line of its own.
+    Task and state are data: each is put on one line, so that neither can start a line of its own.
     """
     lines = [f"{COMPACT} focus on {_flat(task)} -- current CfA state is {_flat(cfa_state)}"]
     if scratch_path:
@@ -37,11 +37,11 @@ def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -
     return "\n".join(lines)
 
 
-def pointer(index: Path, cwd: str) -> str:
-    """Where an agent finds the notes: beside its work, or by their whole path when it works elsewhere."""
-    whole = os.path.abspath(index)
-    beside = not cwd or os.path.join(os.path.normpath(cwd), FOLDER, INDEX) == whole
-    return f"{FOLDER}/{INDEX}" if beside else whole
+def path_for_agent(index: Path, cwd: str) -> str:
+    """Path by which an agent finds the notes: relative in the folder that holds them, absolute in any other."""
+    absolute = os.path.abspath(index)
+    is_here = not cwd or os.path.join(os.path.normpath(cwd), FOLDER, INDEX) == absolute
+    return f"{FOLDER}/{INDEX}" if is_here else absolute
 
 
 def _flat(text: str) -> str:
@@ -49,56 +49,56 @@ def _flat(text: str) -> str:
 
 
 def compact_tool(dialect: str = "anthropic") -> dict[str, object]:
-    """The tool by which an agent asks for its own compaction, as Anthropic, OpenAI or MCP want it described."""
+    """Definition of the tool by which an agent asks for its own compaction, for "anthropic", "openai" or "mcp"."""
     if dialect == "openai":
         return {"type": "function", "function": {"name": TOOL, "description": _TOOL_TEXT, "parameters": _SCHEMA}}
     return {"name": TOOL, "description": _TOOL_TEXT, "inputSchema" if dialect == "mcp" else "input_schema": _SCHEMA}
 
 
 def is_compact_tool(name: str) -> bool:
-    """Whether a call is for that tool, also by the name that Claude Code gives to tools of a server."""
+    """Whether this is the tool's name, with or without Claude Code's prefix for tools of an MCP server."""
     return name.endswith(TOOL) and (name == TOOL or (name.startswith("mcp__") and name.endswith(f"__{TOOL}")))
 
 
 class Intervention(NamedTuple):
-    """A message to an agent, for one session."""
+    """A message to the agent of one session."""
 
     session: str
     text: str
 
 
 class InterventionQueue:
-    """Messages that wait for an agent's next turn, handed out one at a time; a compaction goes first."""
+    """Messages waiting for an agent's next turn, taken one at a time; a compaction goes first."""
 
     def __init__(self) -> None:
         self._waiting: deque[Intervention] = deque()
 
     def put(self, session: str, text: str) -> Intervention:
-        """Have a message wait; a new compaction takes the place of one that still waits."""
-        made = Intervention(session, text)
-        if _is_compact(made):
-            self._waiting = deque(one for one in self._waiting if not _is_compact(one))
-            self._waiting.appendleft(made)
+        """Add a message; a new compaction replaces a waiting one."""
+        message = Intervention(session, text)
+        if _is_compact(message):
+            self.drop_compact()
+            self._waiting.appendleft(message)
         else:
-            self._waiting.append(made)
-        return made
+            self._waiting.append(message)
+        return message
 
     def take(self, session: str) -> str | None:
-        """The message that the session's next turn opens with, alone; those for other sessions lapse."""
+        """Remove and return the message for the session's next turn; messages for other sessions are dropped."""
         self.keep_only(session)
         return self._waiting.popleft().text if self._waiting else None
 
     def keep_only(self, session: str) -> None:
-        """Let go of what waits for other sessions."""
-        self._waiting = deque(one for one in self._waiting if one.session == session)
+        """Drop the messages for other sessions."""
+        self._waiting = deque(message for message in self._waiting if message.session == session)
 
     def drop_compact(self) -> None:
-        """The agent has compacted: the command has nothing left to do."""
-        self._waiting = deque(one for one in self._waiting if not _is_compact(one))
+        """Drop a waiting compaction, after the agent has compacted."""
+        self._waiting = deque(message for message in self._waiting if not _is_compact(message))
 
     def __len__(self) -> int:
         return len(self._waiting)
 
 
-def _is_compact(made: Intervention) -> bool:
-    return made.text == COMPACT or made.text.startswith(COMPACT + " ")
+def _is_compact(message: Intervention) -> bool:
+    return message.text == COMPACT or message.text.startswith(COMPACT + " ")

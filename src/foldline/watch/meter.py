@@ -1,11 +1,11 @@
-"""How full an agent's window is, by its own events: the figure of the last call, the model's window, two latched flags.
+"""Measures how full an agent's window is, from the agent's own events, and holds two latched flags.
 
-The provider's usage on an assistant event is what the window held at that call. A result event adds up all calls of its
-turn (two calls of 150k are 300k there), so it counts only in a stream that has no assistant events. A sub-agent fills a
-window of its own and counts for nothing here.
+The provider's usage in an assistant event is what the window held at that call. A result event sums all calls of its
+turn (two calls of 150k are 300k there), so it counts only in a stream without assistant events. Sub-agents have windows
+of their own and are ignored.
 
-A flag says that a line was crossed and nobody has dealt with it. It never falls by itself: the caller clears it, or the
-agent compacts, or the session is another one, and then there is nothing left to deal with.
+A flag says that a threshold was crossed. It stays set until the caller clears it, the agent compacts, or another
+session begins.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from foldline.wire.usage import anthropic_usage, codex_usage
 
 WARN_RATIO, COMPACT_RATIO = 0.70, 0.78
 DEFAULT_WINDOW = 200_000
-"""Of last resort: where neither the caller, the stream nor the model table knows."""
+"""Used where neither the caller, the stream nor the model table gives the window."""
 
-_NOTHING = Usage()
-_LARGEST = 2**53
-_SESSIONS = 100
-"""How many sessions are remembered: more than ever take turns in one stream."""
+_NO_USAGE = Usage()
+_MAX_TOKENS = 2**53
+_MAX_SESSIONS = 100
+"""Number of sessions remembered: more than ever alternate in one stream."""
 
 
 class AgentCompaction(NamedTuple):
-    """One compaction as the agent reports it; a figure it does not give is None."""
+    """One compaction as the agent reports it; a figure that is not reported is None."""
 
     trigger: str
     before: int | None
@@ -38,7 +38,7 @@ class AgentCompaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSize:
-    """How much fits, and who says so."""
+    """Size of a window, and where the figure comes from."""
 
     tokens: int
     source: str
@@ -47,21 +47,21 @@ class WindowSize:
 _UNKNOWN = WindowSize(tokens=DEFAULT_WINDOW, source="default: the model is not known yet")
 
 
-class _State(NamedTuple):
-    """What is known of one session."""
+class _SessionSnapshot(NamedTuple):
+    """Measurements of one session."""
 
-    usage: Usage = _NOTHING
+    usage: Usage = _NO_USAGE
     used: int = 0
-    by_reply: bool = False
+    has_replies: bool = False
     should_warn: bool = False
     should_compact: bool = False
     model: str = ""
     window: WindowSize | None = None
-    """As the stream said it."""
+    """Window as given by the stream."""
 
 
 class Meter:
-    """One agent's occupancy, fed with its events one by one."""
+    """Occupancy of one agent's window, fed with its events one by one."""
 
     def __init__(
         self,
@@ -70,34 +70,33 @@ class Meter:
         warn_ratio: float = WARN_RATIO,
         compact_ratio: float = COMPACT_RATIO,
     ) -> None:
-        if window is not None and (type(window) is not int or window <= 0):
-            raise ConfigError(f"a window of {window!r} tokens holds nothing", hint="give a whole number above 0")
         if not 0 < warn_ratio <= compact_ratio:
             raise ConfigError(
-                f"warning at {warn_ratio:.0%} and compaction at {compact_ratio:.0%} cannot be",
-                hint="the warning comes first, and both are above 0",
+                f"impossible thresholds: warning at {warn_ratio:.0%}, compaction at {compact_ratio:.0%}",
+                hint="both must be above 0, and the warning must not be above the compaction",
             )
         self.warn_ratio, self.compact_ratio = warn_ratio, compact_ratio
         self.session = ""
         self.model = ""
-        self.usage = _NOTHING
-        """What the last call of the main agent reported; nothing before the first and right after a compaction."""
+        self.usage = _NO_USAGE
+        """Usage of the main agent's last call; all 0 before the first call and right after a compaction."""
         self.used = 0
-        """Tokens in the window at the last call; after a compaction what the agent says is left, until the next one."""
-        self.window = WindowSize(tokens=window, source="as given") if window else _UNKNOWN
-        """The window: as given, as the stream says, as the model table says, or the default."""
+        """Tokens in the window at the last call; right after a compaction, what the agent reports as left."""
+        self.window = _UNKNOWN
+        """The window from the caller, else the stream, else the model table, else the default."""
         self.compactions = 0
         self.last_compaction: AgentCompaction | None = None
         self.should_warn = False
         self.should_compact = False
-        self._others: dict[str, _State] = {}
-        """How things stood in the sessions before, for agents that take turns in one stream."""
-        self._is_given, self._is_told = window is not None, False
-        self._by_reply = False
+        self._other_sessions: dict[str, _SessionSnapshot] = {}
+        """Measurements of earlier sessions, for agents that alternate in one stream."""
+        self._is_window_given = self._is_window_streamed = self._has_replies = False
+        if window is not None:
+            self.set_window(window)
 
     @property
     def share(self) -> float:
-        """Occupancy as a share of the window; above 1.0 when the window is smaller than what was sent."""
+        """Occupancy as a share of the window; above 1.0 when more was sent than the window is said to hold."""
         return self.used / self.window.tokens
 
     def figures(self) -> dict[str, Any]:
@@ -105,124 +104,128 @@ class Meter:
         window = self.window.tokens
         return {"used": self.used, "window": window, "share": round(self.used / window, 4)}
 
-    def give_window(self, tokens: int) -> None:
-        """Take the caller's word for the window from now on."""
-        self.window, self._is_given = WindowSize(tokens=tokens, source="as given"), True
+    def set_window(self, tokens: int) -> None:
+        """Use the caller's window from now on."""
+        if type(tokens) is not int or tokens <= 0:
+            raise ConfigError(f"a window of {tokens!r} tokens is impossible", hint="give a whole number above 0")
+        self.window, self._is_window_given = WindowSize(tokens=tokens, source="as given"), True
 
-    def feed(self, event: RawEvent) -> AgentCompaction | None:
-        """Take one event; the compaction that it reports, if it does."""
-        return self.see(AgentEvent(event))
+    def feed(self, raw: RawEvent) -> AgentCompaction | None:
+        """Take one event; returns the compaction that it reports, if any."""
+        return self.observe(AgentEvent(raw))
 
-    def see(self, seen: AgentEvent) -> AgentCompaction | None:
-        """The same for an event that was read already."""
-        kind = seen.kind
-        if seen.session and seen.session != self.session:
-            self._enter(seen.session)
+    def observe(self, event: AgentEvent) -> AgentCompaction | None:
+        """Take one parsed event; returns the compaction that it reports, if any."""
+        kind = event.kind
+        if event.session and event.session != self.session:
+            self._switch_session(event.session)
         if kind == "assistant":
-            usage = None if seen.aside else seen.usage
+            usage = None if event.is_subagent else event.usage
             if usage is not None and (used := usage.prompt):
-                if seen.message.get("model") != self.model:
-                    self._use_model(text_at(seen.message, "model"))
-                self._by_reply = True
+                if event.message.get("model") != self.model:
+                    self._set_model(text_at(event.message, "model"))
+                self._has_replies = True
                 self._measure(usage, used)
         elif kind == "result":
-            self._result(seen.event)
+            self._read_result(event.raw)
         elif kind in ("system", "compacted"):
-            return self._system(seen)
+            return self._read_system(event)
         elif kind in ("event_msg", "turn_context", "session_meta"):
-            self._codex(kind, dict_at(seen.event, "payload"))
+            self._read_codex(kind, dict_at(event.raw, "payload"))
         return None
 
     def clear_warning(self) -> None:
-        """The caller has dealt with the warning."""
+        """Reset the warning flag."""
         self.should_warn = False
 
     def clear_compact(self) -> None:
-        """The caller has dealt with the compaction."""
+        """Reset the compaction flag."""
         self.should_compact = False
 
-    def _enter(self, session: str) -> None:
-        """Another session: what was measured and flagged belongs to the one before, and is there when it comes back."""
+    def _switch_session(self, session: str) -> None:
+        """Store the measurements of the current session and restore those of another."""
         if self.session and session != self.session:
-            told = self.window if self._is_told else None
-            self._others[self.session] = _State(
-                self.usage, self.used, self._by_reply, self.should_warn, self.should_compact, self.model, told
+            window = self.window if self._is_window_streamed else None
+            self._other_sessions[self.session] = _SessionSnapshot(
+                self.usage, self.used, self._has_replies, self.should_warn, self.should_compact, self.model, window
             )
-            if len(self._others) > _SESSIONS:
-                del self._others[next(iter(self._others))]
-            state = self._others.pop(session, _State(model=self.model))
-            self.usage, self.used, self._by_reply, self.should_warn, self.should_compact, self.model, told = state
-            self._is_told = False
-            self._look_up()
-            if told is not None and not self._is_given:
-                self.window, self._is_told = told, True
+            if len(self._other_sessions) > _MAX_SESSIONS:
+                del self._other_sessions[next(iter(self._other_sessions))]
+            snapshot = self._other_sessions.pop(session, _SessionSnapshot(model=self.model))
+            self.usage, self.used, self._has_replies, self.should_warn, self.should_compact, self.model, window = (
+                snapshot
+            )
+            self._is_window_streamed = False
+            self._look_up_window()
+            if window is not None and not self._is_window_given:
+                self.window, self._is_window_streamed = window, True
         self.session = session
 
-    def _result(self, event: RawEvent) -> None:
-        self._tell(_window_told(dict_at(event, "modelUsage"), self.model))
-        if not self._by_reply:
-            counts = {key: count for key, count in dict_at(event, "usage").items() if count is not None}
-            usage = anthropic_usage({**event, **counts})
+    def _read_result(self, raw: RawEvent) -> None:
+        self._set_streamed_window(_window_of_result(dict_at(raw, "modelUsage"), self.model))
+        if not self._has_replies:
+            counts = {key: count for key, count in dict_at(raw, "usage").items() if count is not None}
+            usage = anthropic_usage({**raw, **counts})
             if usage is not None and usage.prompt:
                 self._measure(usage, usage.prompt)
 
-    def _system(self, seen: AgentEvent) -> AgentCompaction | None:
-        event = seen.event
-        if event.get("subtype") == "init" and text_at(event, "model"):
-            self.model = text_at(event, "model")
-            self._look_up()
-        if not is_compaction(seen):
+    def _read_system(self, event: AgentEvent) -> AgentCompaction | None:
+        raw = event.raw
+        if raw.get("subtype") == "init" and text_at(raw, "model"):
+            self.model = text_at(raw, "model")
+            self._look_up_window()
+        if not is_compaction(event):
             return None
-        facts = next(
-            (dict_at(event, key) for key in ("compact_metadata", "compactMetadata") if dict_at(event, key)), {}
-        )
-        after = _count(facts, "post_tokens", "postTokens")
+        metadata = dict_at(raw, "compact_metadata") or dict_at(raw, "compactMetadata")
+        after = _token_count(metadata, "post_tokens", "postTokens")
         self.last_compaction = AgentCompaction(
-            text_at(facts, "trigger") or "unknown", _count(facts, "pre_tokens", "preTokens"), after
+            text_at(metadata, "trigger") or "unknown", _token_count(metadata, "pre_tokens", "preTokens"), after
         )
         self.compactions += 1
-        self.usage, self.used = _NOTHING, after or 0
+        self.usage, self.used = _NO_USAGE, after or 0
         self.should_warn = self.should_compact = False
         return self.last_compaction
 
-    def _codex(self, kind: str, payload: dict[str, Any]) -> None:
+    def _read_codex(self, kind: str, payload: dict[str, Any]) -> None:
         if kind == "session_meta" and text_at(payload, "id"):
-            self._enter(text_at(payload, "id"))
+            self._switch_session(text_at(payload, "id"))
         elif kind == "turn_context":
-            self._use_model(text_at(payload, "model"))
+            self._set_model(text_at(payload, "model"))
         elif payload.get("type") == "token_count":
-            window = _count(dict_at(payload, "info"), "model_context_window")
-            self._tell(WindowSize(tokens=window, source="the session's model_context_window") if window else None)
+            window = _token_count(dict_at(payload, "info"), "model_context_window")
+            self._set_streamed_window(
+                WindowSize(tokens=window, source="the session's model_context_window") if window else None
+            )
             usage = codex_usage(payload)
             if usage is not None and usage.prompt:
                 self._measure(usage, usage.prompt)
 
-    def _use_model(self, name: str) -> None:
-        """A reply names the model without the mark for a larger window that the session was started with."""
+    def _set_model(self, name: str) -> None:
+        """Use a reply's model name, unless it only lacks the suffix for a larger window ("[1m]")."""
         if name and name != self.model and not (self.model.startswith(name) and self.model.endswith("]")):
             self.model = name
-            self._look_up()
+            self._look_up_window()
 
-    def _look_up(self) -> None:
-        """Ask the model table, where nobody else has said how large the window is."""
-        if not self._is_given and not self._is_told:
-            self.window = _of_table(self.model) if self.model else _UNKNOWN
+    def _look_up_window(self) -> None:
+        """Take the window from the model table, unless the caller or the stream gave it."""
+        if not self._is_window_given and not self._is_window_streamed:
+            self.window = _window_of_model(self.model) if self.model else _UNKNOWN
 
-    def _tell(self, window: WindowSize | None) -> None:
-        """Take the stream's word for the window, unless the caller gave his; a flag that came of a guess may go."""
-        if window is None or self._is_given:
+    def _set_streamed_window(self, window: WindowSize | None) -> None:
+        """Use the window that the stream gives, unless the caller gave one; a larger one resets the flags."""
+        if window is None or self._is_window_given:
             return
-        guessed, self.window, self._is_told = self.window.tokens, window, True
-        if window.tokens > guessed:
+        previous, self.window, self._is_window_streamed = self.window.tokens, window, True
+        if window.tokens > previous:
             self.should_warn = self.should_compact = False
-        if window.tokens != guessed:
-            self._judge()
+        if window.tokens != previous:
+            self._update_flags()
 
     def _measure(self, usage: Usage, used: int) -> None:
         self.usage, self.used = usage, used
-        self._judge()
+        self._update_flags()
 
-    def _judge(self) -> None:
+    def _update_flags(self) -> None:
         share = self.used / self.window.tokens
         if share >= self.compact_ratio:
             self.should_warn = self.should_compact = True
@@ -230,26 +233,26 @@ class Meter:
             self.should_warn = True
 
 
-def _window_told(models: dict[str, Any], model: str) -> WindowSize | None:
-    """The window that a result event names for the model in use, or for the only one there is."""
-    named = {name: window for name, facts in models.items() if (window := _count(facts, "contextWindow"))}
-    mine = [name for name in named if name == model or (model and name.startswith(model))] or (
-        list(named) if len(named) == 1 else []
-    )
-    return WindowSize(tokens=named[mine[0]], source=f"the stream says so of {mine[0]}") if mine else None
+def _window_of_result(models: dict[str, Any], model: str) -> WindowSize | None:
+    """The window that a result event gives for the current model, or for the only model that it names."""
+    windows = {name: window for name, facts in models.items() if (window := _token_count(facts, "contextWindow"))}
+    names = [name for name in windows if name == model or (model and name.startswith(model))]
+    if not names and len(windows) == 1:
+        names = list(windows)
+    return WindowSize(tokens=windows[names[0]], source=f"the stream says so of {names[0]}") if names else None
 
 
-def _of_table(name: str) -> WindowSize:
-    from foldline.models.table import model  # noqa: PLC0415  # the table takes longer to read than most commands run
+def _window_of_model(name: str) -> WindowSize:
+    from foldline.models.table import model  # noqa: PLC0415  # reading the table takes longer than most commands
 
-    found = model(name)
-    return WindowSize(tokens=found.window, source=found.source)
+    entry = model(name)
+    return WindowSize(tokens=entry.window, source=entry.source)
 
 
-def _count(facts: Any, *keys: str) -> int | None:
-    """A token count above 0 under one of these keys."""
+def _token_count(facts: Any, *keys: str) -> int | None:
+    """The first token count above 0 under one of these keys."""
     for key in keys if isinstance(facts, dict) else ():
-        found = facts.get(key)
-        if type(found) is int and 0 < found <= _LARGEST:
-            return found
+        count = facts.get(key)
+        if type(count) is int and 0 < count <= _MAX_TOKENS:
+            return count
     return None

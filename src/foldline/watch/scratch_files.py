@@ -1,10 +1,9 @@
-"""The scratch files: an index that is replaced whole, and detail files that only grow.
+"""Writes the scratch files: an index that is replaced as a whole, and detail files that only grow.
 
-The detail files are the record. The index is made from them, so after a crash it is made again, and the numbers on both
-always agree. A model that is written adds only what the files lack: a restarted watcher that reads a session from its
-beginning, or a hook beside a watcher, records nothing twice. The same words in another session are other words, so the
-entries of a session stand under its name. Entries are quoted line by line, so that nothing which an entry says can look
-like another entry or another session.
+The detail files are the record and the index is rendered from them, so it can be rebuilt after a crash and its numbers
+always agree with theirs. Writing a model adds only entries that the files lack: a restarted watcher that reads a
+session again, or a hook beside a watcher, records nothing twice. The same text in another session is another entry, so
+entries are grouped by session. Entries are quoted line by line, so that none can imitate another entry or session.
 """
 
 from __future__ import annotations
@@ -27,57 +26,57 @@ from foldline.watch.scratch import (
     Section,
     SectionSummary,
     one_line,
-    page,
+    render_index,
 )
 
 _ENTRY = re.compile(r"## #\d+")
 _SESSION, _NO_SESSION = "# Session ", "# No session"
 _BREAKS = re.compile("\r\n?|[\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-"""What some reader takes for the end of a line, besides the one that is written."""
-_BETWEEN = (b"\n\n", b"\n\r\n")
-"""What ends an entry, also in a file that an editor saved its own way."""
+"""Line breaks other than the line feed; some readers treat each of them as one."""
+_ENTRY_ENDS = (b"\n\n", b"\n\r\n")
+"""Ends of an entry; the second is for a file that an editor saved with CRLF."""
 _IGNORE = ".gitignore"
-_NAMES = 16
-"""Few sessions come at a time, and each brings many entries."""
+_NAME_CACHE = 16
+"""Session names cached: few sessions alternate, and each has many entries."""
 _BY_FILE = {section.file: section for section in SECTIONS}
 
 _Entry = tuple[str, str]
-"""The session that an entry belongs to, and its text."""
+"""Session and text of an entry."""
 
 
 class ScratchWriter:
-    """Writes a work tree's `.context/`. The orchestrator is the only one who does; agents read."""
+    """Writes the folder `.context/` of a work tree. Agents only read it."""
 
     def __init__(self, worktree: str | Path) -> None:
         self.folder = SafeFolder(Path(worktree), FOLDER)
-        self._details = {section.file: _Detail(self.folder, section) for section in SECTIONS}
+        self._details = {section.file: _DetailFile(self.folder, section) for section in SECTIONS}
         self._model: ScratchModel | None = None
 
     @property
     def path(self) -> Path:
-        """The index."""
+        """Path of the index."""
         return self.folder.path / INDEX
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Bring the detail files up to date, then replace the index if it says anything new; all of it is written."""
-        with self._held():
+        """Add new entries to the detail files, then replace the index if it changed. Returns True: all is written."""
+        with self._locked_folder():
             if model is not self._model:
                 for detail in self._details.values():
-                    detail.start()
+                    detail.reset()
                 self._model = model
             for section in SECTIONS:
-                detail, entries = self._details[section.file], model.by_session(section)
+                detail, entries = self._details[section.file], model.entries_with_session(section)
                 detail.refresh()
                 if entries:
-                    detail.add_missing(entries, turn=model.forgotten)
-            shown = {name: detail.shown() for name, detail in self._details.items()}
-            text = page(model.job, model.phase, shown).encode("utf-8", "replace")
-            if not self._says(text):
+                    detail.add_missing(entries, generation=model.generation)
+            summaries = {name: detail.summary() for name, detail in self._details.items()}
+            text = render_index(model.job, model.phase, summaries).encode("utf-8", "replace")
+            if not self._is_index(text):
                 self.folder.replace(INDEX, text)
         return True
 
-    def _says(self, text: bytes) -> bool:
-        """Whether the index says this already; what somebody planted in its place is nothing to read."""
+    def _is_index(self, text: bytes) -> bool:
+        """Whether the index has this content already; a link or pipe in its place does not count."""
         try:
             return self.folder.read(INDEX) == text
         except ConfigError:
@@ -96,7 +95,7 @@ class ScratchWriter:
         self._append("state-changes.md", f"{previous} → {new}", session)
 
     def append_artifact(self, path: str) -> None:
-        """Add to `artifacts.md`, if the file is not in it."""
+        """Add to `artifacts.md`, unless the path is in it."""
         self._append("artifacts.md", path)
 
     def append_decision(self, description: str, *, session: str = "") -> None:
@@ -104,128 +103,128 @@ class ScratchWriter:
         self._append("decisions.md", description, session)
 
     def counts(self) -> dict[str, int]:
-        """How many entries each detail file holds."""
+        """Number of entries by detail file."""
         if not self.folder.exists():
             return dict.fromkeys(_BY_FILE, 0)
         for detail in self._details.values():
             detail.refresh()
-        return {name: detail.shown().total for name, detail in self._details.items()}
+        return {name: detail.summary().total for name, detail in self._details.items()}
 
     def cleanup(self) -> None:
-        """Delete `.context/` with all that is in it."""
+        """Delete `.context/` and its content."""
         self.folder.remove()
-        self._details = {section.file: _Detail(self.folder, section) for section in SECTIONS}
+        self._details = {section.file: _DetailFile(self.folder, section) for section in SECTIONS}
 
     def _append(self, name: str, text: str, session: str = "") -> None:
-        with self._held():
+        with self._locked_folder():
             detail = self._details[name]
             detail.refresh()
             detail.append(session, str(text))
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
-        """The folder, made where it is missing and held against other writers of ours."""
-        made = not self.folder.is_open()
-        if made:
+    def _locked_folder(self) -> Iterator[None]:
+        """Hold the folder's lock; the folder is created if it is missing."""
+        is_new = not self.folder.is_open()
+        if is_new:
             self.folder.make()
         with self.folder.locked():
-            if made and not self.folder.size(_IGNORE):
+            if is_new and not self.folder.size(_IGNORE):
                 self.folder.replace(_IGNORE, b"*\n")
             yield
 
 
-class _Detail:
-    """One detail file as far as it was read."""
+class _DetailFile:
+    """One detail file: its entries as far as it was read, and which of them the model has matched."""
 
     def __init__(self, folder: SafeFolder, section: Section) -> None:
         self._folder, self._section = folder, section
-        self.start()
+        self.reset()
 
-    def start(self) -> None:
-        """Know nothing of the file: all that it holds may be what a model brings."""
+    def reset(self) -> None:
+        """Forget what was read: every entry of the file may match one of a new model."""
         self._count = 0
         self._newest: deque[str] = deque(maxlen=PAGE_LINES)
-        self._size = 0
-        """How far the file was read: to the end of its last whole entry."""
+        self._offset = 0
+        """How far the file was read: the end of its last complete entry."""
         self._torn = b""
-        """What stands behind that: an entry which somebody was killed over."""
+        """What follows the offset: an entry that was interrupted by a crash."""
         self._session = ""
-        """The session whose entries stand last."""
-        self._unclaimed: Counter[int] = Counter()
-        """Entries in the file that no model has brought yet."""
-        self._seen: set[int] = set()
-        self._claimed = self._turn = 0
-        """How many of the model's entries are in the file, and how often it had forgotten the ones before."""
+        """Session of the last entry."""
+        self._unmatched: Counter[int] = Counter()
+        """Hashes of entries in the file that no entry of the model has matched yet."""
+        self._hashes: set[int] = set()
+        self._matched = self._generation = 0
+        """Number of the model's entries that are in the file, in which generation of the model."""
 
-    def shown(self) -> SectionSummary:
-        """How many entries there are, and the newest of them as lines; a torn one is one too."""
-        torn = [one_line(text) for _, text in _entries(self._torn, self._session)[0]] if self._torn else ()
+    def summary(self) -> SectionSummary:
+        """Number of entries, and the newest of them as lines; a torn entry counts."""
+        torn = [one_line(text) for _, text in _parse_entries(self._torn, self._session)[0]] if self._torn else ()
         return SectionSummary(self._count + len(torn), (*self._newest, *torn))
 
     def refresh(self) -> None:
-        """Read what was added since the last look, by whomever."""
+        """Read what was added since the last read, by any process."""
         size = self._folder.size(self._section.file)
-        if size < self._size:
-            self.start()
-        if size != self._size + len(self._torn):
-            data = self._folder.read(self._section.file, self._size) or b""
-            end = max(data.rfind(mark) + len(mark) if mark in data else 0 for mark in _BETWEEN)
-            self._size, self._torn = self._size + end, data[end:]
-            found, self._session = _entries(data[:end], self._session)
-            for entry in found:
-                self._note(entry)
-                self._unclaimed[hash(entry)] += 1
+        if size < self._offset:
+            self.reset()
+        if size != self._offset + len(self._torn):
+            data = self._folder.read(self._section.file, self._offset) or b""
+            end = max(data.rfind(mark) + len(mark) if mark in data else 0 for mark in _ENTRY_ENDS)
+            self._offset, self._torn = self._offset + end, data[end:]
+            entries, self._session = _parse_entries(data[:end], self._session)
+            for entry in entries:
+                self._count_entry(entry)
+                self._unmatched[hash(entry)] += 1
 
-    def add_missing(self, entries: list[_Entry], *, turn: int) -> None:
-        """Append those of a model's entries that the file does not hold yet; all are others than in another turn."""
-        if turn != self._turn:
-            self._claimed, self._turn = 0, turn
+    def add_missing(self, entries: list[_Entry], *, generation: int) -> None:
+        """Append those of a model's entries that the file lacks; a new generation has only new entries."""
+        if generation != self._generation:
+            self._matched, self._generation = 0, generation
         missing: list[_Entry] = []
-        claims: Counter[int] = Counter()
+        matches: Counter[int] = Counter()
         new: set[int] = set()
-        for entry in (self._plain(*entry) for entry in entries[self._claimed :]):
+        for entry in (self._normalize(*entry) for entry in entries[self._matched :]):
             key = hash(entry)
             if self._section.unique:
-                if key not in self._seen and key not in new:
+                if key not in self._hashes and key not in new:
                     new.add(key)
                     missing.append(entry)
                 continue
-            held = next((key for key in (key, hash(("", entry[1]))) if self._unclaimed[key] > claims[key]), None)
-            if held is None:
+            match = next((key for key in (key, hash(("", entry[1]))) if self._unmatched[key] > matches[key]), None)
+            if match is None:
                 missing.append(entry)
             else:
-                claims[held] += 1
+                matches[match] += 1
         self._write(missing)
-        self._unclaimed.subtract(claims)
-        self._claimed = len(entries)
+        self._unmatched.subtract(matches)
+        self._matched = len(entries)
 
     def append(self, session: str, text: str) -> None:
-        """Append an entry that a model may bring again."""
-        entry = self._plain(session, text)
-        if not (self._section.unique and hash(entry) in self._seen):
+        """Append an entry that a model may contain as well."""
+        entry = self._normalize(session, text)
+        if not (self._section.unique and hash(entry) in self._hashes):
             self._write([entry])
-            self._unclaimed[hash(entry)] += 1
+            self._unmatched[hash(entry)] += 1
 
-    def _plain(self, session: str, text: str) -> _Entry:
-        """An entry as the file holds it; what stands once for all sessions belongs to none of them."""
-        return "" if self._section.unique else _name(session), _plain(text)
+    def _normalize(self, session: str, text: str) -> _Entry:
+        """An entry as the file holds it; an entry that is unique across sessions has no session."""
+        return "" if self._section.unique else _session_name(session), _clean(text)
 
     def _write(self, entries: list[_Entry]) -> None:
-        """Append entries in one go. A torn one that is the first of them is written whole; any other stays an entry."""
+        """Append entries in one write. A torn entry is completed if it is the first of them, else closed as it is."""
         if not entries:
             return
-        data, session = self._quoted(entries)
+        data, session = self._format(entries)
         if self._torn and not data.startswith(self._torn):
             self._folder.append(self._section.file, b"\n\n")
             self.refresh()
-            data, session = self._quoted(entries)
-        self._size = self._folder.append(self._section.file, data, after=self._size, end=_BETWEEN[0])
+            data, session = self._format(entries)
+        self._offset = self._folder.append(self._section.file, data, after=self._offset, end=_ENTRY_ENDS[0])
         self._torn, self._session = b"", session
         for entry in entries:
-            self._note(entry)
+            self._count_entry(entry)
 
-    def _quoted(self, entries: list[_Entry]) -> tuple[bytes, str]:
-        """The bytes of entries that follow what is there, each session under its name; and the last session."""
+    def _format(self, entries: list[_Entry]) -> tuple[bytes, str]:
+        """The bytes of new entries, with a heading where the session changes, and the last session."""
         pieces: list[str] = []
         last = self._session
         for number, (session, text) in enumerate(entries, start=self._count + 1):
@@ -236,36 +235,36 @@ class _Detail:
             pieces.append(f"## #{number}\n> {quoted}\n\n")
         return "".join(pieces).encode(), last
 
-    def _note(self, entry: _Entry) -> None:
+    def _count_entry(self, entry: _Entry) -> None:
         self._count += 1
         self._newest.append(one_line(entry[1]))
         if self._section.unique:
-            self._seen.add(hash(entry))
+            self._hashes.add(hash(entry))
 
 
-@lru_cache(_NAMES)
-def _name(session: str) -> str:
-    """A session's name as one line of the file."""
-    return _plain(one_line(session)) if session else ""
+@lru_cache(_NAME_CACHE)
+def _session_name(session: str) -> str:
+    """A session's id as one line of the file."""
+    return _clean(one_line(session)) if session else ""
 
 
-def _plain(text: str) -> str:
-    """A text as the file may hold it: no secrets, one kind of line break, and half characters are question marks."""
+def _clean(text: str) -> str:
+    """A text without secrets, with line feeds as its only line breaks and lone surrogates replaced."""
     from foldline.redact.redact import redact  # noqa: PLC0415  # only a write needs it
 
     return redact(_BREAKS.sub("\n", text.encode("utf-8", "replace").decode()))
 
 
-def _entries(data: bytes, session: str) -> tuple[list[_Entry], str]:
-    """The entries of a detail file that begins in a session, half-written ones included; and its last session."""
-    found: list[tuple[str, list[str]]] = []
+def _parse_entries(data: bytes, session: str) -> tuple[list[_Entry], str]:
+    """Entries of a detail file from a place in `session` on, incomplete ones included; and the last session."""
+    entries: list[tuple[str, list[str]]] = []
     for line in data.decode("utf-8", "replace").split("\n"):
-        if line.startswith(">") and found:
-            found[-1][1].append(line[2:].removesuffix("\r"))
+        if line.startswith(">") and entries:
+            entries[-1][1].append(line[2:].removesuffix("\r"))
         elif _ENTRY.fullmatch(line.removesuffix("\r")):
-            found.append((session, []))
+            entries.append((session, []))
         elif line.startswith(_SESSION):
             session = line.removesuffix("\r").removeprefix(_SESSION)
         elif line.startswith(_NO_SESSION):
             session = ""
-    return [(whose, _BREAKS.sub("\n", "\n".join(lines))) for whose, lines in found], session
+    return [(owner, _BREAKS.sub("\n", "\n".join(lines))) for owner, lines in entries], session

@@ -1,7 +1,6 @@
 """The status line of Claude Code: how full the window is, when it will be compacted, what it cost.
 
-It is asked for many times a minute and must be there at once, so this module imports next to nothing. The figures are
-in what Claude Code passes in; its own percentage counts the same three inputs.
+Claude Code runs it many times a minute and passes in all figures as JSON, so this module imports almost nothing.
 """
 
 from __future__ import annotations
@@ -14,41 +13,41 @@ from foldline.watch.stdio import print_answer, print_failure, read_stdin
 
 BAR = 10
 _COLOURS = {"calm": "", "warn": "\033[33m", "compact": "\033[31m"}
-_PLAIN = "\033[0m"
+_RESET = "\033[0m"
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 WARN, COMPACT = 0.70, 0.78
-"""The meter's own thresholds (a test holds them equal): importing the meter would take longer than the answer may."""
+"""Equal to the meter's thresholds, which a test checks; importing the meter would take too long."""
 
 
 def run() -> int:
-    """Read what Claude Code says on standard input and print the line; an empty one when it says nothing of use."""
+    """Read Claude Code's JSON from standard input and print the status line; returns the exit status."""
     try:
-        given = json.loads(read_stdin())
+        status = json.loads(read_stdin())
     except (ValueError, RecursionError):
-        given = {}
+        status = {}
     except OSError as error:
         return print_failure("statusline", f"standard input cannot be read ({error.strerror})")
-    return print_answer("statusline", line(given, colour="NO_COLOR" not in os.environ))
+    return print_answer("statusline", line(status, colour="NO_COLOR" not in os.environ))
 
 
-def line(given: Any, *, colour: bool = False) -> str:
-    """The line for what Claude Code passes in.
+def line(status: Any, *, colour: bool = False) -> str:
+    """Status line for the JSON that Claude Code passes in; "" when it holds no figures.
 
     >>> line({"model": {"display_name": "Opus"}, "context_window": {"context_window_size": 200_000,
     ...       "current_usage": {"input_tokens": 150_000}}, "cost": {"total_cost_usd": 1.5}})
     'Opus ▰▰▰▰▰▰▰▱▱▱ 75% 150k/200k, compaction at 78% $1.50'
     """
-    context, cost = _dict(given, "context_window"), _dict(given, "cost")
-    model = _dict(given, "model").get("display_name")
+    context, cost = _dict(status, "context_window"), _dict(status, "cost")
+    model = _dict(status, "model").get("display_name")
     pieces = [_clean(model)] if isinstance(model, str) and model else []
     window, used = _count(context.get("context_window_size")), _used(context)
     if window and used is not None:
         share = used / window
-        state = "compact" if share >= COMPACT else "warn" if share >= WARN else "calm"
+        level = "compact" if share >= COMPACT else "warn" if share >= WARN else "calm"
         full = max(0, min(BAR, int(share * BAR)))
         bar = "▰" * full + "▱" * (BAR - full)
-        paint, end = (_COLOURS[state], _PLAIN) if colour and state != "calm" else ("", "")
-        note = {"calm": "", "warn": f", compaction at {COMPACT:.0%}", "compact": ", time to compact"}[state]
+        paint, end = (_COLOURS[level], _RESET) if colour and level != "calm" else ("", "")
+        note = {"calm": "", "warn": f", compaction at {COMPACT:.0%}", "compact": ", time to compact"}[level]
         pieces.append(f"{paint}{bar} {share:.0%} {_human(used)}/{_human(window)}{note}{end}")
     elif window:
         pieces.append(f"{'▱' * BAR} not measured yet")
@@ -59,7 +58,7 @@ def line(given: Any, *, colour: bool = False) -> str:
 
 
 def _used(context: dict[str, Any]) -> int | None:
-    """The tokens of the last call; None right after a compaction, before the next one."""
+    """Tokens of the last call; None between a compaction and the next call."""
     usage = context.get("current_usage")
     if isinstance(usage, dict):
         return sum(_count(usage.get(name)) for name in _INPUTS)
@@ -77,8 +76,8 @@ def _count(value: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    sound = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if sound and 0 < value < 1e9 else 0.0
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < 1e9 else 0.0
 
 
 def _human(tokens: int) -> str:

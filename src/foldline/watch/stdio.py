@@ -1,6 +1,7 @@
-"""Standard input and output of what an agent runs at every turn: closed or full, they cost a line and no traceback.
+"""Standard input and output of the commands that an agent runs at every turn (`hook`, `statusline`).
 
-What is printed waits in no buffer, since Python would complain about it once more at its end. Imports next to nothing.
+A closed or full stream results in one line on standard error and an exit status, never in a traceback. Output bypasses
+Python's buffer, since a failed flush would be reported again at exit. Imports almost nothing, to start fast.
 """
 
 from __future__ import annotations
@@ -10,36 +11,45 @@ from contextlib import suppress
 from typing import Any
 
 FAILED = 1
-"""A status that no agent takes for a veto."""
+"""Exit status of a failure. Agents treat 2 as a veto of the action, and 1 as a warning."""
 
 
 def read_stdin() -> bytes:
-    """All of standard input; nothing where it is closed."""
+    """All of standard input; empty when it is closed."""
     return b"" if sys.stdin is None else sys.stdin.buffer.read()
 
 
-def print_answer(name: str, text: str) -> int:
-    """Print a command's answer; the exit status."""
+def print_answer(command: str, text: str) -> int:
+    """Print the answer of a command; returns the exit status."""
     try:
-        _write(sys.stdout, text)
+        _print(sys.stdout, text)
     except BrokenPipeError:
         return 0
     except OSError as error:
-        return print_failure(name, f"the answer cannot be written ({error.strerror}); standard output must take it")
+        return print_failure(command, f"cannot write the answer to standard output ({error.strerror})")
     return 0
 
 
-def print_failure(name: str, why: str) -> int:
-    """Say in one line why a command gives no answer; the exit status."""
+def print_failure(command: str, reason: str) -> int:
+    """Print one line that says why a command gives no answer; returns the exit status."""
     with suppress(OSError):
-        _write(sys.stderr, f"foldline {name}: " + "".join(char if char.isprintable() else "�" for char in why))
+        _print(sys.stderr, f"foldline {command}: " + "".join(char if char.isprintable() else "�" for char in reason))
     return FAILED
 
 
-def _write(file: Any, text: str) -> None:
-    """Write a line at once, past the buffer."""
-    if file is None:
-        return
-    out, data = getattr(file.buffer, "raw", file.buffer), (text + "\n").encode("utf-8", "replace")
+def write_unbuffered(file: Any, data: bytes) -> None:
+    """Write all data past the buffer of a text stream; waits while a non-blocking stream is full."""
+    raw = getattr(file.buffer, "raw", file.buffer)
     while data:
-        data = data[out.write(data) or 0 :]
+        count = raw.write(data)
+        if count is None:
+            import select  # noqa: PLC0415  # rarely needed
+
+            select.select([], [raw], [])
+        else:
+            data = data[count:]
+
+
+def _print(file: Any, text: str) -> None:
+    if file is not None:
+        write_unbuffered(file, (text + "\n").encode("utf-8", "replace"))

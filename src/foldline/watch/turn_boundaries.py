@@ -1,73 +1,75 @@
-"""Where an agent's turns end, which only a stream says plainly.
+"""Detects where an agent's turns end.
 
-A stream closes every turn with a result. A session file has none, and most versions write no stop reason either: a turn
-has ended there when a person speaks again, or when the file ends with a reply that waits for nothing.
+A stream closes every turn with a result event. A session file has none, and most versions write no stop reason: there a
+turn ends when the user writes again, or when the file ends with a reply without tool calls.
 """
 
 from __future__ import annotations
 
 from foldline.watch.agent_events import AgentEvent, dict_at, extract_text, human_text, text_at
 
-_DONE = ("end_turn", "stop_sequence", "refusal")
-"""Stop reasons of a reply that wants nothing more."""
+_FINAL_STOP_REASONS = ("end_turn", "stop_sequence", "refusal")
 _NO_MODEL = "<synthetic>"
-"""The model of what the agent says in a model's place."""
+"""Model name of a message that the agent program wrote in place of a model."""
 
 
 class TurnTracker:
-    """The turns of one agent, its sub-agents' left out."""
+    """Turns of one agent; sub-agents are ignored."""
 
     def __init__(self) -> None:
         self._last: AgentEvent | None = None
-        """The turn's last reply or result, if it has one yet."""
+        """Last reply or tool result of the turn, if any."""
         self.is_open = False
-        """Whether a person or the agent has spoken since the last turn ended."""
-        self._closing = ""
-        """The reply that ended the turn before: all its pieces may say so."""
+        """Whether the user or the agent has written since the last turn ended."""
+        self._final_reply = ""
+        """Id of the reply that ended the last turn: each of its pieces may carry the stop reason."""
 
-    def has_ended(self, seen: AgentEvent) -> bool:
-        """Whether the turn before a user's event is over because a person speaks again."""
-        return self._last is not None and _is_filed(seen) and bool(human_text(seen))
+    def is_ended_by(self, event: AgentEvent) -> bool:
+        """Whether a user event ends the turn before it, because the user writes again."""
+        return self._last is not None and _is_from_file(event) and bool(human_text(event))
 
-    def see(self, seen: AgentEvent) -> bool:
-        """Take an event; whether it ends the turn."""
-        if seen.aside:
+    def observe(self, event: AgentEvent) -> bool:
+        """Take an event; returns whether it ends the turn."""
+        if event.is_subagent:
             return False
-        if seen.kind == "assistant":
-            reply, stop = seen.message.get("id"), seen.message.get("stop_reason")
-            if reply and reply == self._closing:
+        if event.kind == "assistant":
+            message = event.message
+            reply, stop = message.get("id"), message.get("stop_reason")
+            if reply and reply == self._final_reply:
                 return False
-            self._last, self.is_open = seen, True
-            if stop is None or stop not in _DONE or not _is_filed(seen) or seen.message.get("model") == _NO_MODEL:
+            self._last, self.is_open = event, True
+            if stop is None or stop not in _FINAL_STOP_REASONS:
                 return False
-            self._closing = text_at(seen.message, "id")
+            if not _is_from_file(event) or message.get("model") == _NO_MODEL:
+                return False
+            self._final_reply = text_at(message, "id")
             return True
-        if seen.results:
-            self._last, self.is_open = seen, True
+        if event.results:
+            self._last, self.is_open = event, True
             return False
-        if seen.kind == "user":
-            self.is_open = self.is_open or bool(human_text(seen))
+        if event.kind == "user":
+            self.is_open = self.is_open or bool(human_text(event))
             return False
-        return seen.kind == "result" or (
-            seen.kind == "event_msg" and dict_at(seen.event, "payload").get("type") == "task_complete"
+        return event.kind == "result" or (
+            event.kind == "event_msg" and dict_at(event.raw, "payload").get("type") == "task_complete"
         )
 
-    def is_over(self) -> bool:
-        """Whether the turn has ended if nothing more comes."""
+    def is_complete(self) -> bool:
+        """Whether the turn has ended, given that no further event comes."""
         last = self._last
-        if last is None or last.kind != "assistant" or last.calls or not _is_filed(last):
+        if last is None or last.kind != "assistant" or last.calls or not _is_from_file(last):
             return False
         return bool(extract_text(last.message.get("content")).strip())
 
     def close(self) -> None:
-        """The turn has ended."""
+        """Start a new turn."""
         self._last, self.is_open = None, False
 
-    def has_failed(self) -> bool:
-        """Whether what the agent said last is that it could not go on."""
-        return self._last is not None and self._last.event.get("isApiErrorMessage") is True
+    def is_api_error(self) -> bool:
+        """Whether the last message reports an API error."""
+        return self._last is not None and self._last.raw.get("isApiErrorMessage") is True
 
 
-def _is_filed(seen: AgentEvent) -> bool:
-    """Whether the event comes from a session file: its session is spelled another way than in a stream."""
-    return "sessionId" in seen.event
+def _is_from_file(event: AgentEvent) -> bool:
+    """Whether the event comes from a session file, which spells the session's key differently from a stream."""
+    return "sessionId" in event.raw

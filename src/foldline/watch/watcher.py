@@ -1,9 +1,8 @@
-"""One agent under watch: every event goes to the meter, the costs, the scratch and the dead ends; notices come out.
+"""Watches one agent: feeds every event to the meter, the costs, the scratch and the dead ends, and returns its events.
 
-What a notice asks for is done by whoever runs the agent. Two things are done here, and in this order: where a turn ends
-the scratch files are written, and only then a compaction that points to them is put in waiting for the next turn. The
-scratch is also written when a line is crossed in the middle of a turn, since the agent may compact by itself before it
-ends.
+The caller acts on the returned events. Two things are done here, in this order: at the end of a turn the scratch files
+are written, and then a compaction that points to them is queued for the next turn. The scratch files are also written
+when a threshold is crossed within a turn, since the agent may compact by itself before the turn ends.
 """
 
 from __future__ import annotations
@@ -14,41 +13,41 @@ from typing import Any, NamedTuple, Protocol
 from foldline.watch.agent_events import AgentEvent, RawEvent, text_at
 from foldline.watch.cost import CostLimits, Spending
 from foldline.watch.dead_ends import DeadEnd, DeadEndDetector
-from foldline.watch.interventions import InterventionQueue, build_compact_prompt, is_compact_tool, pointer
+from foldline.watch.interventions import InterventionQueue, build_compact_prompt, is_compact_tool, path_for_agent
 from foldline.watch.meter import AgentCompaction, Meter
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.turn_boundaries import TurnTracker
 
 FLUSH_CHARS = 200_000
-"""How much is gathered before it is written, so that a turn without end needs no memory without end."""
+"""Collected characters after which the scratch files are written, so that a long turn needs bounded memory."""
 
-_INTERESTING = ("assistant", "user", "result", "system", "tool_use", "event_msg", "response_item", "turn_context")
-_ALSO = ("session_meta", "compacted", "cost-state")
-_KINDS = frozenset((*_INTERESTING, *_ALSO))
-_COSTLY = ("assistant", "result", "cost-state")
+_CLAUDE_KINDS = ("assistant", "user", "result", "system", "tool_use", "cost-state")
+_CODEX_KINDS = ("event_msg", "response_item", "turn_context", "session_meta", "compacted")
+_KINDS = frozenset((*_CLAUDE_KINDS, *_CODEX_KINDS))
+_COST_KINDS = ("assistant", "result", "cost-state")
 
 
 class WatchEvent(NamedTuple):
-    """Something to tell: its name, the session it is about, and the facts."""
+    """Something to report: its name, the session it concerns, and its data."""
 
     event: str
     session: str
     facts: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """The notice as an orchestrator reads it."""
+        """The event as `foldline watch --json` prints it."""
         return {"event": self.event, "session": self.session, **self.facts}
 
 
 class ScratchSink(Protocol):
-    """Who writes the notes: a `ScratchWriter`, or one that gives way where it cannot."""
+    """Writes the scratch files: a `ScratchWriter`, or a wrapper that tolerates write errors."""
 
     @property
     def path(self) -> Path:
-        """The index."""
+        """Path of the index."""
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Write what a model has gathered; whether it may let go of that."""
+        """Write what the model has collected; returns whether it was written."""
 
 
 class Watcher:
@@ -72,66 +71,67 @@ class Watcher:
         self.turns = 0
         self.dead_ends = 0
         self.last_error: bool | None = None
-        """Whether the last turn ended with an error; None in the middle of a turn."""
+        """Whether the last turn ended with an error; None within a turn."""
         self._state = state
-        self._ends = DeadEndDetector()
+        self._detector = DeadEndDetector()
         self._turns = TurnTracker()
-        self._reply: tuple[Any, ...] = ()
+        self._last_reply: tuple[Any, ...] = ()
         self._wish = self._wish_call = ""
-        self._compact_told = False
-        self._behind = False
+        """What the agent wants its own compaction to keep, and the id of the call that asked for it."""
+        self._is_compact_sent = False
+        self._is_behind = False
         self._flush_at = FLUSH_CHARS
-        self._tree = ""
-        """Where the agent works, as it says."""
+        self._cwd = ""
+        """The agent's current folder, as it reports it."""
 
-    def feed(self, event: RawEvent) -> list[WatchEvent]:
-        """Take one event; what there is to tell about it."""
-        seen = AgentEvent(event)
-        kind = seen.kind
+    def feed(self, raw: RawEvent) -> list[WatchEvent]:
+        """Take one event; returns what to report."""
+        event = AgentEvent(raw)
+        kind = event.kind
         if kind not in _KINDS:
             return []
-        notices: list[WatchEvent] = []
-        if kind == "user" and not seen.results and self._turns.has_ended(seen):
-            notices = self._turn_ended(is_error=False)
-        self.model.see(seen)
-        if not self._is_known(seen):
-            notices += self._measure(seen)
-        found = self._ends.see(seen)
-        if found:
-            notices += self._dead_ends(found)
-        if kind in _COSTLY:
-            if seen.calls:
-                self._take_wish(seen)
-            notices += self._costs(turn_ended=False)
-        elif self._wish and seen.results:
-            self._drop_wish(seen)
-        if self._turns.see(seen):
-            return notices + self._turn_ended(is_error=_is_error(event))
+        reports: list[WatchEvent] = []
+        if kind == "user" and not event.results and self._turns.is_ended_by(event):
+            reports = self._end_turn(is_error=False)
+        self.model.observe(event)
+        if not self._is_repeated(event):
+            reports += self._measure(event)
+        dead_ends = self._detector.observe(event)
+        if dead_ends:
+            reports += self._report_dead_ends(dead_ends)
+        if kind in _COST_KINDS:
+            if event.calls:
+                self._take_wish(event)
+            reports += self._check_costs(turn_ended=False)
+        elif self._wish and event.results:
+            self._drop_refused_wish(event)
+        if self._turns.observe(event):
+            return reports + self._end_turn(is_error=_is_error(raw))
         if self._turns.is_open:
             self.last_error = None
         if self.model.weight > self._flush_at and not self.save():
             self._flush_at = self.model.weight + FLUSH_CHARS
-        return notices
+        return reports
 
     def pace(self, *, behind: bool) -> None:
-        """Hear whether more waits to be read: then the notes wait too, until nothing does or somebody needs them."""
-        caught_up, self._behind = self._behind and not behind, behind
-        if caught_up:
+        """Set whether more input is waiting: writing the scratch files is then delayed until there is none."""
+        has_caught_up, self._is_behind = self._is_behind and not behind, behind
+        if has_caught_up:
             self.save()
 
     def end(self) -> list[WatchEvent]:
-        """Nothing more will come: what there is to tell about a turn that ended without saying so."""
-        over, failed = self._turns.is_over(), self._turns.has_failed()
-        notices = self._turn_ended(is_error=failed) if over else self._costs(turn_ended=True)
+        """Finish after the last event; returns the reports of a turn that ended without an event of its own."""
+        is_complete, is_error = self._turns.is_complete(), self._turns.is_api_error()
+        reports = self._end_turn(is_error=is_error) if is_complete else self._check_costs(turn_ended=True)
         self.save()
-        return notices
+        return reports
 
     def take(self, session: str) -> str | None:
-        """What the session's next turn is to open with, alone; nothing for any other session."""
+        """Remove and return the message to send first in the session's next turn; None when there is none."""
         return self.pending.take(session)
 
     def save(self) -> bool:
-        """Write the scratch files, with an index also of what hooks added meanwhile; whether there are any to read."""
+        """Write the scratch files; the index includes what hooks added. Returns whether they were written."""
         if self.writer is None or not self.writer.write_scratch(self.model):
             return False
         self.model.forget()
@@ -139,14 +139,14 @@ class Watcher:
         return True
 
     def answer(self, *, go_on: bool) -> list[WatchEvent]:
-        """What the person said when a limit was reached; a no has the agent wrap up."""
+        """Apply the user's answer at a cost limit; a no queues the wrap-up prompt."""
         texts = self.limits.answer(go_on=go_on) if self.limits is not None else []
         for text in texts:
             self.pending.put(self.meter.session, text)
-        return [self._notice("intervention", text=text) for text in texts]
+        return [self._report("intervention", text=text) for text in texts]
 
     def figures(self) -> dict[str, Any]:
-        """How things stand."""
+        """Current figures: window, costs, turns, compactions, dead ends."""
         meter = self.meter
         return {
             **meter.figures(),
@@ -159,124 +159,122 @@ class Watcher:
             "dead_ends": self.dead_ends,
         }
 
-    def _notice(self, event: str, **facts: Any) -> WatchEvent:
+    def _report(self, event: str, **facts: Any) -> WatchEvent:
         return WatchEvent(event, self.meter.session, facts)
 
-    def _is_known(self, seen: AgentEvent) -> bool:
-        """Whether the event says nothing new of window and costs: a result, or another piece of the reply before.
+    def _is_repeated(self, event: AgentEvent) -> bool:
+        """Whether the event has no new figures: a tool result, or another piece of the same reply.
 
-        A reply comes in pieces, and each of them repeats its usage.
+        A reply arrives in pieces, and each repeats its usage.
         """
-        if seen.kind == "user":
-            return not seen.session or seen.session == self.meter.session
-        if seen.kind != "assistant" or seen.aside:
+        if event.kind == "user":
+            return not event.session or event.session == self.meter.session
+        if event.kind != "assistant" or event.is_subagent:
             return False
-        reply = seen.message.get("id"), seen.message.get("usage"), seen.session
-        if reply == self._reply and reply[0] and reply[1] and seen.session in ("", self.meter.session):
+        reply = event.message.get("id"), event.message.get("usage"), event.session
+        if reply == self._last_reply and reply[0] and reply[1] and event.session in ("", self.meter.session):
             return True
-        self._reply = reply
+        self._last_reply = reply
         return False
 
-    def _measure(self, seen: AgentEvent) -> list[WatchEvent]:
-        """What an event says of window and costs; the scratch is written before anybody is told to compact."""
+    def _measure(self, event: AgentEvent) -> list[WatchEvent]:
+        """Update window and costs; the scratch files are written before a compaction is reported."""
         meter = self.meter
         session, usage, flags = meter.session, meter.usage, meter.should_warn + meter.should_compact
-        compaction = meter.see(seen)
-        if seen.kind in _COSTLY:
-            self.spending.see(seen)
-        now = meter.should_warn + meter.should_compact
-        if meter.session == session and compaction is None and now == flags:
+        compaction = meter.observe(event)
+        if event.kind in _COST_KINDS:
+            self.spending.observe(event)
+        new_flags = meter.should_warn + meter.should_compact
+        if meter.session == session and compaction is None and new_flags == flags:
             return [] if meter.usage is usage else [WatchEvent("meter", session, meter.figures())]
-        self._tree = text_at(seen.event, "cwd") or self._tree
-        notices: list[WatchEvent] = []
+        self._cwd = text_at(event.raw, "cwd") or self._cwd
+        reports: list[WatchEvent] = []
         if session != meter.session:
             flags = 0
             self.pending.keep_only(meter.session)
-            self._wish, self._compact_told = "", False
-            self._ends = DeadEndDetector() if session else self._ends
-            notices.append(self._notice("session", model=meter.model))
+            self._wish, self._is_compact_sent = "", False
+            self._detector = DeadEndDetector() if session else self._detector
+            reports.append(self._report("session", model=meter.model))
         if compaction is not None:
             self.pending.drop_compact()
-            self._compact_told = False
-            self._wish = ""
-            notices.append(self._notice("compacted", **compaction._asdict()))
-            self.model.record_state_change("working", _compacted(compaction))
-        if now > flags or compaction is not None:
+            self._wish, self._is_compact_sent = "", False
+            reports.append(self._report("compacted", **compaction._asdict()))
+            self.model.record_state_change("working", _describe(compaction))
+        if new_flags > flags or compaction is not None:
             self.save()
         facts = meter.figures()
-        notices.append(self._notice("meter", **facts))
-        if now > flags == 0:
-            notices.append(self._notice("warning", **facts))
-        if now > flags and meter.should_compact:
-            notices.append(self._notice("compact", **facts))
-        return notices
+        reports.append(self._report("meter", **facts))
+        if new_flags > flags == 0:
+            reports.append(self._report("warning", **facts))
+        if new_flags > flags and meter.should_compact:
+            reports.append(self._report("compact", **facts))
+        return reports
 
-    def _turn_ended(self, *, is_error: bool) -> list[WatchEvent]:
+    def _end_turn(self, *, is_error: bool) -> list[WatchEvent]:
         self._turns.close()
         self.turns += 1
         self.last_error = is_error
-        notices = self._dead_ends(self._ends.turn_ended()) + self._costs(turn_ended=True)
-        if not self._behind:
+        reports = self._report_dead_ends(self._detector.end_turn()) + self._check_costs(turn_ended=True)
+        if not self._is_behind:
             self.save()
-        notices.append(self._notice("turn", is_error=self.last_error, **self.figures()))
-        if (self.meter.should_compact or self._wish) and not self._compact_told:
-            self._compact_told = True
-            written = self.writer if self.save() else None
-            text = self._compact_prompt(pointer(written.path, self._tree) if written is not None else "")
+        reports.append(self._report("turn", is_error=self.last_error, **self.figures()))
+        if (self.meter.should_compact or self._wish) and not self._is_compact_sent:
+            self._is_compact_sent = True
+            writer = self.writer if self.save() else None
+            text = self._compact_prompt(path_for_agent(writer.path, self._cwd) if writer is not None else "")
             self._wish = ""
             self.pending.put(self.meter.session, text)
-            notices.append(self._notice("intervention", text=text))
+            reports.append(self._report("intervention", text=text))
         if not self.meter.should_compact:
-            self._compact_told = False
-        return notices
+            self._is_compact_sent = False
+        return reports
 
     def _compact_prompt(self, path: str) -> str:
         task = self._wish or self.model.job or "the current task"
         return build_compact_prompt(task=task, cfa_state=self._state or "in progress", scratch_path=path)
 
-    def _drop_wish(self, seen: AgentEvent) -> None:
-        """A wish that somebody refused is none."""
-        for result in seen.results:
-            if result.get("is_error") is True and result.get("tool_use_id") == self._wish_call:
-                self._wish = ""
-
-    def _take_wish(self, seen: AgentEvent) -> None:
-        """The agent may ask for its own compaction."""
-        for call in seen.calls if not seen.aside else ():
+    def _take_wish(self, event: AgentEvent) -> None:
+        """Remember a call by which the agent asks for its own compaction."""
+        for call in event.calls if not event.is_subagent else ():
             if is_compact_tool(text_at(call, "name")):
                 self._wish_call = text_at(call, "id")
                 self._wish = text_at(call.get("input"), "focus") or "the task"
-                self._compact_told = False
+                self._is_compact_sent = False
 
-    def _dead_ends(self, found: list[DeadEnd]) -> list[WatchEvent]:
-        for one in found:
+    def _drop_refused_wish(self, event: AgentEvent) -> None:
+        for result in event.results:
+            if result.get("is_error") is True and result.get("tool_use_id") == self._wish_call:
+                self._wish = ""
+
+    def _report_dead_ends(self, found: list[DeadEnd]) -> list[WatchEvent]:
+        for dead_end in found:
             self.dead_ends += 1
-            self.model.add_dead_end(str(one))
+            self.model.add_dead_end(str(dead_end))
         return [
-            self._notice("dead_end", kind=one.kind, text=_redacted(one.text), evidence=list(one.evidence))
+            self._report("dead_end", kind=one.kind, text=_redact(one.text), evidence=list(one.evidence))
             for one in found
         ]
 
-    def _costs(self, *, turn_ended: bool) -> list[WatchEvent]:
+    def _check_costs(self, *, turn_ended: bool) -> list[WatchEvent]:
         if self.limits is None:
             return []
         return [
-            self._notice(one.name.lower(), scope=one.scope, spent=round(one.spent, 6), limit=one.limit, text=one.text)
+            self._report(one.name.lower(), scope=one.scope, spent=round(one.spent, 6), limit=one.limit, text=one.text)
             for one in self.limits.check(self.spending.usd, turn_ended=turn_ended)
         ]
 
 
-def _is_error(event: RawEvent) -> bool:
-    """Whether a turn's last event tells of a failure; some versions say so in the subtype alone."""
-    return event.get("is_error") is True or text_at(event, "subtype").startswith("error")
+def _is_error(raw: RawEvent) -> bool:
+    """Whether the last event of a turn reports a failure; some versions do so in the subtype alone."""
+    return raw.get("is_error") is True or text_at(raw, "subtype").startswith("error")
 
 
-def _compacted(found: AgentCompaction) -> str:
-    size = f", {found.before:,} tokens before" if found.before else ""
-    return f"compacted ({found.trigger}{size})"
+def _describe(compaction: AgentCompaction) -> str:
+    size = f", {compaction.before:,} tokens before" if compaction.before else ""
+    return f"compacted ({compaction.trigger}{size})"
 
 
-def _redacted(text: str) -> str:
+def _redact(text: str) -> str:
     from foldline.redact.redact import redact  # noqa: PLC0415  # only a dead end needs it
 
     return redact(text)

@@ -1,4 +1,4 @@
-"""The meter that `foldline watch` draws: one line that is redrawn on a terminal, plain lines anywhere else."""
+"""The meter of `foldline watch`: one line that is redrawn on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BAR = 30
 _STYLES = {"warning": "yellow", "compact": "bold red", "cost_limit": "bold red", "cost_warning": "yellow"}
-_SAID = {
+_MESSAGES = {
     "session": "session {session}",
     "warning": "{share:.0%} of the window is used: a compaction is near",
     "compact": "{share:.0%} of the window is used: compact at the end of the turn",
@@ -28,80 +28,78 @@ _SAID = {
 
 
 class LiveMeter:
-    """Shows one watch to a person."""
+    """Shows the reports of one watcher to a person."""
 
     def __init__(self, ask: Callable[[str], bool], out: UnbufferedOutput) -> None:
         from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
-        from rich.live import Live as Screen  # noqa: PLC0415
+        from rich.live import Live  # noqa: PLC0415
 
         self._out = Console(file=cast("IO[str]", out), highlight=False, markup=False, emoji=False)
-        self._screen = (
-            Screen(console=self._out, refresh_per_second=8, transient=True) if self._out.is_terminal else None
-        )
+        self._live = Live(console=self._out, refresh_per_second=8, transient=True) if self._out.is_terminal else None
         self._ask = ask
 
     def __enter__(self) -> Self:
-        if self._screen is not None:
-            self._screen.start()
+        if self._live is not None:
+            self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._screen is not None:
-            self._screen.stop()
+        if self._live is not None:
+            self._live.stop()
 
-    def show(self, watching: Watcher, notice: WatchEvent) -> None:
-        """One notice: the meter is redrawn, everything else is a line that stays."""
-        if notice.event == "compacted":
-            self._say(_compacted(notice.facts), "bold")
-        elif notice.event in _SAID:
-            said = _SAID[notice.event].format(session=notice.session, **notice.facts)
-            self._say(said, _STYLES.get(notice.event, ""))
-        if self._screen is not None:
-            self._screen.update(meter_line(watching))
+    def show(self, watcher: Watcher, report: WatchEvent) -> None:
+        """Redraw the meter; print a line for any other report."""
+        if report.event == "compacted":
+            self._print(_describe_compaction(report.facts), "bold")
+        elif report.event in _MESSAGES:
+            text = _MESSAGES[report.event].format(session=report.session, **report.facts)
+            self._print(text, _STYLES.get(report.event, ""))
+        if self._live is not None:
+            self._live.update(meter_line(watcher))
 
     def pace(self, *, behind: bool) -> None:
-        """Hear whether more waits to be read: the meter is redrawn a few times a second in any case."""
+        """Do nothing: the meter is redrawn a few times a second in any case."""
 
     def fail(self, text: str) -> None:
-        """Something cannot be written."""
-        self._say(text, "bold red")
+        """Print that something cannot be written."""
+        self._print(text, "bold red")
 
     def ask(self, question: str) -> bool:
-        """Ask the person, with the meter out of the way."""
-        if self._screen is not None:
-            self._screen.stop()
+        """Ask the user, with the meter hidden."""
+        if self._live is not None:
+            self._live.stop()
         answer = self._ask(question)
-        if self._screen is not None:
-            self._screen.start()
+        if self._live is not None:
+            self._live.start()
         return answer
 
-    def end(self, watching: Watcher, facts: dict[str, Any]) -> None:
-        """The last word: how things stand and why it ended."""
-        if self._screen is not None:
-            self._screen.stop()
-        self._out.print(meter_line(watching), soft_wrap=True)
-        figures = watching.figures()
-        many = [
+    def end(self, watcher: Watcher, facts: dict[str, Any]) -> None:
+        """Print the final figures and why the watch ended."""
+        if self._live is not None:
+            self._live.stop()
+        self._out.print(meter_line(watcher), soft_wrap=True)
+        figures = watcher.figures()
+        counts = [
             f"{figures[name]} {word}{'' if figures[name] == 1 else 's'}"
             for name, word in (("turns", "turn"), ("compactions", "compaction"), ("dead_ends", "dead end"))
         ]
-        self._say(f"{', '.join(many)}; {facts['reason']}", "")
+        self._print(f"{', '.join(counts)}; {facts['reason']}", "")
         if facts["garbage"]:
-            self._say(f"{facts['garbage']} lines were no events", "yellow")
+            self._print(f"{facts['garbage']} lines were not events", "yellow")
         for text in facts.get("missing", ()):
-            self._say(text, "bold red")
-        if watching.writer is not None:
-            self._say(f"notes: {watching.writer.path}", "")
+            self._print(text, "bold red")
+        if watcher.writer is not None:
+            self._print(f"notes: {watcher.writer.path}", "")
 
-    def _say(self, text: str, style: str) -> None:
+    def _print(self, text: str, style: str) -> None:
         self._out.print(printable(text), style=style or None, soft_wrap=True)
 
 
-def meter_line(watching: Watcher) -> Text:
+def meter_line(watcher: Watcher) -> Text:
     """The meter: a bar with both thresholds marked, tokens, model, cost."""
     from rich.text import Text  # noqa: PLC0415
 
-    meter = watching.meter
+    meter = watcher.meter
     full = max(0, min(BAR, round(meter.share * BAR)))
     cells = ["█" if place < full else "·" for place in range(BAR)]
     for ratio in (meter.warn_ratio, meter.compact_ratio):
@@ -112,12 +110,12 @@ def meter_line(watching: Watcher) -> Text:
     line.append(f" {meter.share:4.0%}", style="bold")
     line.append(f"  {human(meter.used, exact=True)} of {human(meter.window.tokens, exact=True)}")
     line.append(f"  {printable(meter.model) or 'model unknown'}")
-    if watching.spending.usd:
-        line.append(f"  ${watching.spending.usd:.2f}")
+    if watcher.spending.usd:
+        line.append(f"  ${watcher.spending.usd:.2f}")
     return line
 
 
-def _compacted(facts: dict[str, Any]) -> str:
+def _describe_compaction(facts: dict[str, Any]) -> str:
     before = human(facts["before"], exact=True) if facts["before"] else "?"
     after = f" → {human(facts['after'], exact=True)}" if facts["after"] else ""
     return f"compacted ({printable(facts['trigger'])}): {before}{after} tokens"

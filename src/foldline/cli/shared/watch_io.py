@@ -1,12 +1,11 @@
-"""What gives way around a watch must not end it: the agent waits on the pipe that it reads.
+"""Output of `foldline watch` that survives failures: the watched agent waits on the pipe that the command reads.
 
-A disk may fill up, a reader may leave, a signal may come in the middle of a write. Each is said once in plain words,
-what cannot be written is held as long as there is room for it, and the end tells what is still missing.
+A disk may fill up, a reader may close its pipe, a signal may arrive within a write. Each failure is reported once, what
+cannot be written is kept in memory up to a limit, and the end report says what is still missing.
 """
 
 from __future__ import annotations
 
-import select
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,178 +16,172 @@ from foldline.errors import FoldlineError
 from foldline.watch.cost import ProjectCosts
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
+from foldline.watch.stdio import write_unbuffered
 
 HELD_CHARS = 4_000_000
-"""How much of the notes waits for a place to be written to; what is more is lost."""
+"""How many characters of notes are kept while they cannot be written; more are lost."""
 _NOTES, _COSTS = "the notes", "the project's costs"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
-Tell: TypeAlias = Callable[[str], None]
+ReportText: TypeAlias = Callable[[str], None]
 
 
 class WriteFailures:
-    """What could not be written, by its name; each is told once."""
+    """What cannot be written at the moment, by name; each name is reported once."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._told = set[str]()
-        self._now: dict[str, str] = {}
+    def __init__(self, report: ReportText) -> None:
+        self._report = report
+        self._reported = set[str]()
+        self._current: dict[str, str] = {}
 
-    def add(self, what: str, why: str) -> None:
-        """Something cannot be written."""
-        self._now[what] = f"{what} cannot be written: {why}"
-        if what not in self._told:
-            self._told.add(what)
-            self._tell(self._now[what])
+    def add(self, name: str, reason: str) -> None:
+        """Record that something cannot be written."""
+        self._current[name] = f"{name} cannot be written: {reason}"
+        if name not in self._reported:
+            self._reported.add(name)
+            self._report(self._current[name])
 
-    def mended(self, what: str) -> None:
-        """It can be written again, and nothing of it is lost."""
-        self._now.pop(what, None)
+    def remove(self, name: str) -> None:
+        """Record that it was written after all, and nothing of it is lost."""
+        self._current.pop(name, None)
 
     @property
     def texts(self) -> list[str]:
         """What is missing now."""
-        return list(self._now.values())
+        return list(self._current.values())
 
 
 class DeferredSignals:
-    """Turns the signals that end a process into a KeyboardInterrupt, but only while it waits for something to read.
+    """Turns the signals that end a process into a KeyboardInterrupt, but only while the command waits for input.
 
-    Whatever is under way is finished first: an event that was taken is told and noted. Who sends a second signal does
-    not want to wait for that.
+    Work in progress is finished first, so that an event that was read is also reported and recorded. A second signal
+    interrupts at once.
     """
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
-        self.waits = False
-        """Whether nothing is under way."""
-        self._before: dict[signal.Signals, Any] = {}
+        self.is_waiting = False
+        """Whether the command waits for input."""
+        self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
         for name in _SIGNALS:
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                self._before[number] = signal.signal(number, self._come)
+                self._previous[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Something that is finished before a signal takes effect, in the middle of waiting."""
-        self.waits = False
+        """Finish the body before a signal takes effect, within a wait for input."""
+        self.is_waiting = False
         yield
-        self.waits = True
+        self.is_waiting = True
         if self.signal is not None:
             raise KeyboardInterrupt
 
-    def _come(self, number: int, _: object) -> None:
-        again, self.signal = self.signal is not None, signal.Signals(number)
-        if self.waits or again:
+    def _receive(self, number: int, _: object) -> None:
+        is_second, self.signal = self.signal is not None, signal.Signals(number)
+        if self.is_waiting or is_second:
             raise KeyboardInterrupt
 
 
 class UnbufferedOutput:
-    """A stream for others to read; when nobody does, or it takes no more, nothing fails."""
+    """A standard stream without a buffer. A failed write closes it and raises nothing."""
 
-    def __init__(self, file: TextIO | None, what: str, missing: WriteFailures | None = None) -> None:
-        self._file, self._what, self._missing = file, what, missing
-        self._raw: Any = getattr(file.buffer, "raw", file.buffer) if file is not None else None
-        """What is behind the stream's buffer: nothing that was refused may wait there for the end."""
+    def __init__(self, file: TextIO | None, name: str, failures: WriteFailures | None = None) -> None:
+        self._file, self._name, self._failures = file, name, failures
         self.encoding = file.encoding if file is not None else "utf-8"
         self.closed = file is None
-        self._held: list[str] | None = None
+        self._batch: list[str] | None = None
 
     def pace(self, *, behind: bool) -> None:
-        """Hold what is written while more waits to be read, and let it go when nothing does."""
-        held, self._held = self._held, [] if behind else None
-        if held:
-            self._send_text("".join(held))
+        """Batch what is written while more input is waiting, and send the batch when none is."""
+        batch, self._batch = self._batch, [] if behind else None
+        if batch:
+            self._send_text("".join(batch))
 
     def send(self, data: bytes) -> None:
-        """Write bytes on as they are."""
-        while data and not self.closed:
-            try:
-                written = self._raw.write(data)
-            except BrokenPipeError:
-                self.closed = True
-            except OSError as error:
-                self.closed = True
-                if self._missing is not None:
-                    self._missing.add(self._what, f"{error.strerror}; watching goes on")
-            else:
-                if written is None:  # its owner set it not to wait
-                    select.select([], [self._raw], [])
-                else:
-                    data = data[written:]
+        """Write bytes unchanged."""
+        if self.closed:
+            return
+        try:
+            write_unbuffered(self._file, data)
+        except BrokenPipeError:
+            self.closed = True
+        except OSError as error:
+            self.closed = True
+            if self._failures is not None:
+                self._failures.add(self._name, f"{error.strerror}; watching goes on")
 
     def write(self, text: str) -> int:
-        """Write a text at once, or hold it for a moment."""
-        if self._held is None:
+        """Write a text, at once or with the batch."""
+        if self._batch is None:
             self._send_text(text)
         else:
-            self._held.append(text)
+            self._batch.append(text)
         return len(text)
 
     def _send_text(self, text: str) -> None:
         self.send(text.encode(self.encoding, "backslashreplace"))
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: there is no buffer."""
 
     def isatty(self) -> bool:
-        """Whether a person reads it."""
+        """Whether the stream is a terminal."""
         return self._file is not None and self._file.isatty()
 
 
 class TolerantScratchWriter:
-    """A writer of notes that gives way where they cannot be written; they wait for the next time."""
+    """A `ScratchWriter` that reports write errors and keeps the notes for the next attempt."""
 
-    def __init__(self, writer: ScratchWriter, missing: WriteFailures) -> None:
-        self._writer, self._missing = writer, missing
-        self._lost = False
+    def __init__(self, writer: ScratchWriter, failures: WriteFailures) -> None:
+        self._writer, self._failures = writer, failures
+        self._is_incomplete = False
 
     @property
     def path(self) -> Path:
-        """The index."""
+        """Path of the index."""
         return self._writer.path
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Write the notes, or say why not; whether they are written."""
+        """Write the notes, or report why not; returns whether they were written."""
         try:
             self._writer.write_scratch(model)
         except (FoldlineError, OSError) as error:
-            self._missing.add(_NOTES, _why(error, self.path.parent))
+            self._failures.add(_NOTES, _reason(error, self.path.parent))
             if model.weight > HELD_CHARS:
                 model.forget()
-                self._lost = True
+                self._is_incomplete = True
             return False
-        if not self._lost:
-            self._missing.mended(_NOTES)
+        if not self._is_incomplete:
+            self._failures.remove(_NOTES)
         return True
 
 
 class TolerantCostRecorder:
-    """What a project's jobs have spent, for a watch that goes on when that cannot be written."""
+    """A recorder of project costs that reports write errors and goes on with what is known."""
 
-    def __init__(self, costs: ProjectCosts, missing: WriteFailures) -> None:
-        self._costs, self._missing = costs, missing
+    def __init__(self, costs: ProjectCosts, failures: WriteFailures) -> None:
+        self._costs, self._failures = costs, failures
 
     def record(self, usd: float) -> float:
-        """Note what this run has spent; what the project has, as far as it is known."""
+        """Record what this run has spent; returns what the project has spent, as far as it is known."""
         try:
             total = self._costs.record(usd)
         except (FoldlineError, OSError) as error:
-            self._missing.add(_COSTS, _why(error, self._costs.path))
-            return self._costs.known(usd)
-        self._missing.mended(_COSTS)
+            self._failures.add(_COSTS, _reason(error, self._costs.path))
+            return self._costs.total(usd)
+        self._failures.remove(_COSTS)
         return total
 
 
-def _why(error: FoldlineError | OSError, place: Path) -> str:
-    """What is wrong, and where."""
+def _reason(error: FoldlineError | OSError, place: Path) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or place}: {error.strerror}"
     return str(error)
