@@ -11,11 +11,11 @@ import pytest
 
 import foldline
 from foldline.digest import endpoints as models
+from foldline.digest.digest_request import DigestRequest
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.markup import REFERENCE, SESSION
 from foldline.digest.prompt import cumulative_prompt
-from foldline.digest.request import DigestRequest
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.message import Message, ToolCall, Usage, assistant, tool, user

@@ -8,12 +8,12 @@ import re
 import pytest
 
 from foldline import Session
+from foldline.digest.digest_request import DigestRequest
 from foldline.digest.digester import Digester, DigesterCall
 from foldline.digest.driver import write_model_digest
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import HEADINGS, SESSION
 from foldline.digest.prompt import TAGS, cumulative_prompt
-from foldline.digest.request import DigestRequest
 from foldline.fold import Digest
 from foldline.policy import Policy
 from foldline.testing import Scripted, proper

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline import Session
+from foldline.digest.digest_request import DigestRequest
 from foldline.digest.extract.facts import extract_facts
 from foldline.digest.local import local_digest, write_local_digest
 from foldline.digest.markup import HEADINGS
-from foldline.digest.request import DigestRequest
 from foldline.fold import Digest
 from foldline.measure.estimator import Estimator
 from foldline.message import Message, user

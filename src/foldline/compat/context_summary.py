@@ -32,11 +32,11 @@ from foldline.compat.context_settings import (
     CompactionExecutionMode,
     ContextWindowPolicy,
 )
+from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.markup import body_of
 from foldline.digest.prompt import cumulative_prompt
-from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4

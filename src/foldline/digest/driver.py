@@ -16,9 +16,9 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import CompleteFunction, Digester, DigesterCall, DigesterReply
 from foldline.digest.model_digest import DigestFlow, model_digest_flow
-from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.fold import Digest
 
 _POLL_SECONDS = 0.05

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from foldline.digest.audit import audit
 from foldline.digest.carryover import Carryover, format_excerpts, format_paths
+from foldline.digest.checks import no_gain, remove_instructions
+from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.markup import HEADINGS, REFERENCE, quote, read_entries
-from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.digest.sections import QUOTED, SHARES, DigestSections
-from foldline.digest.validate import no_gain, remove_instructions
 from foldline.fold import Digest
 from foldline.message import user
 from foldline.placeholders import condensed_messages, without_handles

@@ -11,13 +11,13 @@ from typing import Protocol
 
 from foldline.digest import endpoints as models
 from foldline.digest.audit import audit
+from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
 from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import SESSION, body_of
 from foldline.digest.prompt import cumulative_prompt
-from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.errors import InputError
 from foldline.fold import Digest, Fold
 from foldline.message import Message, user

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from foldline.digest.request import FoldRefused
+from foldline.digest.digest_request import FoldRefused
 from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim

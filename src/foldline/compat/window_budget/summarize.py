@@ -24,13 +24,13 @@ from foldline.compat.window_budget.host_messages import (
 )
 from foldline.compat.window_budget.messages import Context, SimpleStreamOptions, UserMessage
 from foldline.digest import prompt
+from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest_async
 from foldline.digest.endpoints import reply_of
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import scope_of
 from foldline.digest.prompt import sections_prompt
-from foldline.digest.request import DigestRequest, FoldRefused
 from foldline.message import Message, user
 from foldline.wire.field_access import pick, text_of
 
