@@ -1,39 +1,49 @@
-"""Acts: what a tool call did, whatever the tool is called.
+"""What a tool call does: the file it reads or changes, the command it runs, the tasks it sets, and what came of it.
 
-Agents have different tools for the same few things: they read a file, change one, run a command, look something up, or
-keep a list of tasks. What a call was is read from its name and from the names of its arguments; what came of it from
-the result.
+Agents have different tools for the same few things. A call is interpreted by the name of its tool and the names of its
+arguments, from the tables below, and everywhere in the package by these functions: pruning, the digest and the watch
+must not disagree about a call.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from foldline.message import ToolCall
 
+# Arguments by what they hold; the first that is given counts
 _PATHS = ("file_path", "path", "absolute_path", "notebook_path", "filename", "file", "target_file", "filePath")
-_COMMANDS = ("command", "cmd", "script", "code")
-_WRITES = ("edit", "write", "create", "patch", "replace", "insert", "update", "delete", "move", "rename")
-_READS = ("read", "view", "open", "cat", "show", "get", "fetch")
-_BULK = frozenset(
+_SHELL_COMMANDS = ("command", "cmd", "script")
+_COMMANDS = (*_SHELL_COMMANDS, "code")
+_OLD_TEXTS = ("old_string", "oldText", "old_str", "search")
+_NEW_TEXTS = ("new_string", "newText", "new_str", "new_source", "replacement", "replace")
+_WHOLE_TEXTS = ("content", "contents", "file_text")
+_PATCHES = ("input", "patch")
+_RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "ranges")
+"""A reading call with one of these reads a part of a file."""
+_TASK_LISTS = ("todos", "plan", "tasks", "items")
+_TASK_TITLES = ("content", "step", "subject", "title", "text", "description")
+_CONTENT = frozenset(
     {
-        *("old_string", "new_string", "oldText", "newText", "old_str", "new_str", "file_text"),
-        *("content", "contents", "edits", "todos", "prompt", "plan", "text"),
-        *("description", "replacement", "body", "patch", "search", "replace", "input"),
-        *("tasks", "new_source", "summary", "thought"),
+        *(*_OLD_TEXTS, *_NEW_TEXTS, *_WHOLE_TEXTS, *_PATCHES, "edits"),
+        *("todos", "prompt", "plan", "text", "description", "body", "tasks", "summary", "thought"),
     }
 )
-"""Arguments that are content and no address: what stands in them was not needed to make the call."""
-_OLD = ("old_string", "oldText", "old_str", "search")
-"""Arguments that quote what a call replaces."""
-_PARTS = ("offset", "limit", "view_range", "start_line", "end_line", "ranges")
-"""Arguments by which a reading call asks for a part of a file."""
-_LISTS = ("todos", "plan", "tasks", "items")
-_TITLES = ("content", "step", "subject", "title", "text", "description")
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+"""Arguments that are content and no address: the caller did not have to know them to make the call."""
+
+# Words in the name of a tool, or in the command of a tool that has several
+_EDIT_WORDS = ("edit", "write", "create", "patch", "replace", "insert", "update", "delete", "move", "rename")
+_READ_WORDS = ("read", "view", "open", "cat", "show", "get", "fetch")
+_SHELLS = frozenset({"bash", "sh", "zsh"})
+
+FINISHED = frozenset({"completed", "done", "deleted", "cancelled"})
+"""States of a task that needs nothing more."""
+
+_PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|\"?exit_?code\"?|return ?code)[\s:=\"]{1,4}(-?\d{1,3})\b",
     re.IGNORECASE,
@@ -44,91 +54,65 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _TAGS = re.compile(r"</?[a-z_]{4,30}>")
-"""What hosts put around an error."""
+"""Tags that hosts put around an error."""
 _COMMIT = re.compile(r"git commit\b.*?\s-\w*m ", re.DOTALL)
 _HEREDOC = re.compile(r"\$\(cat <<-?\s*['\"]?\w+['\"]?\s*")
-DONE = frozenset({"completed", "done", "deleted", "cancelled"})
-"""States of a task that needs nothing more."""
-_LONGEST = 200
-_LOOKS = 4_000
-"""How many characters of either end of a result are searched for its outcome."""
+_LINE_CHARS = 200
+_COMMAND_CHARS = 2_000
+_OUTCOME_CHARS = 4_000
+"""Characters at either end of a result that are searched for its outcome."""
+_CHECK_WORDS = (
+    *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
+    *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
+)
+"""Every check has one of these words: they are searched first, because that is faster."""
+_CHECK = re.compile(
+    r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
+    r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
+    r"golangci-lint|eslint|(?:mise|make|just|task|bun|deno) (?:run )?(?:test|lint|check|build)\S*|gradle\w* \S*test|"
+    r"mvn \S*test|rspec|phpunit|ctest|dotnet test|swift test|mix test)\b"
+)
+_OUTPUT_FILTERS = re.compile(
+    r"\s*(?:2>&1|\|\s*(?:tail|head|grep|tee|cat|sed|awk|sort|less|wc)\b[^|;&]*|\|\|\s*true|;\s*echo\b.*)\s*"
+)
+_CHANGE_FOLDER = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
 
 
-class Act(NamedTuple):
-    """What a call did."""
+class InterpretedCall(NamedTuple):
+    """What a call does."""
 
     kind: str = ""
-    """`read`, `modified`, `command`, or "" for anything else."""
-    target: str = ""
-    """The file."""
+    """`read`, `edit` (of a file, or the writing of a whole one), `run`, or "" for anything else."""
+    path: str = ""
+    """The file it reads or changes."""
     command: str = ""
-    why: str = ""
-    """What the caller said it was for."""
-    texts: tuple[str, ...] = ()
-    """Values that had to be known to make the call."""
-    bulk: tuple[str, ...] = ()
+    """The command it runs, on one line."""
+    purpose: str = ""
+    """What the caller says it is for."""
+    values: tuple[str, ...] = ()
+    """Values that the caller had to know to make the call."""
+    contents: tuple[str, ...] = ()
     """Values that are content."""
-    old: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     """Content that the call replaces."""
-    part: bool = False
-    """It is a part of a file that was read."""
-    todos: tuple[tuple[str, str, str], ...] = ()
+    is_partial: bool = False
+    """It reads a part of a file."""
+    tasks: tuple[tuple[str, str, str], ...] = ()
     """Number (or ""), text and status of tasks."""
-    whole: bool = False
+    is_whole_list: bool = False
     """The tasks are the whole list."""
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """What came of a call."""
 
     failed: bool
     line: str = ""
-    """The line that says so."""
+    """The line of the result that names the failure."""
 
 
-def read_call(call: ToolCall, said: str) -> Act:
-    """A call as an act; `said` is what the model said beside it."""
-    arguments = _arguments(call)
-    if arguments is None:
-        files = _PATCHED.findall(call.arguments)
-        kind = "modified" if files else ""
-        return Act(kind=kind, target=files[0] if files else "", texts=tuple(files), bulk=(call.arguments,))
-    todos, whole = _tasks(call.name, arguments)
-    texts: list[str] = []
-    bulk: list[str] = []
-    old: list[str] = []
-    for key, value in arguments.items():
-        for inner, word in _strings(value, key):
-            (texts if key not in _BULK else old if inner in _OLD else bulk).append(word)
-    path = next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
-    command = next((_command(arguments[key]) for key in _COMMANDS if key in arguments), "")
-    kind = "" if todos else _kind(call.name, arguments, path, command)
-    why = arguments.get("description")
-    return Act(
-        kind=kind,
-        target=path.strip() if kind in {"read", "modified"} else "",
-        command=_one_line(_from_commit(command)) if kind == "command" else "",
-        why=_one_line(why) if isinstance(why, str) and kind == "command" else _purpose(said),
-        texts=tuple(texts),
-        bulk=tuple(bulk),
-        old=tuple(old),
-        part=any(key in arguments for key in _PARTS),
-        todos=todos,
-        whole=whole,
-    )
-
-
-def _kind(name: str, arguments: dict[str, Any], path: str, command: str) -> str:
-    lower = name.lower()
-    if path:
-        action = str(arguments.get("command", "")) + lower
-        if any(word in action for word in _WRITES):
-            return "modified"
-        return "read" if any(word in action for word in _READS) else ""
-    return "command" if command else ""
-
-
-def _arguments(call: ToolCall) -> dict[str, Any] | None:
+def arguments_of(call: ToolCall) -> dict[str, Any] | None:
+    """The arguments of a call; None where they are free text. A value that is no object stands under `value`."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -136,36 +120,187 @@ def _arguments(call: ToolCall) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else {"value": value}
 
 
+def call_kind(name: str, arguments: dict[str, Any]) -> str:
+    """What a call does: `read`, `edit`, `run` or "".
+
+    Where a tool has several commands (`view`, `str_replace`), the command counts more than the tool's name.
+
+    >>> call_kind("str_replace_based_edit_tool", {"command": "view", "path": "a.py"})
+    'read'
+    """
+    if command_of(arguments):
+        return "run"
+    if not _first_text(arguments, _PATHS):
+        return "edit" if _patched(arguments) else ""
+    kind = _kind_by_words(_first_text(arguments, ("command",)))
+    if not kind and (_first_text(arguments, (*_NEW_TEXTS, *_WHOLE_TEXTS)) or isinstance(arguments.get("edits"), list)):
+        kind = "edit"
+    return kind or _kind_by_words(name)
+
+
+def _kind_by_words(name: str) -> str:
+    lower = name.lower()
+    if any(word in lower for word in _EDIT_WORDS):
+        return "edit"
+    return "read" if any(word in lower for word in _READ_WORDS) else ""
+
+
+def edited_files(name: str, arguments: dict[str, Any]) -> list[str]:
+    """The files that a call edits or writes."""
+    if call_kind(name, arguments) != "edit":
+        return []
+    path = _first_text(arguments, _PATHS)
+    return [path] if path else _patched(arguments)
+
+
+def patched_files(patch: str) -> list[str]:
+    """The files that a patch in Codex's format changes."""
+    return _PATCHED_FILE.findall(patch) if "*** " in patch else []
+
+
+def replacements(arguments: dict[str, Any]) -> list[tuple[str, str]]:
+    """The old and the new text of each replacement that an edit makes."""
+    edits = arguments.get("edits")
+    return [
+        (_first_text(one, _OLD_TEXTS), _first_text(one, _NEW_TEXTS))
+        for one in (edits if isinstance(edits, list) else [arguments])
+    ]
+
+
+def whole_content(arguments: dict[str, Any]) -> str:
+    """The text that a call writes as a whole file; "" for a call that replaces parts of one."""
+    return _first_text(arguments, _WHOLE_TEXTS)
+
+
+def read_key(call: ToolCall) -> str:
+    """What a reading call reads, as a key: the same tool on the same file with the same range. "" for other calls."""
+    arguments = arguments_of(call)
+    if arguments is None or call_kind(call.name, arguments) != "read":
+        return ""
+    return f"{call.name} {json.dumps(arguments, sort_keys=True)}"
+
+
+def command_of(arguments: dict[str, Any]) -> str:
+    """The command or program that a call runs; "" for other calls. One word beside a path is no shell command."""
+    return _command(arguments, _COMMANDS)
+
+
+def shell_command(arguments: dict[str, Any]) -> str:
+    """The shell command that a call runs; "" for other calls."""
+    return _command(arguments, _SHELL_COMMANDS)
+
+
+def _command(arguments: dict[str, Any], keys: Iterable[str]) -> str:
+    value = next((arguments[key] for key in keys if key in arguments), "")
+    if isinstance(value, list):
+        words = [item for item in value if isinstance(item, str)]
+        return words[-1] if words[:1] and words[0].rsplit("/", 1)[-1] in _SHELLS else " ".join(words)
+    if not isinstance(value, str) or (" " not in value and _first_text(arguments, _PATHS)):
+        return ""
+    return value
+
+
+def bare_command(arguments: dict[str, Any]) -> str:
+    """The shell command of a call without the change of folder before it and the filters of its output."""
+    command = shell_command(arguments)
+    return _strip_command(command[:_COMMAND_CHARS]) if command else ""
+
+
+@lru_cache(256)  # agents run the same commands many times
+def _strip_command(command: str) -> str:
+    while command.startswith("cd ") and (found := _CHANGE_FOLDER.match(command)):
+        command = command[found.end() :]
+    if "|" in command or "2>&1" in command or ";" in command:
+        command = _OUTPUT_FILTERS.sub(" ", command)
+    return " ".join(command.split())
+
+
+@lru_cache(256)
+def is_check(command: str) -> bool:
+    """True for a command that tests, builds or lints."""
+    return any(word in command for word in _CHECK_WORDS) and bool(_CHECK.search(command))
+
+
+def interpret_call(call: ToolCall, text: str) -> InterpretedCall:
+    """What a call does; `text` is what the model said beside it."""
+    arguments = arguments_of(call)
+    if arguments is None:
+        files = patched_files(call.arguments)
+        kind, path = ("edit", files[0]) if files else ("", "")
+        return InterpretedCall(kind=kind, path=path, values=tuple(files), contents=(call.arguments,))
+    tasks, is_whole_list = _tasks(call.name, arguments)
+    values: list[str] = []
+    contents: list[str] = []
+    replaced: list[str] = []
+    for key, value in arguments.items():
+        for inner, word in _strings(value, key):
+            (values if key not in _CONTENT else replaced if inner in _OLD_TEXTS else contents).append(word)
+    kind = "" if tasks else call_kind(call.name, arguments)
+    files = [_first_text(arguments, _PATHS)] if kind == "read" else edited_files(call.name, arguments) if kind else []
+    reason = arguments.get("description")
+    return InterpretedCall(
+        kind=kind,
+        path=files[0].strip() if files else "",
+        command=_one_line(_from_commit(command_of(arguments))) if kind == "run" else "",
+        purpose=_one_line(reason) if isinstance(reason, str) and kind == "run" else _last_line(text),
+        values=tuple(values),
+        contents=tuple(contents),
+        replaced=tuple(replaced),
+        is_partial=any(key in arguments for key in _RANGES),
+        tasks=tasks,
+        is_whole_list=is_whole_list,
+    )
+
+
+def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutcome:
+    """Whether a call failed, and the line of its result that says why."""
+    ends = text if len(text) <= 2 * _OUTCOME_CHARS else f"{text[:_OUTCOME_CHARS]}\n{text[-_OUTCOME_CHARS:]}"
+    if call.kind == "run":
+        code = _EXIT.search(ends)
+        failed = failed or (code is not None and code[1] != "0")
+    return CallOutcome(failed, _error_line(ends) if failed else "")
+
+
+def _first_text(arguments: Any, keys: Iterable[str]) -> str:
+    """The first text under one of the keys; "" when there is none."""
+    if isinstance(arguments, dict):
+        for key in keys:
+            value = arguments.get(key)
+            if value and isinstance(value, str):
+                return value
+    return ""
+
+
+def _patched(arguments: dict[str, Any]) -> list[str]:
+    return patched_files(_first_text(arguments, _PATCHES))
+
+
 def _strings(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The words and numbers in an argument, each with the key it stands under."""
+    """The texts and numbers in an argument, each with the key it stands under."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, int) and not isinstance(value, bool):
         yield key, str(value)
     elif depth < 8:
-        pairs = value.items() if isinstance(value, dict) else ((key, item) for item in _list(value))
-        for name, item in pairs:
+        items = value if isinstance(value, list) else []
+        for name, item in value.items() if isinstance(value, dict) else ((key, item) for item in items):
             yield from _strings(item, name, depth + 1)
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _command(value: Any) -> str:
-    if isinstance(value, list):
-        words = [item for item in value if isinstance(item, str)]
-        return words[-1] if words[:1] and words[0].rsplit("/", 1)[-1] in {"bash", "sh", "zsh"} else " ".join(words)
-    return value if isinstance(value, str) else ""
-
-
 def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, str], ...], bool]:
-    """The tasks a call sets: a whole list, one new task, or the new state of one."""
-    for key in _LISTS:
+    """The tasks a call sets (a whole list, one new task, or the new state of one), and whether it is a whole list."""
+    for key in _TASK_LISTS:
         items = arguments.get(key)
         if isinstance(items, list) and items and all(isinstance(item, dict) and "status" in item for item in items):
-            rows = [(str(place), _title(item), str(item["status"])) for place, item in enumerate(items, start=1)]
-            return tuple(row for row in rows if row[1]), True
+            rows = [
+                (
+                    str(place),
+                    next((item[title] for title in _TASK_TITLES if isinstance(item.get(title), str)), ""),
+                    item,
+                )
+                for place, item in enumerate(items, start=1)
+            ]
+            return tuple((place, title, str(item["status"])) for place, title, item in rows if title), True
     lower = name.lower()
     if "task" in lower and "create" in lower and isinstance(arguments.get("subject"), str):
         return (("", arguments["subject"], "pending"),), False
@@ -175,38 +310,25 @@ def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, 
     return (), False
 
 
-def _title(item: dict[str, Any]) -> str:
-    return next((item[key] for key in _TITLES if isinstance(item.get(key), str)), "")
-
-
-def outcome_of(text: str, *, failed: bool, act: Act) -> Outcome:
-    """Whether a call failed, and the line that says why."""
-    ends = text if len(text) <= 2 * _LOOKS else f"{text[:_LOOKS]}\n{text[-_LOOKS:]}"
-    if act.kind == "command":
-        code = _EXIT.search(ends)
-        failed = failed or (code is not None and code[1] != "0")
-    return Outcome(failed, _error_line(ends) if failed else "")
-
-
 def _error_line(text: str) -> str:
     lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not (_EXIT.search(line) and len(line) < 40)]
     best = next((line for line in lines if _ERROR.search(line)), lines[0] if lines else "")
-    return _TAGS.sub("", best).strip()[:_LONGEST]
+    return _TAGS.sub("", best).strip()[:_LINE_CHARS]
 
 
 def _from_commit(command: str) -> str:
-    """A command that commits, from there on and with its message in sight: what came before only prepared it."""
+    """A command from its `git commit` on, with the message in sight: what comes before only prepares it."""
     found = _COMMIT.search(command)
     return _HEREDOC.sub("", command[found.start() :]) if found else command
 
 
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
 
 
-def _purpose(said: str) -> str:
-    """The last line of what was said before a call: usually what it is for."""
-    lines = [line.strip() for line in said.split("\n") if line.strip()]
-    return lines[-1][:_LONGEST].rstrip(":") if lines else ""
+def _last_line(text: str) -> str:
+    """The last line of the text before a call: it usually says what the call is for."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return lines[-1][:_LINE_CHARS].rstrip(":") if lines else ""

@@ -24,6 +24,7 @@ from foldline.placeholders import (
 )
 from foldline.plan.timeline import Timeline, handle
 from foldline.policy import Policy
+from foldline.tool_calls import read_key
 
 Size = Callable[[Message], int]
 
@@ -31,8 +32,6 @@ REPEAT_CHARS = 400
 """Shorter texts are not worth a reference to their twin."""
 ARGUMENT_CHARS = 400
 """A longer string inside a call's arguments may be shortened when nothing else helps."""
-_PATHS = ("file_path", "timeline", "absolute_path", "notebook_path", "filename", "file", "target_file")
-_READS = ("read", "view", "cat", "open", "show")
 
 
 def stub(result: ToolResult, name: str, policy: Policy, *, why: str = TOO_LARGE_TO_STAY) -> ToolResult:
@@ -108,7 +107,7 @@ def _dispensable(timeline: Timeline, start: int, end: int, policy: Policy) -> It
         message = timeline.shown[index]
         for result in message.results:
             text = result.text
-            place = _read_place(calls.get(result.call_id)) if policy.prune_superseded else ""
+            place = read_key(calls[result.call_id]) if policy.prune_superseded and result.call_id in calls else ""
             inside = index < end and index not in timeline.pins and result.name not in policy.prune_protect
             if inside and policy.prune_repeats and len(text) >= REPEAT_CHARS and text in seen:
                 yield index, repeated_in(handle(seen[text]))
@@ -191,16 +190,3 @@ def _prunable(message: Message, policy: Policy) -> Iterator[ToolResult]:
 
 def _calls(timeline: Timeline, start: int) -> dict[str, ToolCall]:
     return {call.id: call for index in range(start, len(timeline)) for call in timeline.messages[index].calls}
-
-
-def _read_place(call: ToolCall | None) -> str:
-    """What a reading call reads, as a key: the same tool on the same file with the same range. "" for other calls."""
-    if call is None or not any(word in call.name.lower() for word in _READS):
-        return ""
-    try:
-        arguments = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(arguments, dict) or not any(isinstance(arguments.get(key), str) for key in _PATHS):
-        return ""
-    return f"{call.name} {json.dumps(arguments, sort_keys=True)}"

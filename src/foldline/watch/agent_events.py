@@ -12,13 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
+from foldline import tool_calls
 from foldline.message import Usage
 from foldline.wire.usage import anthropic_usage
 
 RawEvent: TypeAlias = dict[str, Any]
-
-EDITS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
-"""The tools that change a file, and the field that names it."""
 
 _SESSION_KINDS = ("assistant", "user", "result", "system")
 DELTA_PREFIX = b'{"type":"stream_event"'
@@ -39,7 +37,6 @@ _AFTER_REFUSAL, _CLARIFICATION = "\n\nNote: The user's next message may", "The u
 _EDITOR = re.compile(r"(?:<(ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
 """Text that an editor puts before the user's words: the open file, the selected lines."""
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _NONE: Sequence[dict[str, Any]] = ()
 
 
@@ -197,18 +194,12 @@ def _between(text: str, tag: str) -> str:
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
 
 
-def changed_file(call: dict[str, Any]) -> str:
-    """Path of the file that a call writes, as the agent gave it; "" when it writes none."""
-    field = EDITS.get(text_at(call, "name"))
-    return text_at(call.get("input"), field) if field else ""
-
-
 def patched_files(event: AgentEvent) -> list[str]:
     """Paths of the files that a Codex patch changes."""
     patch = dict_at(event.raw, "payload")
     if patch.get("name") != "apply_patch":
         return []
-    return _PATCH_FILE.findall(first_text(patch, ("input", "arguments")))
+    return tool_calls.patched_files(first_text(patch, ("input", "arguments")))
 
 
 def is_compaction(event: AgentEvent) -> bool:

@@ -12,9 +12,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from foldline import tool_calls
 from foldline.watch import tool_failures as failures
-from foldline.watch.agent_events import AgentEvent, RawEvent, dict_at, first_text, text_at
-from foldline.watch.reverted_edits import DeadEnd, LineDiff, RevertTracker, clean, edited, remember, some
+from foldline.watch.agent_events import AgentEvent, RawEvent, dict_at, text_at
+from foldline.watch.reverted_edits import DeadEnd, LineDiff, RevertTracker, clean, remember, some
 from foldline.watch.scratch import one_line
 
 __all__ = ["DeadEnd", "DeadEndDetector"]
@@ -109,7 +110,7 @@ class DeadEndDetector:
         if call is None:
             return []
         error, given = result.get("is_error") is True, dict_at(call, "input")
-        path = edited(given)
+        path = next(iter(tool_calls.edited_files(text_at(call, "name"), given)), "")
         if path and not error:
             self._checks.clear()
             self._changed[path] = self._undone.edit(id, path, given)
@@ -117,10 +118,10 @@ class DeadEndDetector:
                 del self._changed[next(iter(self._changed))]
             return []
         found = [] if path else self._undone.flush()
-        command = failures.bare_command(call)
+        command = tool_calls.bare_command(dict_at(call, "input"))
         if command and not error:
             found += self._undone.command(id, command)
-        if command and failures.is_check(command):
+        if command and tool_calls.is_check(command):
             text = failures.result_text(result)
             if error and not failures.is_call_failure(text):
                 return found
@@ -171,7 +172,10 @@ class DeadEndDetector:
 
     def _red_again(self, id: str, call: dict[str, Any], fault: _ErrorLines, text: str) -> list[DeadEnd]:  # noqa: A002
         """A check is run once more as it was, with nothing edited in between, and fails in the same way."""
-        command, as_run = failures.bare_command(call), first_text(call.get("input"), failures.SHELL)
+        command, as_run = (
+            tool_calls.bare_command(dict_at(call, "input")),
+            tool_calls.shell_command(dict_at(call, "input")),
+        )
         past = self._checks.get(command)
         same = past is not None and (past.command, past.faults) == (as_run, fault)
         calls = (*(past.calls if past is not None and same else ()), id)[-KEPT_PROOFS:]
@@ -218,7 +222,7 @@ def _because(words: str, text: str) -> str:
 
 def _same(call: dict[str, Any]) -> str:
     """What makes two calls the same: the tool and what it was given, less what only describes it."""
-    command = failures.bare_command(call)
+    command = tool_calls.bare_command(dict_at(call, "input"))
     if command:
         return f"{call.get('name')} {command}"
     given = {key: value for key, value in dict_at(call, "input").items() if key not in ("description", "timeout")}
@@ -230,11 +234,13 @@ def _same(call: dict[str, Any]) -> str:
 
 def _tool(call: dict[str, Any]) -> str:
     """The tool of a call; of a shell, the program that it starts."""
-    command = failures.bare_command(call)
+    command = tool_calls.bare_command(dict_at(call, "input"))
     return " ".join(command.split()[:1]) if command else text_at(call, "name")
 
 
 def _shown(call: dict[str, Any]) -> str:
     given = dict_at(call, "input")
-    what = failures.bare_command(call) or next((value for value in given.values() if isinstance(value, str)), "")
+    what = tool_calls.bare_command(dict_at(call, "input")) or next(
+        (value for value in given.values() if isinstance(value, str)), ""
+    )
     return one_line(f"{call.get('name')} `{what}`" if what else str(call.get("name")))

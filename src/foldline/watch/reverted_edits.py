@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from foldline.tool_calls import replacements, whole_content
 from foldline.watch import tool_failures as failures
-from foldline.watch.agent_events import first_text
 from foldline.watch.scratch import one_line
 
 KEPT_FILES, KEPT_EDITS = 200, 40
@@ -26,13 +26,6 @@ _BEGINNINGS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*"
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
 """What marks lines whose coming and going says nothing: imports, comments, prints to look at something."""
-_PATHS, _OLD, _NEW = (
-    ("file_path", "path", "notebook_path"),
-    ("old_string", "old_str"),
-    ("new_string", "new_str", "new_source"),
-)
-_WHOLE = ("content", "file_text")
-_CHANGES = frozenset((*_NEW, *_WHOLE, "edits"))
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -89,11 +82,6 @@ class _FileHistory:
     """Hashes of what it was written as, whole, and the calls that did so."""
 
 
-def edited(given: dict[str, Any]) -> str:
-    """The file that a call edits or writes, whatever the tool is called; "" for any other call."""
-    return "" if _CHANGES.isdisjoint(given) else first_text(given, _PATHS)
-
-
 class RevertTracker:
     """The files an agent changed, and what of it was undone."""
 
@@ -109,10 +97,10 @@ class RevertTracker:
         if file is None:
             file = _FileHistory()
             remember(self._files, path, file, KEPT_FILES)
-        content = first_text(given, _WHOLE)
+        content = whole_content(given)
         if content:
             return [self._written(id, path, file, content)]
-        changes = [LineDiff(id, old, new) for old, new in _pieces(given)]
+        changes = [LineDiff(id, old, new) for old, new in replacements(given)]
         for change in changes:
             undone = _undone(change, file.changes)
             if undone is None:
@@ -200,12 +188,6 @@ def clean(text: str) -> str:
 
 def _is_one_of(path: str, named: list[str]) -> bool:
     return not named or any(path == part or path.endswith("/" + part.removeprefix("./")) for part in named)
-
-
-def _pieces(given: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    edits = given.get("edits")
-    for one in edits if isinstance(edits, list) else [given]:
-        yield first_text(one, _OLD), first_text(one, _NEW)
 
 
 def _says_nothing(line: str) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from foldline.tool_calls import edited_files
 from foldline.watch.agent_events import (
     AgentEvent,
     RawEvent,
-    changed_file,
     dict_at,
     extract_text,
     human_text,
@@ -192,11 +192,11 @@ class ScratchModel:
             self.weight += len(path)
 
     def _read_call(self, call: dict[str, Any]) -> None:
-        path = changed_file(call)
-        if path:
-            self._add_artifact(path)
-        elif call.get("name") in _QUESTION_TOOLS:
+        if call.get("name") in _QUESTION_TOOLS:
             self._add_question(call)
+            return
+        for path in edited_files(text_at(call, "name"), dict_at(call, "input")):
+            self._add_artifact(path)
 
     def _add_question(self, call: dict[str, Any]) -> None:
         """Remember what the agent asks the user to choose or to approve."""

@@ -9,20 +9,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
-from foldline.watch.agent_events import extract_text, first_text
+from foldline.tool_calls import bare_command
+from foldline.watch.agent_events import dict_at, extract_text
 
 _READ_CHARS = 20_000
 """How much of a result's beginning and of its end is looked at; a fault stands at one of them."""
 _FAULT_LINES = 12
 _LINE_CHARS = 300
-_COMMAND_CHARS = 2_000
-SHELL = ("command", "cmd")
-"""The fields of a call that hold a shell command."""
-_COMMANDS = 256
-"""Agents run the same commands over and over."""
 _NOT_OURS = (
     "The user doesn't want to",
     "<tool_use_error>Sibling tool call errored",
@@ -54,40 +49,12 @@ _RED_TEST = re.compile(
     r"--- FAIL: (\S+)|FAILED (\S+::\S+)|(?:FAIL|ERROR): (\w+ \(\S+\))|test (\S+) \.\.\. FAILED"
     r"|[✗✕×●] (.+?)(?: \(\d.*)?$"
 )
-_CHECK_WORDS = (
-    "test",
-    "build",
-    "vet",
-    "lint",
-    "check",
-    "tox",
-    "nox",
-    "clippy",
-    "jest",
-    "tsc",
-    "mypy",
-    "ruff",
-    "mocha",
-    "spec",
-    "playwright",
-)
-"""One of these stands in every check: looking for them is faster than looking for a check."""
 _VOLATILE = re.compile(
     r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|(?<=:)\d+|\b\d+(?:\.\d+)?(?:ms|s|µs)?\b|/(?:tmp|var)/\S+",
     re.IGNORECASE,
 )
 _ANSWERS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "ls")
 """Programs whose exit status of 1 says no, and not that they failed."""
-_TESTS = re.compile(
-    r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
-    r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
-    r"golangci-lint|eslint|(?:mise|make|just|task|bun|deno) (?:run )?(?:test|lint|check|build)\S*|gradle\w* \S*test|"
-    r"mvn \S*test|rspec|phpunit|ctest|dotnet test|swift test|mix test)\b"
-)
-_SHOWN_ONLY = re.compile(
-    r"\s*(?:2>&1|\|\s*(?:tail|head|grep|tee|cat|sed|awk|sort|less|wc)\b[^|;&]*|\|\|\s*true|;\s*echo\b.*)\s*"
-)
-_WENT_THERE = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
 
 
 def result_text(result: dict[str, Any]) -> str:
@@ -117,8 +84,8 @@ def is_about_input(call: dict[str, Any], text: str) -> bool:
     """Whether a failure is about what the call was given, and not about the tool: it refuses it, or names it."""
     if text.startswith(_INPUT_REFUSED):
         return True
-    said, given = main_error_line(text), call.get("input")
-    values = bare_command(call).split()[1:] or (given.values() if isinstance(given, dict) else ())
+    said, given = main_error_line(text), dict_at(call, "input")
+    values = bare_command(given).split()[1:] or given.values()
     return any(isinstance(one, str) and len(one) >= _NAMED_CHARS and one in said for one in values)
 
 
@@ -154,27 +121,6 @@ def main_error_line(text: str) -> str:
 def _lines(text: str) -> Iterator[str]:
     """The lines of an output, without their indentation and no longer than a person reads."""
     return (line.strip()[:_LINE_CHARS] for line in text.split("\n"))
-
-
-def bare_command(call: dict[str, Any]) -> str:
-    """The shell command of a call, without where it ran and how its output was cut; "" for other calls."""
-    command = first_text(call.get("input"), SHELL)
-    return _strip_command(command[:_COMMAND_CHARS]) if command else ""
-
-
-@lru_cache(_COMMANDS)
-def _strip_command(command: str) -> str:
-    while command.startswith("cd ") and (found := _WENT_THERE.match(command)):
-        command = command[found.end() :]
-    if "|" in command or "2>&1" in command or ";" in command:
-        command = _SHOWN_ONLY.sub(" ", command)
-    return " ".join(command.split())
-
-
-@lru_cache(_COMMANDS)
-def is_check(command: str) -> bool:
-    """Whether a command tests, builds or lints: it tells whether a change was any good."""
-    return any(word in command for word in _CHECK_WORDS) and bool(_TESTS.search(command))
 
 
 def is_failed_check(text: str, *, error: bool) -> bool:

@@ -35,7 +35,7 @@ from foldline.digest.extract.identifiers import (
 from foldline.digest.markup import read_entries
 from foldline.message import Message, Text, ToolCall, ToolResult
 from foldline.redact.redact import redact
-from foldline.tool_calls import DONE, Act, Outcome, outcome_of, read_call
+from foldline.tool_calls import FINISHED, CallOutcome, InterpretedCall, call_outcome, interpret_call
 
 MAX_PER_KIND = 120
 """Facts of one kind that are kept; beyond that the oldest are dropped, except those of the first prompt."""
@@ -62,7 +62,7 @@ class PendingCall(NamedTuple):
     """A call without its result."""
 
     message_index: int
-    act: Act = Act()
+    call: InterpretedCall = InterpretedCall()
     added: tuple[IdentifiedLine, ...] = ()
     """The lines it writes."""
 
@@ -180,65 +180,72 @@ class _FactExtractor:
         self.identifiers.read(index, text, FROM_MODEL)
 
     def _read_call(self, index: int, message: Message, call: ToolCall) -> None:
-        act = read_call(call, message.text)
-        for text in act.texts:
-            self.identifiers.read(index, redact(text), FROM_CALL, source=act.target, is_call=True)
-        added: list[IdentifiedLine] | None = [] if act.kind == "modified" else None
+        interpreted = interpret_call(call, message.text)
+        for text in interpreted.values:
+            self.identifiers.read(index, redact(text), FROM_CALL, source=interpreted.path, is_call=True)
+        added: list[IdentifiedLine] | None = [] if interpreted.kind == "edit" else None
         origin = FROM_RESULT if added is None else FROM_WRITE
-        old = tuple(map(redact, act.old))
+        old = tuple(map(redact, interpreted.replaced))
         for text in old:
-            self.identifiers.read(index, text, origin, source=act.target)
-        for text in act.bulk:
-            self.identifiers.read(index, redact(text), origin, source=act.target, lines=added)
-        act = act._replace(
-            target=redact(act.target), command=redact(act.command), why=redact(act.why), texts=(), bulk=(), old=old
+            self.identifiers.read(index, text, origin, source=interpreted.path)
+        for text in interpreted.contents:
+            self.identifiers.read(index, redact(text), origin, source=interpreted.path, lines=added)
+        interpreted = interpreted._replace(
+            path=redact(interpreted.path),
+            command=redact(interpreted.command),
+            purpose=redact(interpreted.purpose),
+            values=(),
+            contents=(),
+            replaced=old,
         )
-        if act.todos:
-            self._put_tasks(index, act)
-        self.pending[call.id] = PendingCall(index, act, tuple(added or ()))
+        if interpreted.tasks:
+            self._put_tasks(index, interpreted)
+        self.pending[call.id] = PendingCall(index, interpreted, tuple(added or ()))
 
-    def _put_tasks(self, index: int, act: Act) -> None:
+    def _put_tasks(self, index: int, interpreted: InterpretedCall) -> None:
         """Tasks and their state. A whole list replaces the one before; a new task gets the next number."""
-        if act.whole:
+        if interpreted.is_whole_list:
             for key in [key for key in self.found if key.startswith("task ")]:
                 self._drop(key)
-        for number, text, status in act.todos:
+        for number, text, status in interpreted.tasks:
             self.task_count += not number
             key = f"task {number or self.task_count}"
             old = self.found.get(key)
             if text or old:
                 note = status or (old.note if old else "")
                 indexes = _merge_indexes(old.indexes if old else (), (index,))
-                kind = "done" if note in DONE else "open"
+                kind = "done" if note in FINISHED else "open"
                 self._put(key, Fact(kind, redact(text) or (old.text if old else ""), indexes, note))
 
     def _read_result(self, index: int, result: ToolResult) -> None:
-        called_at, act, added = self.pending.pop(result.call_id, PendingCall(index))
+        called_at, interpreted, added = self.pending.pop(result.call_id, PendingCall(index))
         text = redact(result.text)
-        outcome = outcome_of(text, failed=result.is_error, act=act)
-        self._put_outcome((called_at, index) if called_at != index else (called_at,), act, outcome)
-        shown: list[IdentifiedLine] | None = [] if act.kind == "read" else None
-        self.identifiers.read(index, text, FROM_RESULT, source=act.target or act.command, lines=shown)
+        outcome = call_outcome(text, failed=result.is_error, call=interpreted)
+        self._put_outcome((called_at, index) if called_at != index else (called_at,), interpreted, outcome)
+        shown: list[IdentifiedLine] | None = [] if interpreted.kind == "read" else None
+        self.identifiers.read(index, text, FROM_RESULT, source=interpreted.path or interpreted.command, lines=shown)
         if not outcome.failed and shown is not None:
-            self.files.record_read(act.target, index, shown, part=act.part)
-        elif not outcome.failed and act.kind == "modified":
-            self.files.record_edit(act.target, called_at, "\n".join(act.old).split("\n"), added)
+            self.files.record_read(interpreted.path, index, shown, part=interpreted.is_partial)
+        elif not outcome.failed and interpreted.kind == "edit":
+            self.files.record_edit(interpreted.path, called_at, "\n".join(interpreted.replaced).split("\n"), added)
 
-    def _put_outcome(self, indexes: tuple[int, ...], act: Act, outcome: Outcome) -> None:
+    def _put_outcome(self, indexes: tuple[int, ...], interpreted: InterpretedCall, outcome: CallOutcome) -> None:
         """What a call did, now that its result is known."""
-        if act.kind in {"read", "modified"} and act.target:
-            kind = "failed" if outcome.failed else act.kind
-            key = f"{kind} {act.target}"
-            old = self.found.get(key, Fact(kind, act.target, (), times=0))
-            note = outcome.line if outcome.failed else act.why or old.note
-            self._put(key, Fact(kind, act.target, _merge_indexes(old.indexes, indexes), note, old.times + 1))
+        if interpreted.kind in {"read", "edit"} and interpreted.path:
+            kind = "failed" if outcome.failed else "modified" if interpreted.kind == "edit" else "read"
+            key = f"{kind} {interpreted.path}"
+            old = self.found.get(key, Fact(kind, interpreted.path, (), times=0))
+            note = outcome.line if outcome.failed else interpreted.purpose or old.note
+            self._put(key, Fact(kind, interpreted.path, _merge_indexes(old.indexes, indexes), note, old.times + 1))
             if not outcome.failed:
-                self._drop(f"failed {act.target}")
-        elif act.command:
-            key = f"command {act.command}"
-            old = self.found.get(key, Fact("command", act.command, (), times=0))
-            note = outcome.line if outcome.failed else act.why
-            self._put(key, Fact("failed" if outcome.failed else "command", act.command, indexes, note, old.times + 1))
+                self._drop(f"failed {interpreted.path}")
+        elif interpreted.command:
+            key = f"command {interpreted.command}"
+            old = self.found.get(key, Fact("command", interpreted.command, (), times=0))
+            note = outcome.line if outcome.failed else interpreted.purpose
+            self._put(
+                key, Fact("failed" if outcome.failed else "command", interpreted.command, indexes, note, old.times + 1)
+            )
         elif outcome.failed and outcome.line:
             self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
 
