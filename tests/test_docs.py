@@ -1,4 +1,4 @@
-"""What README and docs print is what the commands print."""
+"""Outputs in README and docs are current, links and named files exist, and code blocks run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN = [page for page in DOCS["pages"]() if page.parent.name == "for" or page.nam
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
-def test_what_a_page_tells_to_write_works(page: Path) -> None:
+def test_code_blocks_of_a_page_run(page: Path) -> None:
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         exec(compile(block, page.name, "exec"), {})
 
@@ -45,3 +45,21 @@ def test_no_page_names_a_machine() -> None:
 
 def _words(text: str) -> set[str]:
     return {mark for mark in ("/work/", "/root/", "../shared") if mark in text}
+
+
+def test_every_path_that_contributing_names_exists() -> None:
+    rows = re.findall(r"^\| [^|]+ \| (`src.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert len(rows) >= 12
+    for row in rows:
+        paths = re.findall(r"`(src/[^`]+)`", row)
+        assert 1 <= len(paths) <= 2, row
+        for path in paths:
+            assert (ROOT / path).exists(), path
+            assert (ROOT / path).is_dir() == path.endswith("/"), path
+
+
+def test_contributing_draws_every_folder_and_module_at_the_top() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in (ROOT / "src" / "foldline").iterdir():
+        if path.name not in {"__pycache__", "py.typed"}:
+            assert (path.name if path.is_file() else f"{path.name}/") in text, path.name
