@@ -532,10 +532,10 @@ def test_violations_of_neutral_messages() -> None:
     assert violations([user("a"), assistant("b")], "openai") == ()
 
 
-def test_whose_rules_must_be_clear() -> None:
-    with pytest.raises(ConfigError, match="whose rules"):
+def test_a_request_needs_a_format_unless_it_was_rendered_in_one() -> None:
+    with pytest.raises(ConfigError, match="no wire format was given"):
         violations([u()])
-    with pytest.raises(ConfigError, match="rendered for openai"):
+    with pytest.raises(ConfigError, match="rendered in format 'openai'"):
         violations(render([user("a")], "openai"), "anthropic")
 
 

@@ -1,8 +1,8 @@
-"""For the tests of those who build on foldline: requests held against a provider's rules, and digesters that fail.
+"""Helpers for the tests of programs that use foldline: a request validator, and digesters that fail on purpose.
 
-A request that breaks a provider's grammar is answered with 400, and so is every later one, because the history is sent
-again. These helpers hold a request, in whatever form a test has it, against the same rules that foldline holds its own
-views against, and say in plain words what is wrong.
+A request that breaks a format's grammar is answered with 400, and so is every later one, because the history is sent
+again. `violations` and `assert_sendable` check a request, in whatever form a test has it, by the same rules that
+foldline checks its own views by.
 
     from foldline.testing import assert_sendable
 
@@ -10,8 +10,8 @@ views against, and say in plain words what is wrong.
         assert_sendable(my_agent.request_body(), "anthropic")
         assert_sendable([{"role": "user", "content": "hello"}], "openai")
 
-A digester is somebody else's model, and fails in every way there is. `FAULTS` names the ways, `faulty` gives a digester
-that fails so, and `Scripted` one that says what a test tells it to and remembers what it was asked.
+`FAULTS` names the ways in which a digester can fail, `faulty` returns a digester that fails in one of them, and
+`Scripted` is one that returns what a test gives it and records the calls.
 
     def test_my_session_survives_a_digester_that_hangs():
         session = Session(digester=faulty("hang"), policy=Policy(digest_seconds=1))
@@ -37,37 +37,37 @@ LATE_SECONDS = 1.5
 """How long the `late` digester takes."""
 
 
-def violations(request: Any, provider: str = "") -> tuple[Violation, ...]:
-    """Every rule a request breaks: a body, its list of messages, neutral `Message`s, or what `render` gave.
+def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
+    """Every rule that a request breaks. It may be a body, its list of messages, `Message`s, or a `Rendered`.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
     'start'
     """
     if isinstance(request, Rendered):
-        if provider not in ("", request.provider):
-            raise ConfigError(f"rendered for {request.provider}, not for {provider}", hint="leave the provider out")
+        if format not in ("", request.provider):
+            raise ConfigError(f"rendered in format {request.provider!r}, not {format!r}", hint="leave out the format")
         return check(request.provider, request.body)
-    if not provider:
-        raise ConfigError("whose rules?", hint=f"name one of {', '.join(PROVIDERS)}")
+    if not format:
+        raise ConfigError("no wire format was given", hint=f"use one of {', '.join(PROVIDERS)}")
     if isinstance(request, Mapping | str) or not isinstance(request, Iterable):
-        return check(provider, request)
+        return check(format, request)
     elements = list(request)
     if elements and all(isinstance(element, Message) for element in elements):
-        return check(provider, render(elements, provider).body)
-    return check(provider, elements)
+        return check(format, render(elements, format).body)
+    return check(format, elements)
 
 
-def assert_sendable(request: Any, provider: str = "") -> None:
-    """Fail with every broken rule in plain words, and what the provider would answer.
+def assert_sendable(request: Any, format: str = "") -> None:
+    """Raise an AssertionError that lists every rule the request breaks, with the provider's answer.
 
     >>> assert_sendable([{"role": "user", "content": "hello"}], "anthropic")
     """
     __tracebackhide__ = True
-    found = violations(request, provider)
+    found = violations(request, format)
     if found:
-        name = provider or request.provider
-        listed = "\n".join(f"  {violation}" for violation in found)
-        raise AssertionError(f"{name} would refuse this request:\n{listed}")
+        name = format or request.provider
+        lines = "\n".join(f"  {violation}" for violation in found)
+        raise AssertionError(f"{name} would refuse this request:\n{lines}")
 
 
 class Scripted:
