@@ -86,7 +86,7 @@ def _kind(annotation: str) -> str:
 
 def _presets() -> Iterator[str]:
     """Every preset with its own comment, and what it sets."""
-    text = (ROOT / "src" / "foldline" / "policies.toml").read_text()
+    text = (ROOT / "src" / "foldline" / "presets.toml").read_text()
     for name, knobs in tomllib.loads(text).items():
         comment = re.search(rf"^\[{re.escape(name)}\]\n# (.+)$", text, re.MULTILINE)
         yield from ("", f"### `{name}`", "", comment[1] if comment else "", "", "```toml")

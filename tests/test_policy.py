@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.compat.block_budget import AgentConfig
 from foldline.errors import ConfigError
 from foldline.policy import Action, Basis, Policy, Rule, environment_knobs, file_knobs, load, presets, table
 
@@ -95,9 +96,10 @@ def test_awaken_numbers() -> None:
 
 @pytest.mark.promise("S4.1", "S4.2", "S4.3", "S4.4", "S4.5", "S4.6", "S4.7")
 def test_squidbot_numbers() -> None:
-    policy = Policy.preset("squidbot")
-    assert (policy.unit, policy.memory_cap, policy.digest_cap, policy.history_cap) == ("words", 300, 500, 2500)
-    assert (policy.total_cap, policy.dedupe_digest, policy.keep_messages) == (4500, True, 2)
+    caps, policy = AgentConfig().caps(), Policy.preset("squidbot")
+    assert (caps.unit, caps.memory_cap, caps.digest_cap, caps.history_cap) == ("words", 300, 500, 2500)
+    assert (caps.total_cap, caps.dedupe_digest, caps.keep_messages) == (4500, True, 2)
+    assert (policy.counter, [rule.limit for rule in policy.rules]) == ("words", [caps.history_cap])
 
 
 @pytest.mark.promise("I22")
@@ -107,9 +109,7 @@ def test_squidbot_numbers() -> None:
         ({"keep_tokens": -1}, "keep_tokens"),
         ({"keep_ratio": 1.5}, "between 0 and 1"),
         ({"atom": "half"}, "message, step, turn"),
-        ({"memory_cap": 0}, "memory_cap"),
         ({"preview_lines": 0}, "preview_lines"),
-        ({"total_cap": 10, "history_cap": 20}, "raise total_cap"),
         ({"breakpoints": 5}, "breakpoints"),
         ({"rules": ["fold when request > 50%"], "target_ratio": 0.6}, "lower target_ratio"),
         ({"keep_tokenz": 1}, "did you mean keep_tokens"),

@@ -1,7 +1,7 @@
 """Every knob of foldline, once: what to measure, when to fold, where to cut, what to keep, what stands in its place.
 
 A policy is data. It is checked when it is made, so that a setting that cannot work is an error at the start and not a
-surprise in the middle of a session. Presets are policies with a name (`policies.toml`): the six of the designs that
+surprise in the middle of a session. Presets are policies with a name (`presets.toml`): the six of the designs that
 foldline unites, and three of its own.
 """
 
@@ -25,8 +25,6 @@ Atom = Literal["message", "step", "turn"]
 Snap = Literal["forward", "backward"]
 Leave = Literal["digest", "marker", "nothing"]
 Failure = Literal["local", "keep"]
-End = Literal["head", "tail"]
-Unit = Literal["tokens", "words"]
 
 ENVIRONMENT = "FOLDLINE_"
 """Prefix of the environment variables that set a knob: `FOLDLINE_KEEP_TOKENS=8000`."""
@@ -180,24 +178,6 @@ class Policy:
     preview_lines: int = 24
     """The same in lines; the shorter one wins."""
 
-    # Blocks
-    unit: Unit = "tokens"
-    """What the block caps below are counted in."""
-    memory_cap: int | None = None
-    """The memory block keeps its head, in whole lines."""
-    digest_cap: int | None = None
-    """A carried summary keeps its newest end, in whole lines."""
-    history_cap: int | None = None
-    """The history keeps its newest messages."""
-    total_cap: int | None = None
-    """All blocks together: history gives way first, then the digest, then memory."""
-    memory_end: End = "head"
-    """Which end of the memory survives its cap."""
-    digest_end: End = "tail"
-    """Which end of the digest survives its cap."""
-    dedupe_digest: bool = False
-    """Lines of the digest that stand in memory too are left out."""
-
     # Sending
     breakpoints: int = 4
     """Cache breakpoints placed at most; 0 places none."""
@@ -297,7 +277,7 @@ def _types() -> dict[str, Any]:
 
 @cache
 def _presets() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(files("foldline").joinpath("policies.toml").read_text("utf-8"))
+    return tomllib.loads(files("foldline").joinpath("presets.toml").read_text("utf-8"))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -367,11 +347,6 @@ def _check(policy: Policy) -> None:
     for name in (*above, "digest_seconds"):
         if getattr(policy, name) == 0:
             raise ConfigError(f"{name} must be at least 1", hint="leave it out to switch it off")
-    for name in ("memory_cap", "digest_cap", "history_cap", "total_cap"):
-        if getattr(policy, name) == 0:
-            raise ConfigError(f"{name} must be at least 1", hint="leave it out for no cap")
-    if policy.total_cap is not None and policy.history_cap is not None and policy.total_cap < policy.history_cap:
-        raise ConfigError("total_cap is smaller than history_cap", hint="raise total_cap or lower history_cap")
     if policy.breakpoints > 4:
         raise ConfigError("breakpoints cannot be more than 4", hint="providers refuse a fifth")
     _check_window(policy)

@@ -113,7 +113,6 @@ class TestTotal:
     @pytest.mark.promise("F23")
     @pytest.mark.parametrize("name", ["balanced", "thrifty", "verbatim"])
     def test_the_total_of_our_own_policies_is_the_window(self, name: str) -> None:
-        assert Policy.preset(name).total_cap is None
         made = Session(policy=Policy.preset(name).but(window_tokens=4_000, reply_tokens=1_000, counter="chars/4"))
         assert made.usable == 3_000
         made.add(system("s" * 13_000), user("so?"))

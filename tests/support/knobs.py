@@ -23,7 +23,7 @@ _SEEN = {"squidbot": 5_000, "indus": 40_000, "ikigai": 150_000, "awaken": 60_000
 """The window a preset's absolute numbers were made for, where that is not 100,000."""
 _ABSOLUTE = (
     *("keep_tokens", "reserve_tokens", "min_gain_tokens", "digest_tokens", "prune_arrival_tokens"),
-    *("prune_fold_tokens", "preview_chars", "history_cap", "memory_cap", "digest_cap", "total_cap"),
+    *("prune_fold_tokens", "preview_chars"),
 )
 
 

@@ -2,7 +2,7 @@
 
 The documented configuration (`AgentConfig`) and the assembly of a prompt from what a bot keeps: base prompt, memory,
 summary, labelled history of all channels, and the new message. Everything is read-time: nothing given is changed, and
-nothing is stored. The caps, the order in which blocks give way and the de-duplication are `plan.blocks`.
+nothing is stored. The caps, the order in which blocks give way and the de-duplication are `block_caps`.
 
     manager = MemoryManager(AgentConfig(context_history_max_words=1_000))
     messages = manager.build_messages(
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from foldline.compat.block_caps import Blocks, Fitted, Report, fit_blocks, size_of
+from foldline.compat.block_caps import BlockCaps, Blocks, Fitted, Report, fit_blocks, size_of
 from foldline.compat.caller_messages import CallerMessages, render_list
 from foldline.errors import ConfigError
 from foldline.measure.estimator import WORDS, Counter
@@ -31,7 +31,6 @@ MEMORY_HEADING = "## Your Memory"
 SUMMARY_HEADING = "## Conversation Summary"
 
 _LOG = logging.getLogger("foldline.block_budget")
-_PRESET = Policy.preset("squidbot")
 _STRICT = ("anthropic", "gemini")
 """Formats whose message list begins with the user: it cannot hold the system prompt, nor start with a reply."""
 
@@ -40,14 +39,14 @@ _STRICT = ("anthropic", "gemini")
 class AgentConfig:
     """The caps, in words or in tokens as `context_budget_mode` says; the field names keep `words` in both."""
 
-    context_budget_mode: Literal["words", "tokens"] = _PRESET.unit
-    context_memory_max_words: int = _PRESET.memory_cap or 0
-    context_summary_max_words: int = _PRESET.digest_cap or 0
-    context_history_max_words: int = _PRESET.history_cap or 0
-    context_total_max_words: int = _PRESET.total_cap or 0
+    context_budget_mode: Literal["words", "tokens"] = "words"
+    context_memory_max_words: int = 300
+    context_summary_max_words: int = 500
+    context_history_max_words: int = 2_500
+    context_total_max_words: int = 4_500
     """Base prompt, memory, summary and history together. The new message is not part of it."""
-    context_dedupe_summary_against_memory: bool = _PRESET.dedupe_digest
-    context_min_recent_messages: int = _PRESET.keep_messages
+    context_dedupe_summary_against_memory: bool = True
+    context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
     """Newest messages of the history that stay, shortened if need be."""
 
     def __post_init__(self) -> None:
@@ -65,9 +64,9 @@ class AgentConfig:
                 hint="raise the total or lower the history",
             )
 
-    def policy(self) -> Policy:
-        """The same in the engine's words."""
-        return _PRESET.but(
+    def caps(self) -> BlockCaps:
+        """The same settings as block caps."""
+        return BlockCaps(
             unit=self.context_budget_mode,
             memory_cap=self.context_memory_max_words,
             digest_cap=self.context_summary_max_words,
@@ -108,10 +107,10 @@ class MemoryManager:
         self.config = config or AgentConfig()
         self.format = format
         self.fallback = self.config.context_budget_mode == "tokens" and counter is None
-        self._policy = self.config.policy()
+        self._caps = self.config.caps()
         self._counter = counter if counter and self.config.context_budget_mode == "tokens" else WORDS
         if self.fallback:
-            self._policy = self._policy.but(unit="words")
+            self._caps = replace(self._caps, unit="words")
             _LOG.warning("context_budget_mode is tokens, but there is no token counter: counting words instead")
 
     def build_messages(
@@ -134,8 +133,8 @@ class MemoryManager:
         def frame(memory: str, digest: str) -> str:
             return system_text(base_prompt, memory, digest)
 
-        policy = _spared(self._policy, size_of(_start(len(timeline)), self._counter) if caller.format in _STRICT else 0)
-        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=timeline), policy, self._counter, frame)
+        caps = _spared(self._caps, size_of(_start(len(timeline)), self._counter) if caller.format in _STRICT else 0)
+        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=timeline), caps, self._counter, frame)
         report = replace(fitted.report, fallback=self.fallback)
         _LOG.debug("context budget: %s", report)
         return Assembled(
@@ -152,10 +151,10 @@ def system_text(base_prompt: str, memory: str, summary: str) -> str:
     return "\n\n".join([base_prompt, *(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())])
 
 
-def _spared(policy: Policy, size: int) -> Policy:
-    """The caps without what the line in front of a cut history takes."""
-    history, total = policy.history_cap or 1, policy.total_cap or 1
-    return policy.but(history_cap=max(1, history - size), total_cap=max(1, total - size)) if size else policy
+def _spared(caps: BlockCaps, size: int) -> BlockCaps:
+    """The caps reduced by the size of the line in front of a cut history."""
+    history, total = caps.history_cap or 1, caps.total_cap or 1
+    return replace(caps, history_cap=max(1, history - size), total_cap=max(1, total - size)) if size else caps
 
 
 def _start(left_out: int) -> Message:

@@ -9,16 +9,55 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
 
-from foldline.compat.text_caps import dedupe, fit_text
-from foldline.errors import ViewTooLarge
+from foldline.compat.text_caps import End, dedupe, fit_text
+from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import Counter
 from foldline.measure.message_size import framing_for, message_tokens
 from foldline.message import Message, Part, Text, ToolResult
 from foldline.placeholders import shortened
 from foldline.plan.timeline import Timeline, handle
-from foldline.policy import End, Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCaps:
+    """The caps, in `unit`s; None: no cap."""
+
+    unit: Literal["words", "tokens"] = "tokens"
+    memory_cap: int | None = None
+    digest_cap: int | None = None
+    history_cap: int | None = None
+    """The history keeps its newest messages."""
+    total_cap: int | None = None
+    """All blocks together: history is cut first, then the digest, then memory."""
+    memory_end: End = "head"
+    """Which end of the memory stays, in whole lines."""
+    digest_end: End = "tail"
+    """Which end of the digest stays, in whole lines."""
+    dedupe_digest: bool = False
+    """Removes lines of the digest that stand in memory, too."""
+    keep_messages: int = 0
+    """Newest messages that stay, shortened if need be."""
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("words", "tokens"):
+            raise ConfigError(f"unit cannot be {self.unit!r}", hint="use words or tokens")
+        for name in ("memory_end", "digest_end"):
+            if getattr(self, name) not in ("head", "tail"):
+                raise ConfigError(f"{name} cannot be {getattr(self, name)!r}", hint="use head or tail")
+        for cap in fields(self):
+            value = getattr(self, cap.name)
+            if cap.name.endswith("_cap") and value is not None and value < 1:
+                raise ConfigError(f"{cap.name} must be at least 1, not {value}", hint="leave it out for no cap")
+        if self.keep_messages < 0:
+            raise ConfigError(f"keep_messages cannot be negative: {self.keep_messages}")
+        if self.total_cap is not None and self.history_cap is not None and self.total_cap < self.history_cap:
+            raise ConfigError(
+                f"total_cap {self.total_cap} is smaller than history_cap {self.history_cap}",
+                hint="raise total_cap or lower history_cap",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +71,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What the caps did, for a debug log: the size of each block before and after, in the policy's unit."""
+    """What the caps did, for a debug log: the size of each block before and after, in the unit of the caps."""
 
     unit: str
     before: Mapping[str, int]
@@ -68,15 +107,15 @@ class Fitted:
     report: Report
 
 
-def fit_blocks(blocks: Blocks, policy: Policy, counter: Counter, frame: Callable[[str, str], str]) -> Fitted:
+def fit_blocks(blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callable[[str, str], str]) -> Fitted:
     """The blocks under their caps. `frame(memory, digest)` is the whole system text, which the total counts."""
-    draft = _Draft(blocks, policy, counter, frame)
+    draft = _BlockDraft(blocks, caps, counter, frame)
     before = draft.sizes()
     removed = draft.cap()
-    if policy.total_cap is not None:
-        draft.fit_total(policy.total_cap)
+    if caps.total_cap is not None:
+        draft.fit_total(caps.total_cap)
     report = Report(
-        unit=policy.unit,
+        unit=caps.unit,
         before=before,
         after=draft.sizes(),
         removed_lines=removed,
@@ -95,45 +134,45 @@ def recent(timeline: Timeline, room: int, floor: int) -> int:
     return min(timeline.legal_after("step", wanted), timeline.legal("step", len(timeline) - floor))
 
 
-class _Draft:
+class _BlockDraft:
     """Blocks on their way under their caps."""
 
-    def __init__(self, blocks: Blocks, policy: Policy, counter: Counter, frame: Callable[[str, str], str]) -> None:
+    def __init__(self, blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callable[[str, str], str]) -> None:
         self.memory, self.digest, self.timeline = blocks.memory, blocks.digest, blocks.history
-        self.policy, self.counter, self.frame = policy, counter, frame
+        self.caps, self.counter, self.frame = caps, counter, frame
         self.cut = 0
         self.stubs: dict[int, Message] = {}
 
     def cap(self) -> int:
         """Put each block under its own cap; the number of lines that memory has already."""
-        policy, removed = self.policy, 0
-        if policy.dedupe_digest:
+        caps, removed = self.caps, 0
+        if caps.dedupe_digest:
             self.digest, removed = dedupe(self.digest, self.memory)
-        if policy.memory_cap is not None:
-            self.memory = fit_text(self.memory, policy.memory_cap, policy.memory_end, self.counter)
-        if policy.digest_cap is not None:
-            self.digest = fit_text(self.digest, policy.digest_cap, policy.digest_end, self.counter)
-        if policy.history_cap is not None:
-            self.cut = recent(self.timeline, policy.history_cap, policy.keep_messages)
+        if caps.memory_cap is not None:
+            self.memory = fit_text(self.memory, caps.memory_cap, caps.memory_end, self.counter)
+        if caps.digest_cap is not None:
+            self.digest = fit_text(self.digest, caps.digest_cap, caps.digest_end, self.counter)
+        if caps.history_cap is not None:
+            self.cut = recent(self.timeline, caps.history_cap, caps.keep_messages)
         return removed
 
     def fit_total(self, cap: int) -> None:
         """History gives way first, to stubs if need be, then the digest, then memory."""
         if self.over(cap) > 0:
             room = max(0, cap - self.system())
-            self.cut = max(self.cut, recent(self.timeline, room, self.policy.keep_messages))
+            self.cut = max(self.cut, recent(self.timeline, room, self.caps.keep_messages))
         self._shorten(cap)
         while self.digest and (over := self.over(cap)) > 0:
-            self.digest = self._less(self.digest, over, self.policy.digest_end)
+            self.digest = self._less(self.digest, over, self.caps.digest_end)
         while self.memory and (over := self.over(cap)) > 0:
-            self.memory = self._less(self.memory, over, self.policy.memory_end)
+            self.memory = self._less(self.memory, over, self.caps.memory_end)
         if self.over(cap) > 0:
             bill = {"system": self.system(), "history": self.history()}
             raise ViewTooLarge(
                 sum(bill.values()),
                 cap,
                 bill,
-                unit=self.policy.unit,
+                unit=self.caps.unit,
                 hint="raise the total or shorten the system prompt",
             )
 

@@ -35,7 +35,7 @@ from foldline.wire.detect import PLAIN
 from foldline.wire.formats import FORMATS
 
 _PRESET = Policy.preset("ikigai")
-DEFAULT_HISTORY_TOKEN_LIMIT: int = _PRESET.history_cap or 0
+DEFAULT_HISTORY_TOKEN_LIMIT: int = _PRESET.rules[0].limit or 0
 """Half of a usual window: with system prompt and summary a request stays well under what the model can take."""
 DIVIDER = "─" * 40
 _NO_TOTAL = 10**15
@@ -273,7 +273,7 @@ def _is_text(message: Message) -> bool:
 
 def _policy(cap: int) -> Policy:
     """The budget in the engine's words."""
-    return _PRESET.but(rules=(f"clip when history > {cap}",) if cap else (), history_cap=cap or None)
+    return _PRESET.but(rules=(f"clip when history > {cap}",) if cap else ())
 
 
 def _cap(tokens: Any, name: str) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from foldline.measure.estimator import Counter
-from foldline.policy import End
 
+End = Literal["head", "tail"]
+"""The end of a text that stays."""
 _BULLET = re.compile(r"(?:[-*](?=\s|$)|•)\s*")
 """A sign in front of an item. `-5 degrees` and `*so*` have none."""
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
@@ -10,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.compat.block_caps import Blocks, Fitted, fit_blocks, recent, shorten, size_of
-from foldline.compat.text_caps import dedupe, fit_text, line_key
-from foldline.errors import ViewTooLarge
+from foldline.compat.block_budget import AgentConfig
+from foldline.compat.block_caps import BlockCaps, Blocks, Fitted, fit_blocks, recent, shorten, size_of
+from foldline.compat.text_caps import End, dedupe, fit_text, line_key
+from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
 from foldline.message import Media, Message, Text, ToolCall, assistant, tool, user
 from foldline.plan.timeline import Timeline, timeline_of
-from foldline.policy import Policy
 from support.chats import chats, texts
 
 COUNTERS: list[Counter] = [WORDS, CHARS_4, Estimator()]
@@ -47,15 +48,15 @@ def frame(base: str, memory: str, digest: str) -> str:
 
 
 def fit(
-    policy: Policy, *, memory: str = "", digest: str = "", history: list[Message] | None = None, base: str = "base"
+    caps: BlockCaps, *, memory: str = "", digest: str = "", history: list[Message] | None = None, base: str = "base"
 ) -> Fitted:
     blocks = Blocks(memory=memory, digest=digest, history=timeline(history or []))
-    return fit_blocks(blocks, policy, WORDS, partial(frame, base))
+    return fit_blocks(blocks, caps, WORDS, partial(frame, base))
 
 
-def attempt(policy: Policy, **blocks: Any) -> Fitted | ViewTooLarge:
+def attempt(caps: BlockCaps, **blocks: Any) -> Fitted | ViewTooLarge:
     try:
-        return fit(policy, **blocks)
+        return fit(caps, **blocks)
     except ViewTooLarge as error:
         return error
 
@@ -181,22 +182,46 @@ class TestHistory:
         assert recent(timeline(messages), 12, 2) == 47
 
 
-POLICY = Policy.preset("squidbot").but(
-    memory_cap=20, digest_cap=20, history_cap=40, total_cap=60, keep_messages=2, memory_end="head"
+CAPS = BlockCaps(
+    unit="words",
+    dedupe_digest=True,
+    memory_cap=20,
+    digest_cap=20,
+    history_cap=40,
+    total_cap=60,
+    keep_messages=2,
+    memory_end="head",
 )
 LINES = "\n".join(f"fact number {n}" for n in range(10))
 OTHERS = "\n".join(f"other fact {n}" for n in range(10))
+
+
+@pytest.mark.promise("I22")
+@pytest.mark.parametrize(
+    ("caps", "says"),
+    [
+        ({"memory_cap": 0}, "memory_cap must be at least 1"),
+        ({"digest_cap": -3}, "digest_cap must be at least 1"),
+        ({"total_cap": 10, "history_cap": 20}, "raise total_cap"),
+        ({"unit": "letters"}, "words or tokens"),
+        ({"digest_end": "middle"}, "head or tail"),
+        ({"keep_messages": -1}, "negative"),
+    ],
+)
+def test_caps_that_cannot_work_are_refused_when_made(caps: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        BlockCaps(**caps)
 
 
 class TestTotal:
     @pytest.mark.promise("S4.17")
     def test_history_gives_way_first_then_digest_then_memory(self) -> None:
         history = [user(f"message {n} has six words") for n in range(8)]
-        whole = fit(POLICY.but(total_cap=1000), memory=LINES, digest=OTHERS, history=history)
+        whole = fit(replace(CAPS, total_cap=1000), memory=LINES, digest=OTHERS, history=history)
         assert (words(whole.memory), words(whole.digest), len(whole.history)) == (18, 18, 8)
         seen = []
         for total in range(90, 12, -1):
-            made = fit(POLICY.but(total_cap=total, history_cap=10), memory=LINES, digest=OTHERS, history=history)
+            made = fit(replace(CAPS, total_cap=total, history_cap=10), memory=LINES, digest=OTHERS, history=history)
             seen.append((words(made.memory), words(made.digest), sum(words(each.text) for each in made.history)))
         assert all(after[n] <= before[n] for before, after in pairwise(seen) for n in range(3))
         assert all(digest == 18 or history == seen[-1][2] for _, digest, history in seen), "history before digest"
@@ -207,21 +232,22 @@ class TestTotal:
     @pytest.mark.promise("S4.3", "F20")
     def test_which_end_stays_is_a_setting(self) -> None:
         text = "first line\nmiddle line\nlast line"
-        policy = POLICY.but(digest_cap=2, memory_cap=2, dedupe_digest=False)
-        for end, stays in (("head", "first line"), ("tail", "last line")):
-            made = fit(policy.but(digest_end=end, memory_end=end), digest=text, memory=text)
+        caps = replace(CAPS, digest_cap=2, memory_cap=2, dedupe_digest=False)
+        cases: list[tuple[End, str]] = [("head", "first line"), ("tail", "last line")]
+        for end, stays in cases:
+            made = fit(replace(caps, digest_end=end, memory_end=end), digest=text, memory=text)
             assert (made.digest, made.memory) == (stays, stays)
 
     @pytest.mark.promise("S2.4", "S4.5", "F23")
     def test_the_total_is_a_setting_of_each_policy(self) -> None:
-        assert Policy.preset("ikigai").total_cap is None
-        assert Policy.preset("squidbot").total_cap == 4500
+        assert BlockCaps().total_cap is None
+        assert AgentConfig().caps().total_cap == 4500
 
     @pytest.mark.promise("S4.17", "F21")
     def test_two_huge_messages_become_stubs_before_memory_is_emptied(self) -> None:
         """The seed would zero memory and summary, and still be over its total."""
         history = [user("huge " * 500), assistant("vast " * 500)]
-        made = fit(POLICY, memory=LINES, digest=OTHERS, history=history)
+        made = fit(CAPS, memory=LINES, digest=OTHERS, history=history)
         assert words(made.memory) == 18
         assert words(made.digest) == 18
         assert made.report.shortened == 2
@@ -236,10 +262,10 @@ class TestTotal:
     def test_it_fits_or_says_so(
         self, history: list[Message], memory: str, digest: str, cap: int, room: int, more: int, floor: int
     ) -> None:
-        policy = POLICY.but(
-            memory_cap=cap, digest_cap=cap, history_cap=room, total_cap=room + more, keep_messages=floor
+        caps = replace(
+            CAPS, memory_cap=cap, digest_cap=cap, history_cap=room, total_cap=room + more, keep_messages=floor
         )
-        made = attempt(policy, memory=memory, digest=digest, history=history)
+        made = attempt(caps, memory=memory, digest=digest, history=history)
         if isinstance(made, ViewTooLarge):
             assert made.tokens > room + more
             assert made.bill["system"] == 1, "memory and digest were given up before"
@@ -248,7 +274,7 @@ class TestTotal:
         assert words(made.digest) <= cap
         said = sum(size_of(message, WORDS) for message in made.history)
         assert words(frame("base", made.memory, made.digest)) + said <= room + more
-        assert made == attempt(policy, memory=memory, digest=digest, history=history), "the same again"
+        assert made == attempt(caps, memory=memory, digest=digest, history=history), "the same again"
         assert len(made.history) >= min(floor, len(history))
         kept = history[len(history) - len(made.history) :]
         assert [message.role for message in made.history] == [message.role for message in kept]
@@ -257,11 +283,11 @@ class TestTotal:
 
     def test_what_cannot_fit_is_refused_with_the_bill(self) -> None:
         with pytest.raises(ViewTooLarge, match=r"60 words \(system 100.*raise the total"):
-            fit(POLICY, base="word " * 100, history=[user("hi")])
+            fit(CAPS, base="word " * 100, history=[user("hi")])
 
     def test_without_caps_nothing_changes(self) -> None:
         history = [user("hi " * 5000)]
-        made = fit(Policy(), memory="a\nb", digest="c", history=history)
+        made = fit(BlockCaps(), memory="a\nb", digest="c", history=history)
         assert (made.memory, made.digest) == ("a\nb", "c")
         assert made.history[0] is history[0]
 
@@ -295,7 +321,7 @@ class TestStub:
 
 @pytest.mark.promise("S4.20")
 def test_the_report_says_what_was_done() -> None:
-    made = fit(POLICY, memory=LINES, digest=LINES, history=[user("a b c d e f g")] * 9)
+    made = fit(CAPS, memory=LINES, digest=LINES, history=[user("a b c d e f g")] * 9)
     report = made.report
     assert report.before == {"memory": 30, "digest": 30, "history": 63}
     assert report.after == {"memory": 18, "digest": 0, "history": 35}
