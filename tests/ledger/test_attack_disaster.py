@@ -52,7 +52,7 @@ def test_a_disk_that_is_full_under_a_session(tmp_path: Path) -> None:
             except LedgerUnavailable as full:
                 said = str(full)
                 break
-        assert "free some space" in said
+        assert "free disk space" in said
         assert len(list(session.record.read(0, 1_000))) == kept
         with store.tx.pool.connection() as connection:
             connection.run("PRAGMA max_page_count = 100000")
@@ -77,7 +77,7 @@ def test_a_file_that_is_held_under_a_session(tmp_path: Path) -> None:
             lambda: session.branch("side"),
         )
         for deed in deeds:
-            with pytest.raises(LedgerBusy, match="another process held it"):
+            with pytest.raises(LedgerBusy, match="another process held the lock"):
                 deed()
         assert "could not be searched" in str(session.recall("question 3")), "it does not say that nothing was said"
         assert "question 0" in str(session.recall(handle="#1")), "reading goes on"

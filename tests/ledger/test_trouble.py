@@ -57,7 +57,7 @@ def test_a_file_that_another_process_holds(path: Path) -> None:
     main = store.session("s")
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerBusy, match="another process held it") as caught:
+    with pytest.raises(LedgerBusy, match="another process held the lock") as caught:
         store.append(main, talk("c"))
     assert caught.value.retryable
     assert texts(store, main) == ["a", "b"], "reading goes on"
@@ -91,12 +91,12 @@ def test_a_file_that_cannot_be_written() -> None:
         found = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
         folder.chmod(0o755)
         path.chmod(0o644)
-        assert "must be writable" in found.stdout or "look at the file, its folder" in found.stdout
+        assert "and its folder writable" in found.stdout or "check the file, its folder" in found.stdout
         still_good(path)
 
 
 def test_no_such_folder(tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnavailable, match="no folder"):
+    with pytest.raises(LedgerUnavailable, match="does not exist"):
         ledger.open(tmp_path / "nowhere" / "agent.db")
     with pytest.raises(LedgerUnavailable):
         ledger.open(tmp_path)
@@ -167,7 +167,7 @@ def test_what_is_no_ledger(tmp_path: Path) -> None:
     link.execute("CREATE TABLE bookmarks (url TEXT)")
     link.close()
     before = other.read_bytes()
-    with pytest.raises(LedgerCorrupt, match="no ledger"):
+    with pytest.raises(LedgerCorrupt, match="not a ledger"):
         ledger.open(other)
     assert other.read_bytes() == before
 
@@ -209,7 +209,7 @@ def test_a_migration_is_whole_or_not_there(opened: Callable[..., Store], monkeyp
     monkeypatch.setattr(schema, "MIGRATIONS", (*before, bad))
     with pytest.raises(LedgerError):
         opened()
-    monkeypatch.setattr(schema, "MIGRATIONS", (*before, good, good._replace(both="CREATE TABLE half (id {id})")))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*before, good, good._replace(sql="CREATE TABLE half (id {id})")))
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: opened(), range(4)))
     assert texts(found[3], store.session("s")) == ["a"]
@@ -389,13 +389,13 @@ class TestServer:
         main = store.session("s")
         with psycopg.connect(url) as link:
             link.execute("SELECT 1 FROM foldline.branches FOR UPDATE")
-            with pytest.raises(LedgerBusy, match="another process held it"):
+            with pytest.raises(LedgerBusy, match="another process held the lock"):
                 store.append(main, talk("a"))
         store.append(main, talk("a"))
         store.close()
 
     def test_no_server(self) -> None:
-        with pytest.raises(LedgerUnavailable, match="is the server there") as caught:
+        with pytest.raises(LedgerUnavailable, match="check that the server runs") as caught:
             ledger.open("postgresql://somebody:hunter2@127.0.0.1:1/none")
         assert "hunter2" not in str(caught.value)
 
@@ -423,7 +423,7 @@ def test_expected_root_is_an_empty_branch(store: Store) -> None:
     store.append(main, talk("a"), expected=ROOT)
     with pytest.raises(InputError, match="has 1 messages"):
         store.append(main, talk("b"), at=5)
-    with pytest.raises(InputError, match="ledger's own word"):
+    with pytest.raises(InputError, match="reserved kind"):
         store.note(main, "fold", {})
 
 

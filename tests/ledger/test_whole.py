@@ -111,10 +111,10 @@ def test_one_session_can_be_exported(store: Store, tmp_path: Path) -> None:
         (
             5,
             lambda value: value | {"message": {"role": "user", "parts": []}},
-            "line 6: the message is not what its key",
+            "line 6: the message does not match its key",
         ),
-        (5, lambda value: {"what": 1}, "line 6: says nothing"),
-        (4, lambda value: {"strand": 1}, "line 5 is not of an export"),
+        (5, lambda value: {"what": 1}, "line 6: unknown kind of line"),
+        (4, lambda value: {"strand": 1}, "line 5 is not a line of an export"),
     ],
 )
 def test_a_bad_export_imports_nothing(store: Store, tmp_path: Path, line: int, change, said: str) -> None:  # type: ignore[no-untyped-def]
@@ -130,14 +130,20 @@ def test_a_bad_export_imports_nothing(store: Store, tmp_path: Path, line: int, c
 
 CHANGES = (
     ("UPDATE messages SET body = '{}' WHERE position = 2 AND strand = 1", "message 2 of strand 1: cannot be read"),
-    ("UPDATE messages SET key = trace WHERE position = 1 AND strand = 1", "message 1 of strand 1: its content is not"),
-    ("UPDATE messages SET trace = key WHERE position = 1 AND strand = 1", "message 1 of strand 1: its trace is not"),
-    ("DELETE FROM messages WHERE position = 1 AND strand = 1", "message 2 of strand 1: message 1, which comes before"),
-    ("DELETE FROM messages WHERE position = 4 AND strand = 1", "the message it leads to is not there"),
-    ("DELETE FROM strands WHERE id = 2", "strand 2: is missing, with 2 messages"),
-    ("UPDATE entries SET body = NULL WHERE kind = 'pin'", "its content is not what its key says"),
-    ("UPDATE entries SET at = 0 WHERE kind = 'append'", "its content is not what its key says"),
-    ("DELETE FROM entries WHERE kind = 'pin'", "which comes before it, is missing"),
+    (
+        "UPDATE messages SET key = trace WHERE position = 1 AND strand = 1",
+        "message 1 of strand 1: its content",
+    ),
+    (
+        "UPDATE messages SET trace = key WHERE position = 1 AND strand = 1",
+        "message 1 of strand 1: its trace does not match",
+    ),
+    ("DELETE FROM messages WHERE position = 1 AND strand = 1", "message 2 of strand 1: message 1, the one before it"),
+    ("DELETE FROM messages WHERE position = 4 AND strand = 1", "the message it points to is missing"),
+    ("DELETE FROM strands WHERE id = 2", "strand 2: is missing, but has 2 messages"),
+    ("UPDATE entries SET body = NULL WHERE kind = 'pin'", "its content does not match its key"),
+    ("UPDATE entries SET at = 0 WHERE kind = 'append'", "its content does not match its key"),
+    ("DELETE FROM entries WHERE kind = 'pin'", "the one before it, is missing"),
     ("DELETE FROM jobs WHERE kind = 'claim' AND 1 = 0", ""),
 )
 
@@ -203,7 +209,7 @@ def test_a_damaged_page_is_said_and_the_rest_can_be_read(tmp_path: Path) -> None
     store = ledger.open(path)
     assert any(fault.where == "file" for fault in store.verify())
     assert texts(store, store.session("s0"))[0].startswith("0 ")
-    with pytest.raises(LedgerCorrupt, match="restore a copy"):
+    with pytest.raises(LedgerCorrupt, match="restore a backup"):
         store.append(store.session("s0"), [user("more")])
     store.close()
 

@@ -349,7 +349,7 @@ def test_a_session_that_was_pruned_says_so() -> None:
             lambda: session.recall("question"),
             lambda: session.pin("the port is 4711"),
         ):
-            with pytest.raises(Conflict, match="any more"):
+            with pytest.raises(Conflict, match="no longer has"):
                 deed()
         assert ledger.sessions() == ()
         assert texts(ledger.session("s")) == []

@@ -1,4 +1,4 @@
-"""The permanent record: everything ever said, for ever, in one file or on a server.
+"""The permanent record of all messages, in one SQLite file, on a PostgreSQL server, or in memory.
 
 from foldline import ledger
 
@@ -32,7 +32,10 @@ def open(  # noqa: A001  # called as ledger.open
     index: MessageIndex | None = None,
     wait_s: float = 10.0,
 ) -> Store:
-    """One owner's ledger at a path, on a PostgreSQL server, or in memory; made there if it is new."""
+    """Open the ledger of one tenant, and create it if it does not exist.
+
+    `url` is a path, "postgresql://…" or ":memory:"; `owner` is the tenant id.
+    """
     branch_table.check_name("an owner", owner)
     pool = ConnectionPool(_database(fspath(url), wait_s))
     try:
@@ -47,7 +50,7 @@ def open(  # noqa: A001  # called as ledger.open
 
 
 def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
-    """The schema of the ledger that is there, 0 where there is none; nothing is made or changed by asking."""
+    """The schema version of the ledger at `url`; 0 if there is none. Creates and changes nothing."""
     database = _database(fspath(url), wait_s)
     if database.is_missing():
         return 0
@@ -61,44 +64,44 @@ def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
 
 
 def for_owner(store: Store, owner: str) -> Store:
-    """The same ledger for another owner."""
+    """The same ledger for another tenant id."""
     branch_table.check_name("an owner", owner)
     pool = store.tx.pool
     return Store(pool, _tenant(pool, owner), clock=store.tx.clock, index=store.index)
 
 
 def owners(store: Store) -> tuple[str, ...]:
-    """Everybody who has a part of the ledger: for whoever keeps it, not for those who use it."""
+    """The ids of all tenants, for administration."""
     with store.tx.pool.connection() as connection:
         return tuple([name for (name,) in connection.run("SELECT name FROM owners ORDER BY name")])
 
 
 def _database(url: str, wait_s: float) -> Database:
     if "\0" in url:
-        raise InputError(f"not a place for a ledger: {url!r:.60}", hint='a path, "postgresql://…" or ":memory:"')
+        raise InputError(f"invalid ledger address {url!r:.60}", hint='use a path, "postgresql://…" or ":memory:"')
     if url.startswith(("postgresql://", "postgres://")):
         from foldline.ledger.postgres import Postgres  # noqa: PLC0415  # an extra
 
         return Postgres(url, wait_s=wait_s)
-    from foldline.ledger.sqlite import MEMORY, Sqlite  # noqa: PLC0415  # only where it is used
+    from foldline.ledger.sqlite import MEMORY, Sqlite  # noqa: PLC0415  # loaded only for SQLite
 
     return Sqlite(url if url == MEMORY else str(Path(url).expanduser()), wait_s=wait_s)
 
 
 def _unreachable(lost: ConnectionLost) -> LedgerUnavailable:
-    return LedgerUnavailable(str(lost), hint="is the server there, and the address right?")
+    return LedgerUnavailable(str(lost), hint="check that the server runs and that the address is right")
 
 
 def _applied_version(pool: ConnectionPool) -> int:
-    """The schema as it is; 0 before there is any."""
+    """The number of the newest applied migration; 0 if there are no tables."""
     with pool.connection() as connection:
         return schema.version(connection) if connection.run(pool.database.ledger_exists) else 0
 
 
 def _upgrade(pool: ConnectionPool) -> None:
-    """Bring the tables up to date, one migration a transaction; a newer ledger is left alone.
+    """Apply the missing migrations, one per transaction; a newer schema raises `LedgerTooNew`.
 
-    Where nothing is to be done no writer is waited for: one who only reads can open what another is writing.
+    Takes no write lock when the schema is current, so a reader can open a ledger while another process writes to it.
     """
     if _applied_version(pool) == len(schema.MIGRATIONS):
         return
@@ -109,11 +112,11 @@ def _upgrade(pool: ConnectionPool) -> None:
             connection.run(schema.RECORD)
             if not schema.pending(connection):
                 return
-            schema.migrate(connection, database.name, database.column_types, database.clock(connection))
+            schema.migrate(connection, database.schema_sql, database.clock(connection))
 
 
 def _tenant(pool: ConnectionPool, name: str) -> Tenant:
-    """The number of an owner, who is new unless somebody was faster."""
+    """The row of a tenant, inserted if it is new."""
     sql = "SELECT id FROM owners WHERE name = ?"
     with pool.connection() as connection:
         rows = connection.run(sql, (name,))

@@ -1,4 +1,4 @@
-"""Sessions and their branches, by name and by number, always within one owner."""
+"""Tables of sessions and branches: look-up by name and by id, within one tenant."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ SELECT s.name, s.made_at, b.name, ({_NEWEST.format("e.length")}), ({_NEWEST.form
     (SELECT COUNT(*) FROM entries e
      WHERE e.owner = b.owner AND e.branch = b.id AND e.kind = 'fold' AND e.kind <> 'append')
 FROM sessions s JOIN branches b ON b.session = s.id AND b.owner = s.owner WHERE s.owner = ? ORDER BY b.id
-"""  # noqa: S608  # put together from the lines above alone
+"""  # noqa: S608  # built from the constants above
 
 
 def check_name(what: str, name: str) -> None:
-    """Refuse a name that not every database can hold."""
+    """Raise `InputError` for a name that is too long or not printable."""
     if len(name) > NAME_CHARS or not name.isprintable():
         raise InputError(
-            f"not a name for {what}: {name!r:.80}", hint=f"printable text of at most {NAME_CHARS} characters"
+            f"invalid name for {what}: {name!r:.80}", hint=f"use at most {NAME_CHARS} printable characters"
         )
 
 
 def find(connection: Connection, owner: Tenant, session: str, name: str) -> Branch | None:
-    """A branch by name."""
+    """The branch with a name; None if there is none."""
     rows = connection.run(_BRANCH + "WHERE b.owner = ? AND s.name = ? AND b.name = ?", (owner.id, session, name))
     return _branch(rows[0]) if rows else None
 
 
 def branch_by_id(connection: Connection, owner: Tenant, number: int) -> Branch:
-    """A branch by number."""
+    """The branch with an id."""
     return _branch(connection.run(_BRANCH + "WHERE b.owner = ? AND b.id = ?", (owner.id, number))[0])
 
 
@@ -48,13 +48,13 @@ def branches_of(connection: Connection, owner: Tenant, session: str) -> tuple[Br
 
 
 def branch_of_strand(connection: Connection, owner: Tenant, strand: int) -> Branch:
-    """The branch that started a strand."""
+    """The branch that created a strand."""
     sql = "SELECT branch FROM strands WHERE owner = ? AND id = ?"
     return branch_by_id(connection, owner, connection.run(sql, (owner.id, strand))[0][0])
 
 
 def begin_session(connection: Connection, owner: Tenant, name: str, at: float) -> Branch:
-    """The main branch of a session, which is new unless somebody was faster."""
+    """The main branch of a session, inserted if the session is new."""
     found = find(connection, owner, name, MAIN)
     if found is not None:
         return found
@@ -64,7 +64,7 @@ def begin_session(connection: Connection, owner: Tenant, name: str, at: float) -
 
 
 def add_branch(connection: Connection, owner: Tenant, branch: Branch, at: float) -> Branch:
-    """A new branch of a session."""
+    """Insert a branch into a session."""
     sql = (
         "INSERT INTO branches (owner, session, name, origin, origin_seq, made_at) "
         "SELECT owner, id, ?, ?, ?, ? FROM sessions WHERE owner = ? AND name = ?"
@@ -75,11 +75,11 @@ def add_branch(connection: Connection, owner: Tenant, branch: Branch, at: float)
 
 
 def session_infos(connection: Connection, owner: Tenant) -> tuple[SessionInfo, ...]:
-    """Every session with its figures, the one used last first."""
+    """Every session with its figures, most recently used first."""
     sessions: dict[str, list[Values]] = {}
     for row in connection.run(_INFO, (owner.id,)):
         sessions.setdefault(row[0], []).append(row)
-    made = [
+    infos = [
         SessionInfo(
             name=name,
             made_at=rows[0][1],
@@ -90,7 +90,7 @@ def session_infos(connection: Connection, owner: Tenant) -> tuple[SessionInfo, .
         )
         for name, rows in sessions.items()
     ]
-    return tuple(sorted(made, key=lambda info: info.last_at, reverse=True))
+    return tuple(sorted(infos, key=lambda info: info.last_at, reverse=True))
 
 
 def _branch(row: Values) -> Branch:

@@ -1,9 +1,9 @@
-"""The chains of messages in their table.
+"""Storage of message chains.
 
-A chain is stored as strands: a strand is a stretch of messages that follow one another, and starts where it left
-another one. So a path is a few ranges that are read in order, from any position on, however long it is; going on at the
-end of a strand makes it longer, and going on anywhere else starts a new one. `position` counts from the first message
-of the path, on every strand.
+A chain is stored in strands. A strand is a run of consecutive messages; it starts at the message of another strand
+where it forked off, or at the beginning. A path is therefore a few ranges of rows that can be read in order from any
+position. Appending at the end of a strand extends it; appending anywhere else starts a new strand. `position` counts
+from the first message of the path on every strand.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from foldline.ledger.serialize import message_body, meta_body, meta_of, pack, re
 from foldline.message import Message
 
 PAGE = 64
-"""Messages that are in memory at once while a path is read."""
-ASKED = 400
-"""Keys that are asked for in one query."""
+"""Messages per query while a path is read."""
+KEYS_PER_QUERY = 400
+"""Keys per query."""
 
 
 class Tenant(NamedTuple):
-    """Whose rows."""
+    """One tenant: the id in the tables, and the name the caller gave."""
 
     id: int
     name: str
 
 
 class ChainPosition(NamedTuple):
-    """A message in its chain: how many messages the path up to it has, and where it is stored."""
+    """A position in a chain: the strand and key of the last message, and the length of the path up to it."""
 
     strand: int | None = None
     length: int = 0
@@ -40,39 +40,39 @@ class ChainPosition(NamedTuple):
 
 
 class EncodedMessage(NamedTuple):
-    """A message ready to be written."""
+    """A message with the bytes that will be stored."""
 
     message: Message
     body: bytes
     stored: bytes
     meta: bytes | None
     at: float | None = None
-    """When it was written first; now, unless it was exported."""
+    """When it was first written; None means now (set by imports)."""
 
 
 class InsertedMessage(NamedTuple):
-    """A message that is new, and where it stands."""
+    """A message that was inserted, and its position."""
 
     strand: int
     position: int
     size: int
-    """Bytes of its body."""
+    """Bytes of its body, uncompressed."""
 
 
 def encode(message: Message) -> EncodedMessage:
-    """What can be done before the database is asked."""
+    """Serialize a message, before a transaction is opened."""
     body = message_body(message)
     return EncodedMessage(message, body, pack(body), meta_body(message.meta))
 
 
 def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: int = 0) -> list[Span]:
-    """The ranges that a path consists of, from `start` on."""
+    """The ranges of rows that make up a path, from position `start` on."""
     found: list[Span] = []
     strand, stop = place.strand, place.length
     while strand is not None and stop > start:
         rows = connection.run("SELECT base, start FROM strands WHERE owner = ? AND id = ?", (owner.id, strand))
         if not rows:
-            raise LedgerCorrupt(f"strand {strand} is missing", hint="run verify")
+            raise LedgerCorrupt(f"strand {strand} is missing", hint="run `foldline verify`")
         base, first = rows[0]
         if first < stop:
             found.append(Span(strand, max(first, start), stop))
@@ -81,7 +81,7 @@ def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: in
 
 
 def position_at(connection: Connection, owner: Tenant, place: ChainPosition, length: int) -> ChainPosition:
-    """The place on the path of `place` where the path had `length` messages."""
+    """The position on a path where it has `length` messages."""
     if length == place.length:
         return place
     if length == 0:
@@ -90,7 +90,7 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
     sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
     rows = connection.run(sql, (owner.id, strand, length - 1))
     if not rows:
-        raise LedgerCorrupt(f"message {length - 1} of strand {strand} is missing", hint="run verify")
+        raise LedgerCorrupt(f"message {length - 1} of strand {strand} is missing", hint="run `foldline verify`")
     return ChainPosition(strand, length, rows[0][0])
 
 
@@ -103,69 +103,69 @@ FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.pos
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """How much of each strand the logs of some branches ever led to: the strand, and where that part of it stops."""
+    """For each strand that the logs of some branches ever reached: the position where the reached part ends."""
     found: dict[int, int] = {}
     for branch in branches:
         sql = "SELECT strand, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND strand IS NOT NULL GROUP BY 1"
         for strand, stop in connection.run(sql, (owner.id, branch)):
             found[strand] = max(stop, found.get(strand, 0))
     rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id DESC", (owner.id,))
-    for strand, base, start in rows:  # a strand is younger than the one it left
+    for strand, base, start in rows:  # a strand has a higher id than the one it forked from
         if strand in found and base is not None:
             found[base] = max(start, found.get(base, 0))
     return found
 
 
 def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredMessage]:
-    """The first messages of a span."""
+    """The first page of messages of a span."""
     rows = connection.run(_READ, (owner.id, span.strand, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
-        raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run verify")
+        raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run `foldline verify`")
     return [
         StoredMessage(position, key, time, read_message(unpack(body), meta)) for position, key, time, body, meta in rows
     ]
 
 
 class ChainWriter:
-    """Puts messages behind a place, in a transaction of the caller's."""
+    """Appends messages to a chain, in the caller's transaction."""
 
     def __init__(self, connection: Connection, owner: Tenant, now: float) -> None:
         self.connection, self.owner, self.now = connection, owner, now
-        self.written: list[InsertedMessage] = []
-        """What was new."""
+        self.inserted: list[InsertedMessage] = []
+        """The messages that the last `put` inserted."""
         self.strands: list[int] = []
-        """On which strand each message that was put now stands."""
+        """The strand of each message of the last `put`."""
 
-    def put(self, branch: int, place: ChainPosition, drafts: Sequence[EncodedMessage]) -> ChainPosition:
-        """The place of the last message, after those that are new were written."""
-        self.written, self.strands = [], []
+    def put(self, branch: int, place: ChainPosition, encoded: Sequence[EncodedMessage]) -> ChainPosition:
+        """Append messages and return the position of the last; only new messages are inserted."""
+        self.inserted, self.strands = [], []
         keys: list[bytes] = []
         key = place.key
-        for item in drafts:
+        for item in encoded:
             key = link(self.owner.name, key, item.body)
             keys.append(key)
         known = 0
         for row in self._known(keys):
             place = ChainPosition(row[1], row[2] + 1, row[0])
-            self._remark(place, row[3], drafts[known])
+            self._remark(place, row[3], encoded[known])
             self.strands.append(row[1])
             known += 1
-        return self._write(branch, place, list(zip(keys[known:], drafts[known:], strict=True)))
+        return self._write(branch, place, list(zip(keys[known:], encoded[known:], strict=True)))
 
     def _known(self, keys: list[bytes]) -> Iterator[Values]:
-        """The rows of the messages that are there already: the first ones, since a message implies all before it."""
-        for begin in range(0, len(keys), ASKED):
-            asked = keys[begin : begin + ASKED]
-            marks = ", ".join("?" * len(asked))
-            sql = f"SELECT key, strand, position, meta FROM messages WHERE owner = ? AND key IN ({marks})"  # noqa: S608
-            found = {row[0]: row for row in self.connection.run(sql, (self.owner.id, *asked))}
-            for key in asked:
+        """The rows of the stored messages. They are the first ones, since a key depends on all messages before."""
+        for begin in range(0, len(keys), KEYS_PER_QUERY):
+            batch = keys[begin : begin + KEYS_PER_QUERY]
+            placeholders = ", ".join("?" * len(batch))
+            sql = f"SELECT key, strand, position, meta FROM messages WHERE owner = ? AND key IN ({placeholders})"  # noqa: S608
+            found = {row[0]: row for row in self.connection.run(sql, (self.owner.id, *batch))}
+            for key in batch:
                 if key not in found:
                     return
                 yield found[key]
 
     def _remark(self, place: ChainPosition, meta: bytes | None, item: EncodedMessage) -> None:
-        """Keep facts that a message brings when it comes again; what was known of it stays."""
+        """Store metadata that a repeated message adds; known metadata is kept."""
         if item.meta is None or item.meta == meta:
             return
         where = (self.owner.id, place.strand, place.length - 1)
@@ -189,7 +189,7 @@ class ChainWriter:
             before = trace(self.owner.name, before, item.message)
             at = self.now if item.at is None else item.at
             rows.append((self.owner.id, strand, position, key, before, at, item.stored, item.meta))
-            self.written.append(InsertedMessage(strand, position, len(item.body)))
+            self.inserted.append(InsertedMessage(strand, position, len(item.body)))
             self.strands.append(strand)
         sql = (
             "INSERT INTO messages (owner, strand, position, key, trace, at, body, meta) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -198,9 +198,9 @@ class ChainWriter:
         return ChainPosition(strand, place.length + len(items), items[-1][0])
 
     def _end(self, place: ChainPosition) -> tuple[bytes, int | None]:
-        """The trace of the message at a place, and its strand if nothing follows there.
+        """The trace of the message at a position, and its strand if nothing follows there.
 
-        Should somebody write there at this moment, one of the two finds the place taken, and looks again.
+        If two writers extend the same position, the unique index rejects one of them, and its transaction is retried.
         """
         if place.strand is None:
             return ROOT, None

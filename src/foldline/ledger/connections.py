@@ -1,7 +1,10 @@
-"""Connections, and the one way to change anything: a transaction that is committed whole or leaves nothing.
+"""Connection pool, transactions, and the protocols that a database implements.
 
-A store may be used from many threads (an event loop's workers, a background fold). Each transaction takes a connection
-of its own from a small stock, and a connection that broke is thrown away. A process that was forked starts a new stock.
+A store may be used from many threads. Each transaction takes a connection from a small pool; a connection that broke is
+discarded. A forked process starts an empty pool.
+
+To support another database, implement `Database` and `Connection` in a file beside sqlite.py and postgres.py, and
+select it by its URL in __init__.py.
 """
 
 from __future__ import annotations
@@ -18,18 +21,18 @@ Values = tuple[Any, ...]
 
 
 class WriteConflict(Exception):
-    """Two transactions met: the same work done anew will go through."""
+    """Two transactions conflicted; retrying this one will succeed."""
 
 
 class ConnectionLost(Exception):
-    """The connection broke, and whether the work was committed is not known."""
+    """The connection broke; it is unknown whether the transaction was committed."""
 
 
 class Connection(Protocol):
-    """One connection: SQL with `?` for values."""
+    """A database connection. SQL uses `?` for values."""
 
     def run(self, sql: str, values: Values = ()) -> list[Values]:
-        """Run one statement and give all its rows."""
+        """Run one statement and return all its rows."""
         ...
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
@@ -37,78 +40,86 @@ class Connection(Protocol):
         ...
 
     def begin(self) -> None:
-        """Start a transaction that will write."""
+        """Start a write transaction."""
         ...
 
     def begin_read(self) -> None:
-        """Start a transaction that only reads, and sees nothing of what is written meanwhile."""
+        """Start a read-only transaction that sees one snapshot."""
         ...
 
     def commit(self) -> None:
-        """Make it last."""
+        """Commit the transaction durably."""
         ...
 
     def rollback(self) -> None:
-        """Undo it."""
+        """Roll the transaction back."""
         ...
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         ...
 
 
 class Database(Protocol):
-    """What the two databases differ in."""
+    """A kind of database: its SQL dialect, connections and errors."""
 
     name: str
     connections: int
-    """How many connections may be open at once."""
+    """Maximum number of open connections."""
     wait_s: float
-    """How long to wait for others."""
-    column_types: dict[str, str]
-    """How they spell what the schema leaves open."""
+    """Seconds to wait for locks and connections."""
+    schema_sql: dict[str, str]
+    """SQL for the placeholders of the schema: `{id}`, `{blob}`, and `{words}`, the table of the text index."""
+    delete_words: str
+    """Statement that removes a message from the table `words`, by its row id and its terms."""
     for_update: str
-    """What keeps others from a row that was read."""
+    """Suffix of a SELECT that locks the rows it returns."""
     lock_writers: str
-    """What keeps everybody else from writing until the transaction ends, if starting it did not."""
+    """Statement that blocks all other writers until the transaction ends; empty if starting one does so."""
     reclaim_space: tuple[str, ...]
-    """What gives room back after rows were deleted."""
+    """Statements that free disk space after rows were deleted."""
+    has_job_queue: bool
+    """Whether background jobs can be queued with PgQueuer."""
     ledger_exists: str
-    """Has a row where a ledger is."""
+    """Query that returns a row if the ledger's tables exist."""
 
     def is_missing(self) -> bool:
-        """Whether there is nothing that could be asked: connecting would make it."""
+        """Whether connecting would create the database file."""
         ...
 
     def connect(self) -> Connection:
-        """Another connection."""
+        """Open a connection."""
         ...
 
     def prepare(self, connection: Connection) -> None:
-        """Make room for the tables, in the transaction that will make them."""
+        """Create the schema for the tables, and lock out concurrent migrations."""
         ...
 
     def clock(self, connection: Connection) -> float:
-        """The time by which leases are judged, the same for all who share the ledger."""
+        """Current time as seconds since 1970, the same for all clients of the ledger."""
         ...
 
     def translate_error(self, cause: Exception) -> Exception | None:
-        """The error a caller can act on, for what the database raised; none for what it did not raise."""
+        """The foldline error for an exception of the database driver; None for other exceptions."""
+        ...
+
+    def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
+        """A query for the row ids in `words` that have a term of each group, and its values."""
         ...
 
     def check_integrity(self, connection: Connection) -> list[str]:
-        """What the database itself finds wrong with its file."""
+        """Errors that the database finds in its own files."""
         ...
 
 
 class ConnectionPool:
-    """The stock of connections."""
+    """Pool of connections to one database."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._closed = False
         self._inherited: list[Connection] = []
-        """The connections of the process this one was forked from: closing them would close that one's."""
+        """Connections inherited by a fork; closing them would close the parent's."""
         self._reset()
 
     def _reset(self) -> None:
@@ -118,13 +129,13 @@ class ConnectionPool:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """A connection for single statements that only read."""
+        """Borrow a connection for single read statements."""
         with self._borrowed() as connection:
             yield connection
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A connection for many statements that read the same moment."""
+        """Borrow a connection for several statements that read one snapshot."""
         with self._borrowed() as connection:
             connection.begin_read()
             try:
@@ -134,7 +145,7 @@ class ConnectionPool:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction: committed when the block ends, undone when it raises."""
+        """Run a transaction: committed when the block ends, rolled back when it raises."""
         with self._borrowed() as connection:
             connection.begin()
             try:
@@ -147,12 +158,12 @@ class ConnectionPool:
     @contextmanager
     def _borrowed(self) -> Iterator[Connection]:
         if self._closed:
-            raise LedgerError("the ledger was closed", hint="open it again")
+            raise LedgerError("the ledger is closed", hint="open it again")
         if self._process != os.getpid():
             self._inherited += self._idle
             self._reset()
         if not self._free.acquire(timeout=self.database.wait_s):
-            raise LedgerBusy(f"all {self.database.connections} connections are in use", hint="finish reading first")
+            raise LedgerBusy(f"all {self.database.connections} connections are in use", hint="finish open reads first")
         connection: Connection | None = None
         try:
             connection = self._next()
@@ -170,7 +181,7 @@ class ConnectionPool:
                 self._idle.append(connection)
             self._free.release()
             if self._closed:
-                self.close()  # it was closed while this connection was in use
+                self.close()  # the pool was closed meanwhile
 
     def _next(self) -> Connection:
         try:
@@ -179,7 +190,7 @@ class ConnectionPool:
             return self.database.connect()
 
     def _discard(self, connection: Connection | None) -> None:
-        """Throw away a connection that broke, and the idle ones, which will have broken with it."""
+        """Close a broken connection, and the idle ones, which broke with it."""
         for broken in (connection, *self._idle):
             if broken is not None:
                 _close(broken)
@@ -193,5 +204,5 @@ class ConnectionPool:
 
 
 def _close(connection: Connection) -> None:
-    with suppress(Exception):  # it is gone either way
+    with suppress(Exception):  # it may be broken already
         connection.close()

@@ -1,9 +1,9 @@
-"""A ledger as lines of JSON, and back: for a copy, for another database, for another owner.
+"""Export of a ledger as lines of JSON, and import of such lines.
 
-The lines name nothing by a database's numbers. Sessions and branches come first, then the strands with their messages,
-each strand behind the one it left, then the logs, jobs and events. Both ways take one line at a time, and an import
-writes all of it or nothing. Every message must match its key under the owner it was exported from; under another
-owner it gets a new one.
+The lines contain no ids of the database. Sessions and branches come first, then the strands with their messages (each
+strand after the one it forked from), then logs, jobs and events. Both directions handle one line at a time. An import
+writes everything or nothing. Every message must match its key under the tenant it was exported from; under another
+tenant it gets a new key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from foldline.ledger.serialize import dump, pack, read_message, unpack
 FORMAT = 1
 PAGE = 64
 BATCH = 256
-"""Messages that are in memory at once."""
+"""Messages that an import writes at once."""
 
 
 def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
@@ -57,11 +57,10 @@ def _branches(connection: Connection, tx: Transactions, branches: list[Branch]) 
         "WHERE b.owner = ? AND b.id = ?"
     )
     for branch in branches:
-        begun, made = connection.run(sql, (tx.owner.id, branch.id))[0]
+        begun_at, made_at = connection.run(sql, (tx.owner.id, branch.id))[0]
         origin = None if branch.origin is None else [names[branch.origin], branch.origin_seq]
-        yield _line(
-            {"branch": branch.name, "session": branch.session, "origin": origin, "begun_at": begun, "made_at": made}
-        )
+        value = {"branch": branch.name, "session": branch.session, "origin": origin}
+        yield _line({**value, "begun_at": begun_at, "made_at": made_at})
 
 
 def _strands(connection: Connection, tx: Transactions, branches: list[Branch]) -> Iterator[str]:
@@ -72,10 +71,10 @@ def _strands(connection: Connection, tx: Transactions, branches: list[Branch]) -
     for strand, number, base, start in connection.run(sql, (tx.owner.id,)):
         if strand not in needed:
             continue
-        said = branch_table.branch_by_id(connection, tx.owner, number if number in inside else branches[0].id)
+        source = branch_table.branch_by_id(connection, tx.owner, number if number in inside else branches[0].id)
         after = ROOT if base is None else connection.run(where, (tx.owner.id, base, start - 1))[0][0]
         value = {"strand": strand, "base": base, "start": start, "after": after.hex()}
-        yield _line({**value, "session": said.session, "branch": said.name})
+        yield _line({**value, "session": source.session, "branch": source.name})
         yield from _messages(connection, tx, strand, needed[strand])
 
 
@@ -127,14 +126,16 @@ def _body(stored: bytes | None) -> Any:
 
 
 def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
-    """Add what was exported; how many messages were new. All of it, or nothing."""
+    """Import exported lines, all or none; returns the number of new messages."""
     with tx.transaction() as connection:
         reader = ImportReader(connection, tx, index)
         for number, line in enumerate(lines, 1):
             try:
-                reader.take(json.loads(line))
+                reader.read(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                raise InputError(f"line {number} is not of an export ({error})", hint="nothing was imported") from None
+                raise InputError(
+                    f"line {number} is not a line of an export ({error})", hint="nothing was imported"
+                ) from None
             except InputError as error:
                 raise InputError(f"line {number}: {error.message}", hint=error.hint or "nothing was imported") from None
         reader.flush()
@@ -142,26 +143,26 @@ def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = No
 
 
 class ImportReader:
-    """Takes one line after another."""
+    """Reads the lines of an export in order."""
 
     def __init__(self, connection: Connection, tx: Transactions, index: MessageIndex | None) -> None:
         self.connection, self.tx, self.index = connection, tx, index
         self.owner: str | None = None
         self.branches: dict[tuple[str, str], Branch] = {}
         self.strands: dict[int, list[tuple[int, int]]] = {}
-        """Where the parts of each strand of the export stand now: from which position on, on which strand."""
+        """For each exported strand: the start positions of its parts, and the strand each part is stored on now."""
         self.number, self.branch, self.place = 0, Branch(id=0, session=""), ChainPosition()
         self.before = ROOT
-        """The key of the message before, as it was exported."""
-        self.drafts: list[EncodedMessage] = []
+        """Key of the previous message, as it was exported."""
+        self.encoded: list[EncodedMessage] = []
         self.head = Head()
         self.written = 0
 
-    def take(self, value: dict[str, Any]) -> None:
-        """One line."""
+    def read(self, value: dict[str, Any]) -> None:
+        """Read one line."""
         if self.owner is None:
             if value.get("foldline") != FORMAT:
-                raise InputError("not an export of a ledger", hint=f"its first line must say foldline: {FORMAT}")
+                raise InputError("not an export of a ledger", hint=f'its first line must have "foldline": {FORMAT}')
             self.owner = str(value["owner"])
         elif "message" in value:
             self._message(value)
@@ -171,7 +172,7 @@ class ImportReader:
                 if name in value:
                     step(self, value)
                     return
-            raise InputError("says nothing that an export says")
+            raise InputError("unknown kind of line")
 
     def _message(self, value: dict[str, Any]) -> None:
         body = dump(value["message"])
@@ -179,28 +180,28 @@ class ImportReader:
         message = read_message(body, meta)
         self.before = link(self.owner or "", self.before, body)
         if self.before.hex() != value["key"]:
-            raise InputError("the message is not what its key says")
-        self.drafts.append(EncodedMessage(message, body, pack(body), meta, float(value["at"])))
-        if len(self.drafts) >= BATCH:
+            raise InputError("the message does not match its key")
+        self.encoded.append(EncodedMessage(message, body, pack(body), meta, float(value["at"])))
+        if len(self.encoded) >= BATCH:
             self.flush()
 
     def flush(self) -> None:
-        """Write the messages that were taken."""
-        if not self.drafts:
+        """Write the messages read so far."""
+        if not self.encoded:
             return
         writer = ChainWriter(self.connection, self.tx.owner, 0.0)
         first = self.place.length
-        self.place = writer.put(self.branch.id, self.place, self.drafts)
-        self.drafts = []
-        add_unindexed(self.tx, self.index, self.connection, writer.written)
-        self.written += len(writer.written)
+        self.place = writer.put(self.branch.id, self.place, self.encoded)
+        self.encoded = []
+        add_unindexed(self.tx, self.index, self.connection, writer.inserted)
+        self.written += len(writer.inserted)
         segments = self.strands[self.number]
         for position, strand in enumerate(writer.strands, first):
             if not segments or segments[-1][1] != strand:
                 segments.append((position, strand))
 
-    def _located(self, strand: int, length: int) -> ChainPosition:
-        """Where the message stands now that the export has at `strand`, as the last of `length`."""
+    def _position(self, strand: int, length: int) -> ChainPosition:
+        """The stored position of the message that the export has at (`strand`, `length`)."""
         segments = self.strands[strand]
         actual = segments[bisect_right(segments, length - 1, key=lambda segment: segment[0]) - 1][1]
         sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
@@ -210,7 +211,7 @@ class ImportReader:
     def _strand(self, value: dict[str, Any]) -> None:
         self.number, self.branch = value["strand"], self.branches[value["session"], value["branch"]]
         base, start = value["base"], value["start"]
-        self.place = ChainPosition() if base is None else self._located(base, start)
+        self.place = ChainPosition() if base is None else self._position(base, start)
         self.strands[self.number], self.before = [], bytes.fromhex(value["after"])
 
     def _branch(self, value: dict[str, Any]) -> None:
@@ -218,21 +219,21 @@ class ImportReader:
         branch_table.check_name("a session", session)
         branch_table.check_name("a branch", name)
         if branch_table.find(self.connection, self.tx.owner, session, name) is not None:
-            raise InputError(f"session {session!r} is there already", hint="import it for another owner")
+            raise InputError(f"session {session!r} already exists", hint="import it under another owner")
         if origin is None:
-            made = branch_table.begin_session(self.connection, self.tx.owner, session, value["begun_at"])
+            branch = branch_table.begin_session(self.connection, self.tx.owner, session, value["begun_at"])
         else:
             source = self.branches[session, origin[0]]
             plan = Branch(id=0, session=session, name=name, origin=source.id, origin_seq=origin[1])
-            made = branch_table.add_branch(self.connection, self.tx.owner, plan, value["made_at"])
-        self.branches[session, name] = made
+            branch = branch_table.add_branch(self.connection, self.tx.owner, plan, value["made_at"])
+        self.branches[session, name] = branch
 
     def _log(self, value: dict[str, Any]) -> None:
         self.branch = self.branches[value["session"], value["log"]]
         self.head = Head(log=log.root_key(self.tx.owner, self.branch))
 
     def _entry(self, value: dict[str, Any]) -> None:
-        to = ChainPosition() if value["to"] is None else self._located(*value["to"])
+        to = ChainPosition() if value["to"] is None else self._position(*value["to"])
         body = value["body"]
         if value["entry"] == "fold":
             prefix = position_at(self.connection, self.tx.owner, to, body["fold"]["cut"])
@@ -255,7 +256,7 @@ class ImportReader:
         body = None if value["body"] is None else pack(dump(value["body"]))
         self.connection.run(sql, (self.tx.owner.id, self.branch.id, value["event"], value["at"], body))
 
-    _steps = {  # noqa: RUF012  # by the word that only their lines have
+    _steps = {  # noqa: RUF012  # keyed by the field that only their lines have
         "strand": _strand,
         "log": _log,
         "entry": _entry,

@@ -1,9 +1,9 @@
-"""The seam for a text index: whoever searches is given every message to read, soon after it was written.
+"""Feed of new messages to a text index.
 
-Reading a message takes longer than writing it, and many at once take less than one by one. So a transaction that writes
-messages only notes that they are unread, in a row of its own; the next one that finds enough of them hands them to the
-index, and so does whoever is about to search. What is unread is a fact of the ledger: a process may die, or a store
-write without an index, and nothing is forgotten. The tables of an index are a migration of the schema like any other.
+Indexing a message takes longer than writing it, and indexing many at once is faster than one by one. So a transaction
+that writes messages only adds a row for their range to the table `unread`. When the ranges exceed a limit, the next
+writer passes them to the index; a search does so, too. Since the ranges are in the ledger, nothing is missed when a
+process is killed or a store has no index. The tables of an index are created by a migration.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from foldline.ledger.serialize import read_message, unpack
 from foldline.message import Message
 
 MAX_UNINDEXED_BYTES = 1 << 17
-"""Bytes of messages that may be unread: so many are read in some hundredths of a second."""
-ROW = 256
-"""What a message weighs beside its bytes."""
-NOTES = 2 * MAX_UNINDEXED_BYTES // ROW
-"""Notes that are looked at in one go: more than enough to find too much unread."""
+"""Bytes of messages that may be unindexed: the index takes some hundredths of a second for this many."""
+ROW_BYTES = 256
+"""Bytes added to the size of each message."""
+MAX_RANGES = 2 * MAX_UNINDEXED_BYTES // ROW_BYTES
+"""Maximum number of ranges read at once."""
 PAGE = 64
-"""Messages that are in memory at once while they are read."""
+"""Messages per query."""
 
 
 class IndexRow(NamedTuple):
-    """A message and its number in the table of messages."""
+    """A message to be indexed, with its row id."""
 
     id: int
     owner: int
@@ -41,67 +41,70 @@ class MessageIndex(Protocol):
     """A text index."""
 
     def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
-        """Index messages; those that it has already are left as they are."""
+        """Index messages; those already in the index are skipped."""
         ...
 
-    def drop(self, connection: Connection, owner: int, ids: Sequence[int]) -> None:
-        """Forget messages that retention is about to remove, if it has them."""
+    def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
+        """Remove messages from the index before retention deletes them."""
         ...
 
 
 def add_unindexed(
-    tx: Transactions, index: MessageIndex | None, connection: Connection, written: Sequence[InsertedMessage]
+    tx: Transactions, index: MessageIndex | None, connection: Connection, inserted: Sequence[InsertedMessage]
 ) -> None:
-    """Note that messages are unread which stand together on one strand; let the index read when they are too many."""
-    if not written:
+    """Record that consecutive messages of one strand are unindexed; index some if too many are."""
+    if not inserted:
         return
     sql = (
         "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?) "
         "RETURNING (SELECT COALESCE(SUM(size), 0) FROM unread WHERE owner = ?)"
     )
-    owner, size = tx.owner.id, sum(ROW + item.size for item in written)
-    row = (owner, written[0].strand, written[0].position, written[-1].position + 1, size, owner)
+    owner, size = tx.owner.id, sum(ROW_BYTES + item.size for item in inserted)
+    row = (owner, inserted[0].strand, inserted[0].position, inserted[-1].position + 1, size, owner)
     before = int(connection.run(sql, row)[0][0])
     if index is None or before + size <= MAX_UNINDEXED_BYTES:
         return
-    free = _noted(tx, connection, " SKIP LOCKED" if tx.for_update else "")  # what nobody else reads at this moment
+    free = _lock_ranges(tx, connection, " SKIP LOCKED" if tx.for_update else "")  # those not being indexed now
     if sum(row[-1] for row in free) > MAX_UNINDEXED_BYTES:
-        _read(tx, index, connection, free, 2 * max(size, MAX_UNINDEXED_BYTES))  # so what others left becomes less
+        # Twice as much as was added, so that a backlog shrinks
+        _index_ranges(tx, index, connection, free, 2 * max(size, MAX_UNINDEXED_BYTES))
 
 
 def index_pending(tx: Transactions, index: MessageIndex, connection: Connection) -> int:
-    """Let the index read some of what is unread, when others are done who do so; how many messages that were."""
-    return _read(tx, index, connection, _noted(tx, connection), MAX_UNINDEXED_BYTES)
+    """Index some of the recorded messages, after concurrent indexing ends; returns their number."""
+    return _index_ranges(tx, index, connection, _lock_ranges(tx, connection), MAX_UNINDEXED_BYTES)
 
 
-def _noted(tx: Transactions, connection: Connection, others: str = "") -> list[Values]:
-    """The notes of what is unread, held until the transaction ends."""
+def _lock_ranges(tx: Transactions, connection: Connection, locked: str = "") -> list[Values]:
+    """The recorded ranges, locked until the transaction ends."""
     sql = "SELECT strand, start, stop, size FROM unread WHERE owner = ? ORDER BY strand, start LIMIT ?"
-    return connection.run(sql + tx.for_update + others, (tx.owner.id, NOTES))
+    return connection.run(sql + tx.for_update + locked, (tx.owner.id, MAX_RANGES))
 
 
-def _read(tx: Transactions, index: MessageIndex, connection: Connection, notes: Sequence[Values], most: int) -> int:
-    """Let the index read about `most` bytes; how many messages that were."""
-    owner, done = tx.owner.id, 0
-    for strand, start, stop, _ in notes:
+def _index_ranges(
+    tx: Transactions, index: MessageIndex, connection: Connection, ranges: Sequence[Values], max_bytes: int
+) -> int:
+    """Index about `max_bytes` bytes of messages; returns their number."""
+    owner, count = tx.owner.id, 0
+    for strand, start, stop, _ in ranges:
         at = start
-        while at < stop and most > 0:
+        while at < stop and max_bytes > 0:
             rows, size = _page(connection, owner, strand, at, stop)
             index.add(connection, rows)
-            at = rows[-1].position + 1 if rows else stop  # retention may have been faster
-            done, most = done + len(rows), most - size
+            at = rows[-1].position + 1 if rows else stop  # the messages may have been deleted
+            count, max_bytes = count + len(rows), max_bytes - size
         where = (owner, strand, start)
         connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start = ?", where)
         if at < stop:
             rest = "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?)"
-            connection.run(rest, (owner, strand, at, stop, (stop - at) * ROW))
-        if most <= 0:
+            connection.run(rest, (owner, strand, at, stop, (stop - at) * ROW_BYTES))
+        if max_bytes <= 0:
             break
-    return done
+    return count
 
 
 def _page(connection: Connection, owner: int, strand: int, start: int, stop: int) -> tuple[list[IndexRow], int]:
-    """Some messages of a strand, and what they weigh."""
+    """One page of messages of a strand, and their size."""
     sql = (
         "SELECT id, position, body, meta FROM messages WHERE owner = ? AND strand = ? AND position >= ? "
         "AND position < ? ORDER BY position LIMIT ?"
@@ -109,19 +112,19 @@ def _page(connection: Connection, owner: int, strand: int, start: int, stop: int
     rows, size = [], 0
     for id_, position, body, meta in connection.run(sql, (owner, strand, start, stop, PAGE)):
         text = unpack(body)
-        size += ROW + len(text)
+        size += ROW_BYTES + len(text)
         rows.append(IndexRow(id_, owner, strand, position, read_message(text, meta)))
     return rows, size
 
 
 def has_unindexed(tx: Transactions) -> bool:
-    """Whether there is anything to read."""
+    """Whether any messages are unindexed."""
     sql = "SELECT 1 FROM unread WHERE owner = ? LIMIT 1"
     return tx.read(lambda connection: bool(connection.run(sql, (tx.owner.id,))))
 
 
 def drop_unindexed(connection: Connection, owner: int, strand: int, stop: int) -> None:
-    """Nothing from `stop` on is there to be read any more."""
+    """Remove the recorded ranges from position `stop` on."""
     where = (owner, strand, stop)
     connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start >= ?", where)
     connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND strand = ? AND stop > ?", (stop, *where))

@@ -1,11 +1,11 @@
-"""Work that must run once, whoever starts it: a log of claims for every branch and job name.
+"""Claims on background jobs, so that a job's result is committed once.
 
-The newest row is the whole state: who holds the job and until when, or when it may be tried again, and how often it
-failed in a row. A claim, a heartbeat and an end are each the next row, whose number is unique in the database, so two
-processes cannot both hold a job. A claim has a number of its own, the fence: what a holder commits is refused once
-somebody else has taken over. A holder that died is followed by the next one when its lease has run out, and that
-counts as a failure. No heartbeat carries a lease past the deadline. A job may also be asked for, so that whoever looks
-for work finds it: that is a row too, and a job whose holder died is found again.
+A job has a name and belongs to a branch. Every change is a new row with the next number; the number is unique in the
+database, so two processes cannot both claim a job. The newest row is the job's state. Each claim has a higher fence
+number than the one before, and a commit with an older fence is refused. When a lease runs out, the next worker may
+claim the job, which counts as a failure of the one before. A renewal never extends a lease past the deadline.
+
+On SQLite a job can also be requested with a row, which worker processes look for.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ FOLD = "fold"
 HELD_KINDS = ("claim", "beat")
 REQUESTED = "wanted"
 REQUEST_EXPIRY_S = 86_400.0
-"""What was asked for longer ago than this is forgotten, unless it is asked for again."""
+"""Seconds after which a request that no worker took expires."""
 
 
 class Claim(NamedTuple):
-    """The right to do a job, for as long as nobody has a later one."""
+    """The right to run a job; invalid once there is a claim with a higher fence."""
 
     branch: Branch
     name: str
@@ -37,31 +37,31 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """What the newest row says."""
+    """State of a job: its newest row."""
 
     seq: int = 0
     kind: str = ""
-    """`wanted`, `claim`, `beat`, `done`, `failed`, `cancelled`; nothing when it was never asked for."""
+    """`wanted` (requested), `claim`, `beat` (renewed), `done`, `failed`, `cancelled`; empty if there is no row."""
     fence: int = 0
     holder: str = ""
     until_at: float = 0.0
-    """When the next one may claim it: the end of the lease, or of the rest after a failure."""
+    """When it can be claimed: the end of the lease, or of the back-off after a failure."""
     deadline_at: float = 0.0
-    """No heartbeat leads past this."""
+    """A lease is not renewed past this time."""
     failures: int = 0
-    """How often in a row it failed."""
+    """Failures in a row."""
     at: float = 0.0
     body: Any = None
-    """The result, or the cause of the failure."""
+    """The result of the job, or the cause of its failure."""
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody has it (look at `until_at` for how long)."""
+        """Whether the newest row is a claim; `until_at` says until when it is valid."""
         return self.kind in HELD_KINDS
 
 
 class JobRequest(NamedTuple):
-    """A job that waits for somebody: nobody holds it, or no longer."""
+    """A job that is requested or queued."""
 
     owner: str
     session: str
@@ -76,7 +76,7 @@ _SQL = (
 
 
 class Jobs:
-    """The jobs of one owner."""
+    """The jobs of one tenant."""
 
     def __init__(self, tx: Transactions) -> None:
         self.tx = tx
@@ -105,7 +105,7 @@ class Jobs:
             self.tx.lock(connection, branch)
             last, now = self._newest(connection, branch, name), self.tx.now(connection)
             if last.body == op:
-                return Claim(branch, name, last.fence)  # the answer was lost, not the work
+                return Claim(branch, name, last.fence)  # an earlier attempt was committed, but its answer was lost
             if last.until_at > now and not (take_over and last.is_held and last.holder == holder):
                 return None
             deadline = now + deadline_s
@@ -125,13 +125,13 @@ class Jobs:
         return self.tx.write(work)
 
     def request(self, branch: Branch, name: str = FOLD) -> bool:
-        """Ask for a job to be done by whoever looks for work; False when that was done already, or somebody has it."""
-        if not self.tx.read(lambda connection: self._open(connection, branch, name)):
+        """Request a job from worker processes; False if it is requested or held already."""
+        if not self.tx.read(lambda connection: self._is_requestable(connection, branch, name)):
             return False
 
         def work(connection: Connection) -> bool:
             self.tx.lock(connection, branch)
-            if not self._open(connection, branch, name):
+            if not self._is_requestable(connection, branch, name):
                 return False
             last = self._newest(connection, branch, name)
             row = replace(last, kind=REQUESTED, failures=last.failures + (last.kind in HELD_KINDS), body=None)
@@ -140,15 +140,15 @@ class Jobs:
 
         return self.tx.write(work)
 
-    def _open(self, connection: Connection, branch: Branch, name: str) -> bool:
-        """Whether asking for a job would change anything."""
+    def _is_requestable(self, connection: Connection, branch: Branch, name: str) -> bool:
+        """Whether a request would change the state."""
         last, now = self._newest(connection, branch, name), self.tx.now(connection)
         if last.kind == REQUESTED:
             return last.at <= now - REQUEST_EXPIRY_S / 2
         return last.kind not in HELD_KINDS or last.until_at <= now
 
     def pending(self, *, all_owners: bool = False) -> list[JobRequest]:
-        """The jobs that wait, the oldest first: those of this owner, or of all."""
+        """The requested jobs that no worker holds, oldest first, of this tenant or of all."""
         sql = (
             "SELECT o.name, s.name, b.name, w.name FROM jobs w "
             "JOIN branches b ON b.owner = w.owner AND b.id = w.branch "
@@ -166,7 +166,7 @@ class Jobs:
         return self.tx.read(work)
 
     def renew(self, claim: Claim, *, lease_s: float) -> None:
-        """Keep a job for longer, at most until its deadline. `Conflict` when it is somebody else's by now."""
+        """Extend a lease, at most until the deadline. Raises `Conflict` if the claim was lost."""
 
         def work(connection: Connection) -> None:
             last = self.check_claim(connection, claim)
@@ -180,7 +180,7 @@ class Jobs:
         _require(claim, self.get(claim.branch, claim.name))
 
     def fail(self, claim: Claim, cause: str, *, rest_s: float = 0.0) -> None:
-        """Give a job back without a result; it may be claimed again after a rest. Twice is once."""
+        """Release a job that failed; it can be claimed again after `rest_s` seconds. Idempotent."""
 
         def work(connection: Connection) -> None:
             self.tx.lock(connection, claim.branch)
@@ -195,7 +195,7 @@ class Jobs:
         self.tx.write(work)
 
     def finish(self, claim: Claim, result: Any = None) -> None:
-        """End a job that leaves nothing in the log of its branch. Twice is once."""
+        """Mark a job as done if it adds nothing to the log of its branch. Idempotent."""
 
         def work(connection: Connection) -> None:
             self.tx.lock(connection, claim.branch)
@@ -206,7 +206,7 @@ class Jobs:
         self.tx.write(work)
 
     def cancel(self, branch: Branch, name: str = FOLD) -> bool:
-        """Take a job from whoever holds it; what they still bring is refused."""
+        """Invalidate the current claim, so that its result is refused; False if there is none."""
 
         def work(connection: Connection) -> bool:
             self.tx.lock(connection, branch)
@@ -220,12 +220,12 @@ class Jobs:
         return self.tx.write(work)
 
     def check_claim(self, connection: Connection, claim: Claim) -> JobState:
-        """The newest row, if the claim still holds: the fencing check. The branch is held until the end."""
+        """The fencing check: lock the branch, and return the newest row if the claim is still valid."""
         self.tx.lock(connection, claim.branch)
         return _require(claim, self._newest(connection, claim.branch, claim.name))
 
     def complete(self, connection: Connection, claim: Claim, result: Any = None) -> None:
-        """End a job in a transaction of the caller's: with it, or not at all."""
+        """Mark a job as done, in the caller's transaction."""
         last = self.check_claim(connection, claim)
         row = replace(last, kind="done", until_at=self.tx.now(connection), failures=0, body=result)
         self._write(connection, claim.branch, claim.name, row)
@@ -248,20 +248,22 @@ class Jobs:
         )
 
     def _write(self, connection: Connection, branch: Branch, name: str, row: JobState) -> None:
-        """Write what comes after the row that `row` was made of."""
+        """Insert the row that follows `row`."""
         sql = (
             "INSERT INTO jobs "
             "(owner, branch, name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
         where = (self.tx.owner.id, branch.id, name, row.seq + 1, row.kind, row.fence, row.holder)
-        said = None if row.body is None else dump(row.body)
+        body = None if row.body is None else dump(row.body)
         now = self.tx.now(connection)
-        connection.run(sql, (*where, row.until_at, row.deadline_at, row.failures, now, said))
+        connection.run(sql, (*where, row.until_at, row.deadline_at, row.failures, now, body))
 
 
 def _require(claim: Claim, last: JobState) -> JobState:
-    """The newest row of a job, if the claim is still held."""
+    """Return `last` if the claim is still valid, else raise `Conflict`."""
     if last.fence != claim.fence or not last.is_held:
-        raise Conflict("the job is no longer held", hint="it took too long or was cancelled; its result is dropped")
+        raise Conflict(
+            "the job is no longer held", hint="it was cancelled or exceeded its lease; its result is discarded"
+        )
     return last

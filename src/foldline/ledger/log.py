@@ -1,7 +1,7 @@
-"""The log of a branch: entries that are numbered without a gap and hang on one another.
+"""The log of a branch (numbered, hash-chained entries), and the transactions that write it.
 
-The number is unique in the database, so of two processes that would write the same one, one is told that it came
-second. Every entry repeats where the branch stands, so the newest one tells it alone.
+An entry's number is unique in the database, so of two processes that write the same number one gets a write conflict.
+Every entry repeats the position of the branch, so the newest entry alone gives it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldline.ledger.serialize import dump, fold_of, pack, unpack
 T = TypeVar("T")
 
 ATTEMPTS = 8
-"""How often work is done anew that met somebody else's."""
+"""How often a transaction is tried when it conflicts with others."""
 APPEND, FOLD = "append", "fold"
 
 _HEAD = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
@@ -32,22 +32,22 @@ _ENTRY = (
     "SELECT seq, kind, length, tip, at, op, cut, key, CASE WHEN cut IS NULL THEN body END FROM entries "
     "WHERE owner = ? AND branch = ? "
 )
-"""A log without what its folds say: of thousands of folds, one is needed."""
+"""An entry without the body of a fold, since only one fold of a log is in force."""
 
 
 class NewEntry(NamedTuple):
-    """What an entry will say."""
+    """An entry to be written."""
 
     kind: str
     to: ChainPosition
     op: str
     body: Any = None
     at: float | None = None
-    """When it was written; now, unless it was exported."""
+    """When it was written; None means now (set by imports)."""
 
 
 class Transactions:
-    """Transactions of one owner, done anew where they may be."""
+    """Runs the transactions of one tenant, and retries them where that is safe."""
 
     def __init__(self, pool: ConnectionPool, owner: Tenant, clock: Callable[[], float] | None) -> None:
         self.pool, self.owner, self.clock = pool, owner, clock
@@ -55,26 +55,26 @@ class Transactions:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A connection to read one thing after another from, all as it was at one moment."""
+        """Borrow a connection for several statements that read one snapshot."""
         try:
             with self.pool.snapshot() as connection:
                 yield connection
         except ConnectionLost as lost:
-            raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
+            raise LedgerUnavailable(str(lost), hint="the connection was lost; retry") from lost
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction that cannot be done anew, since what it reads from cannot be read again."""
+        """Run a transaction that is not retried, because its input can be read only once."""
         try:
             with self.pool.transaction() as connection:
                 yield connection
         except ConnectionLost as lost:
-            raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
-        except WriteConflict as again:
-            raise LedgerBusy(str(again), hint="somebody else wrote the same; try again") from again
+            raise LedgerUnavailable(str(lost), hint="the connection was lost; retry") from lost
+        except WriteConflict as conflict:
+            raise LedgerBusy(str(conflict), hint="another process wrote at the same time; retry") from conflict
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Read; once more on a new connection when the old one was lost."""
+        """Run a read; retried once on a new connection if the connection was lost."""
         try:
             with self.pool.connection() as connection:
                 return work(connection)
@@ -84,10 +84,10 @@ class Transactions:
             with self.pool.connection() as connection:
                 return work(connection)
         except ConnectionLost as lost:
-            raise LedgerUnavailable(str(lost), hint="the connection was lost; try again") from lost
+            raise LedgerUnavailable(str(lost), hint="the connection was lost; retry") from lost
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do work in a transaction. It must be such that doing it twice is the same as doing it once."""
+        """Run `work`, which must be idempotent, in a transaction; retried on conflicts, and on one lost connection."""
         lost = False
         for _ in range(ATTEMPTS):
             try:
@@ -97,45 +97,47 @@ class Transactions:
                 continue
             except ConnectionLost as cause:
                 if lost:
-                    raise LedgerUnavailable(str(cause), hint="the connection was lost; try again") from cause
+                    raise LedgerUnavailable(str(cause), hint="the connection was lost; retry") from cause
                 lost = True
-        raise LedgerBusy("others were always faster", hint="try again")
+        raise LedgerBusy(f"gave up after {ATTEMPTS} write conflicts", hint="retry")
 
     def now(self, connection: Connection) -> float:
-        """The time."""
+        """Current time as seconds since 1970."""
         return self.clock() if self.clock is not None else self.pool.database.clock(connection)
 
     def lock(self, connection: Connection, branch: Branch) -> Head:
-        """Where a branch stands, held until the transaction ends."""
+        """Lock a branch until the transaction ends, and return its head."""
         check_branch(connection, self.owner, branch, self.for_update)
         return head(connection, self.owner, branch)
 
-    def add_entry(self, connection: Connection, branch: Branch, before: Head, line: NewEntry) -> Head:
-        """Add an entry behind `before`."""
-        seq, to = before.seq + 1, line.to
-        at = self.now(connection) if line.at is None else line.at
-        mark = before.mark if line.kind == APPEND else seq
-        body = None if line.body is None else dump(line.body)
-        key = entry_key(self.owner, before.log, (seq, line.kind, to.length, to.key, at, line.op), body)
+    def add_entry(self, connection: Connection, branch: Branch, before: Head, entry: NewEntry) -> Head:
+        """Insert the entry that follows `before`."""
+        seq, to = before.seq + 1, entry.to
+        at = self.now(connection) if entry.at is None else entry.at
+        mark = before.mark if entry.kind == APPEND else seq
+        body = None if entry.body is None else dump(entry.body)
+        key = entry_key(self.owner, before.log, (seq, entry.kind, to.length, to.key, at, entry.op), body)
         sql = (
             "INSERT INTO entries (owner, branch, seq, kind, mark, strand, length, tip, key, at, op, cut, body) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
-        where = (self.owner.id, branch.id, seq, line.kind, mark, to.strand, to.length, to.key)
-        cut = line.body["fold"]["cut"] if line.kind == FOLD else None
-        connection.run(sql, (*where, key, at, line.op, cut, None if body is None else pack(body)))
+        where = (self.owner.id, branch.id, seq, entry.kind, mark, to.strand, to.length, to.key)
+        cut = entry.body["fold"]["cut"] if entry.kind == FOLD else None
+        connection.run(sql, (*where, key, at, entry.op, cut, None if body is None else pack(body)))
         return Head(seq=seq, mark=mark, length=to.length, key=to.key, at=at, strand=to.strand, log=key)
 
 
 def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_update: str = "") -> None:
-    """Refuse a branch that was pruned, or is another owner's."""
-    sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{for_update}"  # noqa: S608  # a word of the database's
+    """Raise `Conflict` if a branch was deleted, or belongs to another tenant."""
+    sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{for_update}"  # noqa: S608  # a constant of the database
     if not connection.run(sql, (owner.id, branch.id)):
-        raise Conflict(f"session {branch.session!r} has no branch {branch.name!r} any more", hint="open it anew")
+        raise Conflict(
+            f"session {branch.session!r} no longer has a branch {branch.name!r}", hint="open the session again"
+        )
 
 
 def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
-    """Where a branch stands."""
+    """The head of a branch."""
     rows = connection.run(_HEAD + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
     if not rows:
         check_branch(connection, owner, branch)
@@ -145,23 +147,23 @@ def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
 
 
 def root_key(owner: Tenant, branch: Branch) -> bytes:
-    """What the first entry of a branch hangs on."""
+    """The key that the first entry of a branch is chained to."""
     return link(owner.name, ROOT, dump([branch.session, branch.name]))
 
 
 def position_of(where: Head) -> ChainPosition:
-    """The newest message of a branch."""
+    """The chain position of a branch's newest message."""
     return ChainPosition(where.strand, where.length, where.key)
 
 
 def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> bytes:
-    """The key of an entry: of all it says and of all entries before it."""
+    """The key of an entry: the hash of its content and of the entry before."""
     seq, kind, length, tip, at, op = row
     return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
 
 
 def entries(branch: Branch, rows: Iterable[Values]) -> list[LogEntry]:
-    """Rows of a log as values."""
+    """Rows of a log as entries."""
     return [
         LogEntry(
             branch=branch.name,
@@ -180,7 +182,7 @@ def entries(branch: Branch, rows: Iterable[Values]) -> list[LogEntry]:
 
 
 def marks(connection: Connection, owner: Tenant, branch: Branch, upto: int | None = None) -> list[LogEntry]:
-    """All entries but appends, the origin's before the branch's own."""
+    """All entries except appends: those inherited from the origin first, then the branch's own."""
     found: list[LogEntry] = []
     if branch.origin is not None:
         source = branch_table.branch_by_id(connection, owner, branch.origin)
@@ -193,7 +195,7 @@ def marks(connection: Connection, owner: Tenant, branch: Branch, upto: int | Non
 
 
 def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldReference) -> Fold:
-    """All that a fold says."""
+    """Read a fold with its digest."""
     sql = (
         "SELECT e.body FROM entries e JOIN branches b ON b.owner = e.owner AND b.id = e.branch "
         "JOIN sessions s ON s.owner = b.owner AND s.id = b.session "
@@ -206,7 +208,7 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
 def find_operation(
     connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None
 ) -> LogEntry | None:
-    """The entry that an operation wrote before: among all marks, or among everything behind `after`."""
+    """The entry that an operation wrote already: among all marks, or among all entries after number `after`."""
     sql = _ENTRY + ("AND kind <> 'append' AND op = ?" if after is None else "AND op = ? AND seq > ?")
     values = (owner.id, branch.id, op) if after is None else (owner.id, branch.id, op, after)
     found = entries(branch, connection.run(sql, values))
@@ -214,5 +216,5 @@ def find_operation(
 
 
 def new_operation_id() -> str:
-    """A name for an operation that nobody else uses."""
+    """A random id for one operation."""
     return secrets.token_hex(8)

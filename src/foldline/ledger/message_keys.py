@@ -1,12 +1,11 @@
-"""How a message is named: by everything said up to it, and by whose record it is in.
+"""Keys and traces of messages.
 
-A key is the hash of the owner, the key before it and the very bytes that are stored. So the same history has the same
-keys wherever it is written, a client that sends its history again writes only what is new, a fork shares all that came
-before, and damage shows wherever it is. Bytes are compared, not meanings: two ways to write the same message are two
-messages, or the second client would be given the first one's bytes.
+A key is the hash of the tenant, the key of the message before, and the stored bytes. The same history therefore has the
+same keys, a re-sent history adds only its new messages, a fork shares its prefix, and damage is detected. Two byte
+forms of the same content are two messages; otherwise a client could get back bytes that another one sent.
 
-A client that sends a reply back seldom sends the bytes it was given: it drops empty fields, moves cache marks, leaves
-reasoning out. Such a history is found by its `trace`, a second chain over what is said, called and answered only.
+Clients rarely send a reply back byte for byte: they drop empty fields, move cache marks and omit reasoning. Such a
+history is found by its trace, a second hash chain over texts, calls and results only.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolR
 SIZE = 20
 """Bytes in a key."""
 ROOT = b""
-"""What stands before the first message."""
+"""Key before the first message."""
 
 
 def link(owner: str, before: bytes, body: bytes) -> bytes:
-    """The key of what follows `before`.
+    """The key of a message with the stored bytes `body` after the key `before`.
 
     >>> link("", ROOT, b"{}").hex()
     'dd19b0ef199fd6cce6ce2444203a80786b3abc54'
@@ -36,14 +35,14 @@ def link(owner: str, before: bytes, body: bytes) -> bytes:
 
 
 def trace(owner: str, before: bytes, message: Message) -> bytes:
-    """The trace of a message that follows `before`; one that says nothing leaves no trace."""
-    said = list(_said(message.parts))
-    if not said:
+    """The trace of a message after the trace `before`. A message without content keeps `before`."""
+    content = list(_content(message.parts))
+    if not content:
         return before
-    return link(owner, before, _canonical([message.role, message.kind, said]))
+    return link(owner, before, _canonical([message.role, message.kind, content]))
 
 
-def _said(parts: tuple[Part, ...]) -> Iterator[Any]:
+def _content(parts: tuple[Part, ...]) -> Iterator[Any]:
     for part in parts:
         match part:
             case Text(text=text):
@@ -52,7 +51,7 @@ def _said(parts: tuple[Part, ...]) -> Iterator[Any]:
             case ToolCall():
                 yield ["call", part.id, part.name, _arguments(part.arguments)]
             case ToolResult():
-                yield ["result", part.call_id, list(_said(part.parts))]
+                yield ["result", part.call_id, list(_content(part.parts))]
             case Media():
                 yield ["media", part.kind, part.data or part.url or part.text]
             case Opaque():
@@ -60,7 +59,7 @@ def _said(parts: tuple[Part, ...]) -> Iterator[Any]:
 
 
 def _arguments(text: str) -> Any:
-    """Arguments by their value, since clients write them anew."""
+    """Parsed arguments, since clients serialize them again."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""What the ledger gives back: values that name rows, and the state that follows from them.
+"""Values that the ledger returns, and the state derived from a branch's log.
 
-Every branch has a log: numbered entries, none of which is ever changed. An `append` entry says how far the branch
-reaches now. All others are marks: a fold, an unfold, a pin, a move to another place, or whatever a caller notes. The
-state of a branch is what its marks say, read in order, so two processes that read the same rows know the same.
+Every branch has a log of numbered entries that never change. An `append` entry records the new length of the path. All
+other entries are marks: fold, unfold, pin, unpin, move, branch, and notes of the caller. The state of a branch is
+derived from its marks in order, so two processes that read the same rows have the same state.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """One tip of one session."""
+    """A branch of a session."""
 
     id: int
     session: str
     name: str = MAIN
     origin: int | None = None
-    """The branch it was made from, and how far that one's log counts for it too."""
+    """The branch it was forked from; entries of that log up to `origin_seq` apply to this branch, too."""
     origin_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Where a branch stands."""
+    """The newest entry of a branch: position, length and version."""
 
     seq: int = 0
-    """The number of its newest entry."""
+    """Number of the newest entry."""
     mark: int = 0
-    """The number of its newest entry that is no append: what a fold was decided on holds while this stays the same."""
+    """Number of the newest entry that is not an append: the version that a fold or pin was decided on."""
     length: int = 0
-    """How many messages its path has."""
+    """Number of messages on the path."""
     key: bytes = ROOT
-    """The key of the newest message."""
+    """Key of the newest message."""
     at: float = 0.0
     strand: int | None = None
     log: bytes = ROOT
-    """The key of the newest entry: it hangs on all entries before."""
+    """Key of the newest entry, chained to all entries before."""
 
 
 class Span(NamedTuple):
-    """A stretch of a path that lies together: messages `start` to `stop` - 1 of the path, all on one strand."""
+    """A contiguous part of a path: messages `start` to `stop` - 1, all on one strand."""
 
     strand: int
     start: int
@@ -59,7 +59,7 @@ class Span(NamedTuple):
 
 
 class StoredMessage(NamedTuple):
-    """A message and where it stands."""
+    """A message with its position, key and time."""
 
     position: int
     key: bytes
@@ -68,7 +68,7 @@ class StoredMessage(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """Something that happened on a branch."""
+    """A recorded event of a branch."""
 
     id: int
     kind: str
@@ -78,29 +78,29 @@ class StoredEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendResult:
-    """What an append did."""
+    """Result of an append."""
 
     head: Head
     written: int
-    """How many of the messages were new to the ledger."""
+    """Number of messages that were new to the ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHistory:
-    """The longest known history that a list of messages begins with."""
+    """The longest stored history that a list of messages begins with."""
 
     count: int
-    """How many of the messages are known."""
+    """Number of messages of the list that are stored."""
     branch: Branch
-    """The branch that said it first."""
+    """The branch that stored the history first."""
     length: int
-    """How long the known path is (it may hold reasoning that the list leaves out)."""
+    """Length of the stored path; it may include reasoning that the list omits."""
     key: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """One line of a branch's log."""
+    """One entry of a branch's log."""
 
     branch: str
     seq: int
@@ -110,25 +110,25 @@ class LogEntry:
     at: float
     op: str = ""
     cut: int | None = None
-    """Where a fold cuts."""
+    """The cut of a fold."""
     body: Any = None
     key: bytes = ROOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldReference:
-    """A fold that was committed: where to find it, without all it says."""
+    """A committed fold without its body."""
 
     cut: int
     branch: str
-    """The branch it was made on, whose log it stands in."""
+    """Name of the branch whose log has the fold."""
     seq: int
     at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """What no fold may touch: a message by its position, or a text."""
+    """A pinned message, by position or by content."""
 
     name: str
     position: int | None = None
@@ -137,16 +137,16 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchState:
-    """What the log of a branch says."""
+    """State of a branch, derived from its log."""
 
     head: Head = Head()
     fold: Fold | None = None
     """The fold in force."""
     folds: tuple[FoldReference, ...] = ()
-    """The folds that hold, oldest first; the last one is in force, and taking it back brings the one before."""
+    """The folds that were not taken back, oldest first; the last one is in force."""
     pins: tuple[Pin, ...] = ()
     marks: tuple[LogEntry, ...] = field(default=(), repr=False)
-    """Every entry it follows from, oldest first, the origin's included; of a fold, only where it cuts."""
+    """The entries it was derived from, oldest first, inherited ones included; folds without their bodies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,13 +158,13 @@ class SessionInfo:
     last_at: float
     branches: tuple[str, ...]
     messages: int
-    """Messages on the path of its longest branch."""
+    """Messages on the path of the longest branch."""
     folds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityFault:
-    """Something `verify` found wrong, and where."""
+    """An error that `verify` found, and where."""
 
     where: str
     what: str
@@ -174,7 +174,7 @@ class IntegrityFault:
 
 
 def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
-    """The state that follows from the marks of a branch and of its origins, oldest first; the fold is left to read."""
+    """Derive the state of a branch from its marks and those of its origins, oldest first, without the fold in force."""
     marks = tuple(marks)
     folds: list[FoldReference] = []
     pins: dict[str, Pin] = {}

@@ -1,7 +1,6 @@
-"""The only thing that deletes: sessions that nobody has used for long, when somebody asks for it.
+"""Deletion of sessions that were not used since a given time. Nothing else in the ledger deletes.
 
-What another session shares with them stays. The rows are overwritten and not only let go (SQLite), since whoever asks
-for this may have promised that it is gone.
+Messages that a remaining session shares stay. SQLite overwrites the deleted rows, so that their content is gone.
 """
 
 from __future__ import annotations
@@ -19,18 +18,20 @@ PAGE = 500
 
 
 def prune(tx: Transactions, older_than: float, index: MessageIndex | None = None) -> tuple[str, ...]:
-    """Delete the sessions whose newest entry is older than a time; their names."""
+    """Delete the sessions whose newest entry is older than a time, and return their names."""
 
     def work(connection: Connection) -> tuple[str, ...]:
         if tx.pool.database.lock_writers:
             connection.run(tx.pool.database.lock_writers)
         infos = branch_table.session_infos(connection, tx.owner)
         old = tuple([info.name for info in infos if info.last_at < older_than])
-        kept = [info.name for info in infos if info.last_at >= older_than]
-        stay = [branch.id for name in kept for branch in branch_table.branches_of(connection, tx.owner, name)]
+        remaining = [info.name for info in infos if info.last_at >= older_than]
+        branch_ids = [
+            branch.id for name in remaining for branch in branch_table.branches_of(connection, tx.owner, name)
+        ]
         for name in old:
             _session(connection, tx, name)
-        _strands(connection, tx, reachable(connection, tx.owner, stay), index)
+        _strands(connection, tx, reachable(connection, tx.owner, branch_ids), index)
         connection.run("DELETE FROM events WHERE owner = ? AND at < ?", (tx.owner.id, older_than))
         return old
 
@@ -45,18 +46,18 @@ def _session(connection: Connection, tx: Transactions, name: str) -> None:
     owner = tx.owner.id
     for branch in branch_table.branches_of(connection, tx.owner, name):
         for table in ("entries", "jobs", "events"):
-            sql = f"DELETE FROM {table} WHERE owner = ? AND branch = ?"  # noqa: S608  # the names above
+            sql = f"DELETE FROM {table} WHERE owner = ? AND branch = ?"  # noqa: S608  # table names from the line above
             connection.run(sql, (owner, branch.id))
         connection.run("DELETE FROM branches WHERE owner = ? AND id = ?", (owner, branch.id))
     connection.run("DELETE FROM sessions WHERE owner = ? AND name = ?", (owner, name))
 
 
 def _strands(connection: Connection, tx: Transactions, needed: dict[int, int], index: MessageIndex | None) -> None:
-    """Cut every strand down to what is still needed of it, and give what stays to a branch that stays."""
+    """Delete the messages of each strand that no remaining branch needs, and reassign strands whose branch is gone."""
     owner = tx.owner.id
-    heirs: dict[int, int] = {}
+    new_branches: dict[int, int] = {}
     rows = connection.run("SELECT id, branch, base FROM strands WHERE owner = ? ORDER BY id DESC", (owner,))
-    for strand, branch, base in rows:  # those that left a strand come before it
+    for strand, branch, base in rows:  # forks have higher ids, so they come first
         stop = needed.get(strand, 0)
         _messages(connection, tx, strand, stop, index)
         if not stop:
@@ -64,19 +65,19 @@ def _strands(connection: Connection, tx: Transactions, needed: dict[int, int], i
             continue
         if not connection.run("SELECT 1 FROM branches WHERE owner = ? AND id = ?", (owner, branch)):
             user = connection.run("SELECT MIN(branch) FROM entries WHERE owner = ? AND strand = ?", (owner, strand))
-            branch = heirs[strand] if user[0][0] is None else user[0][0]  # noqa: PLW2901  # the new one
+            branch = new_branches[strand] if user[0][0] is None else user[0][0]  # noqa: PLW2901  # the new branch
             connection.run("UPDATE strands SET branch = ? WHERE owner = ? AND id = ?", (branch, owner, strand))
         if base is not None:
-            heirs[base] = branch
+            new_branches[base] = branch
 
 
 def _messages(connection: Connection, tx: Transactions, strand: int, stop: int, index: MessageIndex | None) -> None:
     if index is not None:
         for ids in _ids(connection, tx, strand, stop):
-            index.drop(connection, tx.owner.id, ids)
+            index.drop(tx, connection, ids)
     drop_unindexed(connection, tx.owner.id, strand, stop)
     for table in ("messages", "remarks"):
-        sql = f"DELETE FROM {table} WHERE owner = ? AND strand = ? AND position >= ?"  # noqa: S608  # as above
+        sql = f"DELETE FROM {table} WHERE owner = ? AND strand = ? AND position >= ?"  # noqa: S608  # table names from the line above
         connection.run(sql, (tx.owner.id, strand, stop))
 
 

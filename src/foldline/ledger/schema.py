@@ -1,8 +1,8 @@
-"""The tables, and how an older ledger becomes one of today.
+"""The tables and their migrations, in one text for all databases.
 
-One text for both databases; `{id}` and `{blob}` are the two words they spell differently. A migration is a number, a
-name and statements, applied in one transaction with its record. A released migration is never edited: another follows.
-Rows are only added. The owner stands in every table and every index, so no query needs to trust a number alone.
+`{id}`, `{blob}` and `{words}` are replaced by each database's own SQL. A migration and its record are applied in one
+transaction. A released migration is never edited; changes are a new one. The tenant (`owner`) is in every table and
+index, so no query depends on an id alone.
 """
 
 from __future__ import annotations
@@ -13,20 +13,12 @@ from typing import NamedTuple
 from foldline.errors import LedgerTooNew
 from foldline.ledger.connections import Connection
 
-SQLITE, POSTGRES = "sqlite", "postgres"
-
 
 class Migration(NamedTuple):
-    """A step from one schema to the next: statements for both databases, and some for one of them."""
+    """A step from one schema version to the next: SQL statements separated by semicolons."""
 
     name: str
-    both: str = ""
-    only: Mapping[str, str] = {}
-
-    def statements(self, database: str) -> list[str]:
-        """What to run on a database, one statement each."""
-        text = self.both + ";" + self.only.get(database, "")
-        return [statement.strip() for statement in text.split(";") if statement.strip()]
+    sql: str
 
 
 LEDGER = """
@@ -78,20 +70,12 @@ CREATE INDEX events_branch ON events (owner, branch, id)
 DOCUMENTS = """
 CREATE TABLE documents (
     message BIGINT PRIMARY KEY, owner BIGINT NOT NULL, strand BIGINT NOT NULL, position BIGINT NOT NULL,
-    size BIGINT NOT NULL, prompt BIGINT NOT NULL)
+    size BIGINT NOT NULL, prompt BIGINT NOT NULL);
+{words}
 """
-"""What recall knows of a message without reading it."""
-WORDS = {
-    SQLITE: "CREATE VIRTUAL TABLE words USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii')",
-    POSTGRES: """
-        CREATE TABLE words (rowid BIGINT PRIMARY KEY, terms INTEGER[] NOT NULL);
-        CREATE INDEX words_terms ON words USING gin (terms)
-    """,
-}
-"""Which messages have a term: terms are numbers here, so each database keeps them the way it does best."""
-
+"""What recall needs to know of a message without reading it."""
 WAITING = "CREATE INDEX jobs_wanted ON jobs (at) WHERE kind = 'wanted'"
-"""What a worker looks for, every few moments."""
+"""For the look-up of requested jobs."""
 
 UNREAD = """
 CREATE TABLE unread (
@@ -100,17 +84,18 @@ CREATE TABLE unread (
 INSERT INTO unread (owner, strand, start, stop, size)
     SELECT owner, strand, MIN(position), MAX(position) + 1, 256 * COUNT(*) FROM messages GROUP BY owner, strand;
 DELETE FROM documents;
-DROP TABLE words
+DROP TABLE words;
+{words}
 """
-"""What the text index has yet to read: at first everything, since terms have other numbers from here on."""
+"""Ranges of messages that are not in the text index: at first all, since term numbers changed."""
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("ledger", LEDGER),
-    Migration("words", DOCUMENTS, WORDS),
+    Migration("words", DOCUMENTS),
     Migration("waiting", WAITING),
-    Migration("unread", UNREAD, WORDS),
+    Migration("unread", UNREAD),
 )
-"""All migrations in order: the first has number 1."""
+"""All migrations in order, numbered from 1."""
 
 RECORD = (
     "CREATE TABLE IF NOT EXISTS migrations "
@@ -118,26 +103,26 @@ RECORD = (
 )
 
 
-def migrate(connection: Connection, database: str, column_types: Mapping[str, str], at: float) -> None:
-    """Apply the next migration in the caller's transaction. Nothing is left to do when `pending` says so."""
+def migrate(connection: Connection, dialect: Mapping[str, str], at: float) -> None:
+    """Apply the next migration in the caller's transaction; call it only while `pending` is true."""
     number = version(connection) + 1
     step = MIGRATIONS[number - 1]
-    for statement in step.statements(database):
-        connection.run(statement.format_map(column_types))
+    for statement in step.sql.format_map(dialect).split(";"):
+        connection.run(statement)
     connection.run("INSERT INTO migrations (number, name, at) VALUES (?, ?, ?)", (number, step.name, at))
 
 
 def pending(connection: Connection) -> bool:
-    """Whether the tables are older than this foldline; an error when they are newer."""
+    """Whether migrations are missing; raises `LedgerTooNew` for a newer schema."""
     found = version(connection)
     if found > len(MIGRATIONS):
         raise LedgerTooNew(
-            f"the ledger has schema {found}, this foldline knows {len(MIGRATIONS)}", hint="update foldline"
+            f"the ledger has schema {found}, this foldline supports up to {len(MIGRATIONS)}", hint="update foldline"
         )
     return found < len(MIGRATIONS)
 
 
 def version(connection: Connection) -> int:
-    """The number of the newest migration that was applied."""
+    """The number of the newest applied migration."""
     found: int = connection.run("SELECT COALESCE(MAX(number), 0) FROM migrations")[0][0]
     return found

@@ -1,9 +1,9 @@
-"""Messages and folds as bytes, and back.
+"""Messages and folds as bytes.
 
-A message is written once: the wire form in full, and of its parts only what the wire form does not say. A part that
-repeats a string or holds a piece of the wire form is written as the number of that piece, counted in the order of the
-document. What was read from text is kept as that text, and its value is parsed from it again. So the original bytes
-come back, and a message costs little more than it did on the wire. Large bodies are deflated.
+A message is stored once: its wire form in full, and of its parts only what the wire form does not contain. A part that
+repeats a string or a value of the wire form stores its number in document order instead. If the wire form was parsed
+from text, the text is stored and parsed again on reading. So the original bytes are kept, and a message takes little
+more space than on the wire. Large bodies are compressed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from foldline.message import (
 )
 
 DEFLATE_FROM = 512
-"""Bodies of fewer bytes are stored as they are: deflating them gains next to nothing."""
+"""Shorter bodies are not compressed, since it would save next to nothing."""
 LEVEL = 1
-"""Higher levels take two to four times as long for a tenth less."""
+"""Higher levels take two to four times as long and save a tenth more."""
 SHARED_FROM = 24
-"""Shorter strings are repeated rather than referred to."""
+"""Shorter strings are stored again instead of by number."""
 
 _PARTS: dict[str, type[Any]] = {
     "text": Text,
@@ -50,39 +50,41 @@ _NAMES = {kind: name for name, kind in _PARTS.items()}
 _FIELDS = {kind: [field for field in fields(kind) if field.name != "wire"] for kind in _PARTS.values()}
 _META = [field for field in fields(Meta) if field.name != "usage"]
 _DEFLATED = b"x"
-"""How a deflated body begins, and JSON never does."""
+"""First byte of a compressed body; JSON never starts with it."""
 
 
 def pack(body: bytes) -> bytes:
-    """A body as it is stored."""
+    """A body as it is stored: compressed if it is long."""
     return zlib.compress(body, LEVEL) if len(body) >= DEFLATE_FROM else body
 
 
 def unpack(stored: bytes) -> bytes:
-    """A body as it was before it was stored."""
+    """The body of stored bytes."""
     return zlib.decompress(stored) if stored[:1] == _DEFLATED else stored
 
 
 def dump(value: Any) -> bytes:
-    """JSON of one form, with nothing in it that a database might mind."""
+    """Compact ASCII JSON."""
     try:
         return json.dumps(value, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be stored: {error}", hint="messages must be made of JSON values") from None
+        raise InputError(
+            f"cannot store a value that is not JSON: {error}", hint="use only JSON values in messages"
+        ) from None
 
 
 def message_body(message: Message) -> bytes:
-    """Everything of a message but its meta."""
+    """A message without its metadata, as bytes."""
     return dump(message_value(message))
 
 
 def read_message(body: bytes, meta: bytes | None = None) -> Message:
-    """The message that was stored."""
+    """Parse a stored message."""
     return message_of(json.loads(body), meta_of(meta))
 
 
 def message_value(message: Message) -> Any:
-    """A message as a JSON value."""
+    """A message without its metadata, as a JSON value."""
     value: dict[str, Any] = {"role": message.role}
     if message.kind:
         value["kind"] = message.kind
@@ -109,7 +111,7 @@ def message_of(value: Any, meta: Meta = NO_META) -> Message:
 
 
 def _walk(value: Any) -> Iterator[Any]:
-    """The pieces of a wire form that a part may share, in the order of the document."""
+    """The values of a wire form that a part may refer to, in document order."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -124,7 +126,7 @@ def _walk(value: Any) -> Iterator[Any]:
 
 
 class WirePieces:
-    """Where the pieces of a wire form stand."""
+    """Numbers of the values of a wire form, by string and by identity."""
 
     def __init__(self, wire: Wire | None) -> None:
         self.strings: dict[str, int] = {}
@@ -137,30 +139,30 @@ class WirePieces:
 
 
 def _part_value(part: Part, pieces: WirePieces) -> list[Any]:
-    """A part: its kind, the fields that differ from their defaults, its wire form."""
-    said: dict[str, Any] = {}
+    """A part as [kind, fields that differ from their defaults, wire form]."""
+    fields_: dict[str, Any] = {}
     for field in _FIELDS[type(part)]:
         value = getattr(part, field.name)
         if field.name == "parts":
-            said["parts"] = [_part_value(inner, pieces) for inner in value]
+            fields_["parts"] = [_part_value(inner, pieces) for inner in value]
         elif field.name == "value":
-            said["value"] = pieces.values.get(id(value), [value])
+            fields_["value"] = pieces.values.get(id(value), [value])
         elif isinstance(value, str):
             if value != field.default:
-                said[field.name] = pieces.strings.get(value, value) if len(value) >= SHARED_FROM else value
+                fields_[field.name] = pieces.strings.get(value, value) if len(value) >= SHARED_FROM else value
         elif value:
-            said[field.name] = value
-    made: list[Any] = [_NAMES[type(part)], said]
+            fields_[field.name] = value
+    encoded: list[Any] = [_NAMES[type(part)], fields_]
     if part.wire is not None:
         wire = part.wire
-        made.append([wire.format, wire.exact, pieces.values.get(id(wire.value), [wire.value]), wire.raw])
-    return made
+        encoded.append([wire.format, wire.exact, pieces.values.get(id(wire.value), [wire.value]), wire.raw])
+    return encoded
 
 
 def _part_of(value: list[Any], piece: Any) -> Part:
-    kind, said, *rest = value
-    given = dict(said)
-    for name, item in said.items():
+    kind, fields_, *rest = value
+    given = dict(fields_)
+    for name, item in fields_.items():
         if name == "parts":
             given[name] = tuple([_part_of(inner, piece) for inner in item])
         elif name == "value":
@@ -175,7 +177,7 @@ def _part_of(value: list[Any], piece: Any) -> Part:
 
 
 def _wire_value(wire: Wire) -> list[Any]:
-    """The wire form: its text where its value follows from it, else both."""
+    """The wire form: only its text if the value can be parsed from it, else both."""
     if wire.raw is None:
         return [wire.format, wire.exact, "value", wire.value]
     for how in ("text", "lines"):
@@ -185,12 +187,12 @@ def _wire_value(wire: Wire) -> list[Any]:
 
 
 def _wire_of(value: list[Any]) -> Wire:
-    format_, exact, how, kept = value
+    format_, exact, how, content = value
     if how == "value":
-        return Wire(format_, kept, None, exact)
+        return Wire(format_, content, None, exact)
     if how == "both":
-        return Wire(format_, kept[0], kept[1], exact)
-    return Wire(format_, _parsed(how, kept), kept, exact)
+        return Wire(format_, content[0], content[1], exact)
+    return Wire(format_, _parsed(how, content), content, exact)
 
 
 def _parsed(how: str, raw: str) -> Any:
@@ -204,7 +206,7 @@ _NOTHING = object()
 
 
 def meta_body(meta: Meta) -> bytes | None:
-    """The facts that came with a message, or nothing when none came."""
+    """The metadata of a message as bytes; None if it has none."""
     value = {field.name: getattr(meta, field.name) for field in _META if getattr(meta, field.name) != field.default}
     if meta.usage is not None:
         value["usage"] = list(meta.usage)
@@ -212,7 +214,7 @@ def meta_body(meta: Meta) -> bytes | None:
 
 
 def meta_of(body: bytes | None, *, over: bytes = b"{}") -> Meta:
-    """The facts of a stored body, those of a second one winning."""
+    """The metadata of stored bytes, overridden by that of `over`."""
     if body is None and over == b"{}":
         return NO_META
     value = json.loads(body or b"{}") | json.loads(over)
@@ -241,11 +243,11 @@ def fold_of(value: dict[str, Any]) -> Fold:
     given = dict(value)
     for name in ("pinned", "carried"):
         given[name] = tuple(given[name])
-    given["stubs"] = {at: (_and_meta(stub), size) for at, stub, size in given["stubs"]}
+    given["stubs"] = {at: (_read_with_meta(stub), size) for at, stub, size in given["stubs"]}
     if "digest" in given:
         digest = dict(given["digest"])
         loss, usage = digest["loss"], digest["usage"]
-        digest["message"] = _and_meta(digest["message"])
+        digest["message"] = _read_with_meta(digest["message"])
         digest["loss"] = loss and _loss_of(loss)
         digest["usage"] = usage and Usage(*usage)
         given["digest"] = Digest(**digest)
@@ -264,5 +266,5 @@ def _with_meta(message: Message) -> list[Any]:
     return [message_value(message), meta and json.loads(meta)]
 
 
-def _and_meta(value: list[Any]) -> Message:
+def _read_with_meta(value: list[Any]) -> Message:
     return message_of(value[0], meta_of(value[1] and dump(value[1])))

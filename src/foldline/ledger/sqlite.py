@@ -1,4 +1,4 @@
-"""The ledger in one file: SQLite in write-ahead mode, every commit on the disk before it is acknowledged."""
+"""The ledger in one SQLite file, in write-ahead mode; a commit returns when it is on disk."""
 
 from __future__ import annotations
 
@@ -6,52 +6,59 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from foldline.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
 from foldline.ledger import connections as pool
-from foldline.ledger.schema import SQLITE
 
 MEMORY = ":memory:"
 WAIT_S = 10.0
-"""How long a writer waits for others."""
+"""Seconds to wait for a lock."""
 CACHE_KIB = 8_192
-"""Pages kept in memory per connection."""
+"""Page cache per connection."""
 CONNECTIONS = 4
 OLDEST = (3, 35, 0)
-"""The first SQLite that gives back the rows it inserted."""
+"""The first version with RETURNING."""
 
 
 class Sqlite:
-    """A ledger file, or one in memory."""
+    """A SQLite database file, or one in memory."""
 
-    name = SQLITE
-    column_types = {"id": "INTEGER PRIMARY KEY", "blob": "BLOB"}  # noqa: RUF012  # data of the class, never changed
+    name = "sqlite"
+    schema_sql = {  # noqa: RUF012  # constant
+        "id": "INTEGER PRIMARY KEY",
+        "blob": "BLOB",
+        "words": "CREATE VIRTUAL TABLE words "
+        "USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii')",
+    }
+    delete_words = "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)"
     for_update = ""
     lock_writers = ""
+    has_job_queue = False
     reclaim_space: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
     ledger_exists = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
 
     def __init__(self, path: str, *, wait_s: float = WAIT_S) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
-            raise LedgerUnavailable(f"SQLite {sqlite3.sqlite_version} is too old", hint="3.35 or newer is needed")
+            raise LedgerUnavailable(f"SQLite {sqlite3.sqlite_version} is too old", hint="use 3.35 or newer")
         self.path, self.wait_s = path, wait_s
         self.connections = 1 if path == MEMORY else CONNECTIONS
         if path != MEMORY and not Path(path).absolute().parent.is_dir():
-            raise LedgerUnavailable(f"no folder {Path(path).absolute().parent}", hint="make it first")
+            raise LedgerUnavailable(f"folder {Path(path).absolute().parent} does not exist", hint="create it first")
         if Path(path).is_dir():
-            raise LedgerUnavailable(f"{path} is a folder", hint="name the file in it")
+            raise LedgerUnavailable(f"{path} is a folder", hint="give the path of a file")
 
     def is_missing(self) -> bool:
-        """Whether there is no file yet, or one without a byte in it."""
+        """Whether the file does not exist or is empty."""
         return self.path == MEMORY or not Path(self.path).exists() or Path(self.path).stat().st_size == 0
 
     def connect(self) -> SqliteConnection:
-        """A connection to the file, which becomes a ledger if it is new."""
+        """Open the file, and create it if it does not exist."""
         link = sqlite3.connect(self.path, timeout=self.wait_s, isolation_level=None, check_same_thread=False)
         try:
             tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if tables and "migrations" not in tables:
-                raise LedgerCorrupt(f"{self.path} is a database, but no ledger", hint="choose another file")
+                raise LedgerCorrupt(f"{self.path} is a SQLite database, but not a ledger", hint="choose another file")
             link.execute("PRAGMA journal_mode = WAL")
             link.execute("PRAGMA synchronous = FULL")
             link.execute("PRAGMA foreign_keys = ON")
@@ -63,47 +70,54 @@ class Sqlite:
         return SqliteConnection(link)
 
     def prepare(self, connection: pool.Connection) -> None:
-        """Nothing: the file is there, and its transaction keeps others out."""
+        """Do nothing: the file exists, and the transaction is exclusive."""
 
-    def clock(self, connection: pool.Connection) -> float:  # noqa: ARG002  # the other database has to ask
-        """The time of this host: all who share a file share it."""
+    def clock(self, connection: pool.Connection) -> float:  # noqa: ARG002  # the protocol passes it
+        """The time of this host, which all users of the file share."""
         return time.time()
 
     def translate_error(self, cause: Exception) -> Exception | None:
-        """What went wrong, by SQLite's own name for it."""
+        """The foldline error for a SQLite error name."""
         if not isinstance(cause, sqlite3.Error):
             return None
         name = getattr(cause, "sqlite_errorname", "")
         where = f"{self.path}: {cause}"
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return LedgerBusy(where, hint=f"another process held it for more than {self.wait_s:g} s; try again")
+            return LedgerBusy(where, hint=f"another process held the lock for more than {self.wait_s:g} s; retry")
         if name.startswith("SQLITE_FULL"):
-            return LedgerUnavailable(where, hint="free some space; nothing acknowledged is lost")
+            return LedgerUnavailable(where, hint="free disk space; committed data is not affected")
         if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-            return LedgerUnavailable(where, hint="the file and its folder must be writable")
+            return LedgerUnavailable(where, hint="make the file and its folder writable")
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR")):
-            return LedgerUnavailable(where, hint="look at the file, its folder and the disk")
+            return LedgerUnavailable(where, hint="check the file, its folder and the disk")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            return LedgerCorrupt(where, hint="restore a copy, or export what `verify` still finds sound")
+            return LedgerCorrupt(
+                where, hint="restore a backup, or export the sessions that `foldline verify` finds intact"
+            )
         return LedgerError(where)
 
+    def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
+        """A query for the row ids in `words` that have a term of each group, and its values."""
+        terms = " AND ".join(f"({' OR '.join(map(str, group))})" for group in groups)
+        return "SELECT rowid FROM words WHERE words MATCH ?", [terms]
+
     def check_integrity(self, connection: pool.Connection) -> list[str]:
-        """What SQLite finds when it reads every page."""
+        """Result of SQLite's own check of every page."""
         try:
             found = [str(row[0]) for row in connection.run("PRAGMA integrity_check(20)")]
-        except sqlite3.DatabaseError as error:  # so damaged that even this cannot be asked
+        except sqlite3.DatabaseError as error:  # too damaged for the check
             return [str(error)]
         return [] if found == ["ok"] else found
 
 
 class SqliteConnection:
-    """One connection."""
+    """A sqlite3 connection."""
 
     def __init__(self, link: sqlite3.Connection) -> None:
         self.link = link
 
     def run(self, sql: str, values: pool.Values = ()) -> list[pool.Values]:
-        """Run one statement and give all its rows."""
+        """Run one statement and return all its rows."""
         return self.link.execute(sql, values).fetchall()
 
     def many(self, sql: str, rows: Iterable[pool.Values]) -> None:
@@ -111,19 +125,19 @@ class SqliteConnection:
         self.link.executemany(sql, rows)
 
     def begin(self) -> None:
-        """Start a transaction, as the only writer from here on."""
+        """Start a transaction as the only writer."""
         self.link.execute("BEGIN IMMEDIATE")
 
     def begin_read(self) -> None:
-        """Start a transaction that reads one moment from its first statement on."""
+        """Start a transaction that sees one snapshot, taken at its first statement."""
         self.link.execute("BEGIN DEFERRED")
 
     def commit(self) -> None:
-        """Wait until it is on the disk."""
+        """Commit, and wait until it is on disk."""
         self.link.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Undo what SQLite has not undone by itself."""
+        """Roll back, unless SQLite did so itself."""
         if self.link.in_transaction:
             self.link.execute("ROLLBACK")
 

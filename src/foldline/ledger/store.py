@@ -1,4 +1,4 @@
-"""The ledger of one owner: everything ever said, and every fold, pin and branch, in rows that are only added.
+"""Reads and writes one tenant's sessions: messages, folds, pins and branches, in rows that are only added.
 
     store = open("agent.db")
     main = store.session("ticket-42")
@@ -6,8 +6,8 @@
     for stored in store.read(main):
         print(stored.position, stored.message.text)
 
-All methods block for as long as the database takes; an event loop calls them in a thread (`asyncio.to_thread`). A
-method that writes does all of it in one transaction, or raises and has written nothing.
+All methods block; call them with `asyncio.to_thread` from an event loop. A method that writes uses one transaction: it
+writes everything, or raises and writes nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import Any
 from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger import branches as branch_table
-from foldline.ledger import chains, log, retention, verify
-from foldline.ledger import export_import as transfer
+from foldline.ledger import chains, export_import, log, retention, verify
 from foldline.ledger.chains import ChainPosition, ChainWriter, Tenant
 from foldline.ledger.connections import Connection, ConnectionPool, Values
 from foldline.ledger.index_feed import MessageIndex, add_unindexed
@@ -49,11 +48,11 @@ from foldline.ledger.serialize import dump, fold_value, message_value, pack, unp
 from foldline.message import Message
 
 RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
-"""Entries that mean something to the ledger itself."""
+"""Kinds of entries that have a meaning to the ledger."""
 
 
 class Store:
-    """One owner's part of a ledger."""
+    """The ledger of one tenant."""
 
     def __init__(
         self,
@@ -69,29 +68,29 @@ class Store:
 
     @property
     def owner(self) -> str:
-        """Whose rows this store reads and writes."""
+        """Tenant id."""
         return self.tx.owner.name
 
     def close(self) -> None:
-        """Close the ledger, for all owners that were opened with it."""
+        """Close the ledger, also for stores of other tenants fork with `for_owner`."""
         self.tx.pool.close()
 
     # Sessions and branches
 
     def session(self, name: str, branch: str = MAIN) -> Branch:
-        """A branch of a session, which begins here if it is new."""
+        """A branch of a session. A new session is created with its main branch."""
         branch_table.check_name("a session", name)
         found = self.tx.read(lambda connection: branch_table.find(connection, self.tx.owner, name, branch))
         if found is not None:
             return found
         if branch != MAIN:
-            raise InputError(f"session {name!r} has no branch {branch!r}", hint="make it with fork")
+            raise InputError(f"session {name!r} has no branch {branch!r}", hint="create it with fork")
         return self.tx.write(
             lambda connection: branch_table.begin_session(connection, self.tx.owner, name, self.tx.now(connection))
         )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
-        """Every session with its figures, the one used last first."""
+        """Every session with its figures, most recently used first."""
         return self.tx.read(lambda connection: branch_table.session_infos(connection, self.tx.owner))
 
     def branches(self, session: str) -> tuple[Branch, ...]:
@@ -99,70 +98,69 @@ class Store:
         return self.tx.read(lambda connection: branch_table.branches_of(connection, self.tx.owner, session))
 
     def fork(self, branch: Branch, name: str, *, at: int | None = None) -> Branch:
-        """Another branch of the session, which shares the first `at` messages (all of them unless said).
-
-        Folds and pins that lie within them hold on the new branch too.
-        """
+        """Create a branch that shares the first `at` messages (default: all), with the folds and pins within them."""
         branch_table.check_name("a branch", name)
         owner, op = self.tx.owner, log.new_operation_id()
 
         def work(connection: Connection) -> Branch:
             before, now = self.tx.lock(connection, branch), self.tx.now(connection)
-            length = _within(before, before.length if at is None else at)
+            length = _check_length(before, before.length if at is None else at)
             known = branch_table.find(connection, owner, branch.session, name)
             if known is not None:
                 if log.find_operation(connection, owner, known, op, None) is not None:
-                    return known  # the answer was lost, not the work
-                raise InputError(f"session {branch.session!r} has a branch {name!r} already", hint="take another name")
+                    return known  # an earlier attempt was committed, but its answer was lost
+                raise InputError(
+                    f"session {branch.session!r} already has a branch {name!r}", hint="choose another name"
+                )
             to = chains.position_at(connection, owner, log.position_of(before), length)
             plan = Branch(id=0, session=branch.session, name=name, origin=branch.id, origin_seq=before.seq)
-            made = branch_table.add_branch(connection, owner, plan, now)
-            start = Head(log=log.root_key(owner, made))
+            fork = branch_table.add_branch(connection, owner, plan, now)
+            start = Head(log=log.root_key(owner, fork))
             body = {"shared": length, "origin": branch.name, "seq": before.seq}
-            self.tx.add_entry(connection, made, start, NewEntry("branch", to, op, body))
-            return made
+            self.tx.add_entry(connection, fork, start, NewEntry("branch", to, op, body))
+            return fork
 
         return self.tx.write(work)
 
     # Messages
 
     def head(self, branch: Branch) -> Head:
-        """Where a branch stands."""
+        """The head of a branch: its newest entry."""
         return self.tx.read(lambda connection: log.head(connection, self.tx.owner, branch))
 
     def append(
         self, branch: Branch, messages: Sequence[Message], *, expected: bytes | None = None, at: int | None = None
     ) -> AppendResult:
-        """Add messages at the end, or behind the first `at` messages. What is known already is not written again.
+        """Append messages at the end, or after the first `at` messages; only new messages are inserted.
 
-        `expected` is the key of the newest message that the caller knows (`ROOT` for an empty branch): when the branch
-        has moved on, nothing is written and `Conflict` is raised.
+        `expected` is the key of the newest message the caller knows (`ROOT` if none); raises `Conflict` if there is
+        another one.
         """
-        drafts, op = [chains.encode(message) for message in messages], log.new_operation_id()
+        encoded, op = [chains.encode(message) for message in messages], log.new_operation_id()
         first: list[int] = []
 
         def work(connection: Connection) -> AppendResult:
             before = self.tx.lock(connection, branch)
             if first and log.find_operation(connection, self.tx.owner, branch, op, first[0]) is not None:
-                return AppendResult(head=before, written=0)  # the answer to the first attempt was lost, not its work
+                return AppendResult(head=before, written=0)  # an earlier attempt was committed, but its answer was lost
             first[:] = [before.seq]
             if expected is not None and before.key != expected:
-                raise Conflict("the branch has moved on", hint="read what is new and decide anew")
-            if at is not None and _within(before, at) < before.length:
+                raise Conflict("other messages were appended meanwhile", hint="read them, then append again")
+            if at is not None and _check_length(before, at) < before.length:
                 body, to = self._back(connection, before, at)
                 before = self.tx.add_entry(connection, branch, before, NewEntry("move", to, op, body))
-            if not drafts:
+            if not encoded:
                 return AppendResult(head=before, written=0)
             writer = ChainWriter(connection, self.tx.owner, self.tx.now(connection))
-            to = writer.put(branch.id, log.position_of(before), drafts)
-            add_unindexed(self.tx, self.index, connection, writer.written)
+            to = writer.put(branch.id, log.position_of(before), encoded)
+            add_unindexed(self.tx, self.index, connection, writer.inserted)
             after = self.tx.add_entry(connection, branch, before, NewEntry(log.APPEND, to, op))
-            return AppendResult(head=after, written=len(writer.written))
+            return AppendResult(head=after, written=len(writer.inserted))
 
         return self.tx.write(work)
 
     def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[StoredMessage]:
-        """The messages of a path from position `start` on, a page at a time."""
+        """The messages of a path from position `start` on, read a page at a time."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         length = where.length if stop is None else min(stop, where.length)
         for span in self.spans(where, start=max(0, start), stop=length):
@@ -176,22 +174,22 @@ class Store:
         return self.tx.read(lambda connection: chains.read_page(connection, self.tx.owner, span))
 
     def spans(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> list[Span]:
-        """The ranges of rows that a path consists of: all a search in it may look at."""
+        """The ranges of rows that make up a path."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         end = ChainPosition(where.strand, where.length if stop is None else stop)
         return self.tx.read(lambda connection: chains.spans(connection, self.tx.owner, end, start))
 
     def find(self, messages: Sequence[Message]) -> KnownHistory | None:
-        """The longest known history that the messages begin with, by what is said in them."""
+        """The longest stored history that the messages begin with, compared by trace."""
         owner = self.tx.owner
         traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
         sql = "SELECT strand, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
 
         def work(connection: Connection) -> KnownHistory | None:
-            def known(count: int) -> bool:
+            def is_stored(count: int) -> bool:
                 return traces[count] == ROOT or bool(connection.run(sql, (owner.id, traces[count])))
 
-            count = bisect_left(range(1, len(traces)), True, key=lambda count: not known(count))
+            count = bisect_left(range(1, len(traces)), True, key=lambda count: not is_stored(count))
             if traces[count] == ROOT:
                 return None
             strand, position, key = connection.run(sql, (owner.id, traces[count]))[0]
@@ -203,14 +201,14 @@ class Store:
     # Marks
 
     def state(self, branch: Branch) -> BranchState:
-        """What holds on a branch: where it stands, its folds and its pins."""
+        """The state of a branch: head, folds and pins."""
 
         def work(connection: Connection) -> BranchState:
             while True:
                 marks = log.marks(connection, self.tx.owner, branch)
                 head = log.head(connection, self.tx.owner, branch)
                 own = [entry.seq for entry in marks if entry.branch == branch.name]
-                if head.mark == (own[-1] if own else 0):  # else somebody add_unindexed in between
+                if head.mark == (own[-1] if own else 0):  # otherwise a mark was added between the two reads
                     break
             found = derive(marks, head)
             if not found.folds:
@@ -220,26 +218,27 @@ class Store:
         return self.tx.read(work)
 
     def fold(self, branch: Branch, folded: FoldReference) -> Fold:
-        """All that one of the folds of a branch says."""
+        """A fold of a branch, with its digest."""
         return self.tx.read(lambda connection: log.read_fold(connection, self.tx.owner, branch.session, folded))
 
     def note(self, branch: Branch, kind: str, body: Any = None, *, mark: int | None = None, op: str = "") -> Head:
-        """Add an entry of the caller's own kind to the log: a model or a policy from here on, an approval."""
+        """Add an entry of the caller's own kind to the log, such as new settings."""
         if kind in RESERVED:
-            raise InputError(f"{kind!r} is the ledger's own word", hint="choose another one")
+            raise InputError(f"{kind!r} is a reserved kind of entry", hint="choose another kind")
         return self._mark(branch, kind, lambda _, before: (body, log.position_of(before)), mark, op)
 
     def append_fold(
         self, branch: Branch, fold: Fold, *, mark: int | None = None, claim: Claim | None = None, op: str = ""
     ) -> Head:
-        """Commit a fold, and with it the job that made it.
+        """Commit a fold, and complete the job of `claim` in the same transaction.
 
-        `mark` is what `head.mark` was when the fold was decided on: appends in the meantime do no harm, but another
-        fold, a pin or a move does, and raises `Conflict`, as does a claim that somebody else holds by now.
+        `mark` is the `head.mark` that the fold was planned on. Raises `Conflict` if a fold, pin or move was added
+        since, or if the claim was lost; appended messages are no conflict.
         """
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
-            prefix = chains.position_at(connection, self.tx.owner, log.position_of(before), _within(before, fold.cut))
+            cut = _check_length(before, fold.cut)
+            prefix = chains.position_at(connection, self.tx.owner, log.position_of(before), cut)
             if claim is not None:
                 self.jobs.complete(connection, claim, {"seq": before.seq + 1})
             return {"fold": fold_value(fold), "prefix": prefix.key.hex()}, log.position_of(before)
@@ -248,38 +247,38 @@ class Store:
         return self._mark(branch, "fold", body, mark, op)
 
     def unfold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
-        """Take back the newest fold: the one before it is in force again."""
+        """Take back the newest fold, so that the one before is in force again."""
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             folds = derive(log.marks(connection, self.tx.owner, branch), before).folds
             if not folds:
-                raise InputError("nothing is folded")
+                raise InputError("nothing is folded", hint="there is no fold to take back")
             return {"fold": [folds[-1].branch, folds[-1].seq]}, log.position_of(before)
 
         return self._mark(branch, "unfold", body, mark, op)
 
     def pin(self, branch: Branch, name: str, what: int | Message, *, mark: int | None = None, op: str = "") -> Head:
-        """Pin a message of the path by its position, or a message of its own, under a name."""
+        """Pin a message under a name: by its position on the path, or by its content."""
 
         def body(_: Connection, before: Head) -> tuple[Any, ChainPosition]:
             if isinstance(what, Message):
                 return {"name": name, "message": message_value(what)}, log.position_of(before)
             if not 0 <= what < before.length:
-                raise InputError(f"there is no message {what}", hint=f"the path has {before.length}")
+                raise InputError(f"there is no message {what}", hint=f"the path has {before.length} messages")
             return {"name": name, "position": what}, log.position_of(before)
 
         return self._mark(branch, "pin", body, mark, op)
 
     def unpin(self, branch: Branch, name: str, *, mark: int | None = None, op: str = "") -> Head:
-        """Let go of a pin."""
+        """Remove a pin."""
         return self._mark(branch, "unpin", lambda _, before: ({"name": name}, log.position_of(before)), mark, op)
 
     def move(self, branch: Branch, to: int = 0, *, mark: int | None = None, op: str = "") -> Head:
-        """Go back to where the path had `to` messages (0: an empty one). What came after stays in the ledger."""
+        """Shorten the path to its first `to` messages; 0 clears it. The messages after it stay in the ledger."""
         return self._mark(branch, "move", lambda connection, before: self._back(connection, before, to), mark, op)
 
     def _back(self, connection: Connection, before: Head, to: int) -> tuple[Any, ChainPosition]:
-        place = chains.position_at(connection, self.tx.owner, log.position_of(before), _within(before, to))
+        place = chains.position_at(connection, self.tx.owner, log.position_of(before), _check_length(before, to))
         return {"shared": to, "from": before.key.hex()}, place
 
     def _mark(
@@ -290,7 +289,7 @@ class Store:
         mark: int | None,
         op: str,
     ) -> Head:
-        """Add a mark, once for each operation, if nothing but appends came since `mark`."""
+        """Add a mark, once per operation id; raises `Conflict` if another mark was added after `mark`."""
         op = op or log.new_operation_id()
 
         def work(connection: Connection) -> Head:
@@ -298,16 +297,16 @@ class Store:
             if log.find_operation(connection, self.tx.owner, branch, op, None) is not None:
                 return before
             if mark is not None and before.mark != mark:
-                raise Conflict("the branch was changed meanwhile", hint="look at what holds now and decide anew")
-            said, to = body(connection, before)
-            return self.tx.add_entry(connection, branch, before, NewEntry(kind, to, op, said))
+                raise Conflict("the branch was changed meanwhile", hint="read its state again, then retry")
+            value, to = body(connection, before)
+            return self.tx.add_entry(connection, branch, before, NewEntry(kind, to, op, value))
 
         return self.tx.write(work)
 
     # Events
 
     def event(self, branch: Branch, kind: str, body: Any = None) -> None:
-        """Record that something happened, for people who ask later."""
+        """Record an event of a branch."""
         sql = "INSERT INTO events (owner, branch, kind, at, body) VALUES (?, ?, ?, ?, ?)"
         stored = None if body is None else pack(dump(body))
 
@@ -317,7 +316,7 @@ class Store:
         self.tx.write(work)
 
     def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000) -> list[StoredEvent]:
-        """What happened on a branch, oldest first."""
+        """The recorded events of a branch, oldest first."""
         sql = "SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ? AND id > ? ORDER BY id LIMIT ?"
         values: Values = (self.tx.owner.id, branch.id, after, limit)
         rows = self.tx.read(lambda connection: connection.run(sql, values))
@@ -325,29 +324,29 @@ class Store:
             StoredEvent(row[0], row[1], row[2], None if row[3] is None else json.loads(unpack(row[3]))) for row in rows
         ]
 
-    # The whole of it
+    # Maintenance
 
     def verify(self) -> Iterator[IntegrityFault]:
-        """Everything that is not as it was once written, and where; nothing when all is sound."""
+        """Every row that does not match its key or is missing; empty if the ledger is intact."""
         return verify.verify(self.tx)
 
     def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:
         """Some sessions, or all, as lines of JSON."""
-        return transfer.export(self.tx, sessions)
+        return export_import.export(self.tx, sessions)
 
     def load(self, lines: Iterable[str]) -> int:
-        """Add what was exported, all of it or nothing; how many messages were new."""
-        return transfer.load(self.tx, lines, self.index)
+        """Import exported lines, all or none; returns the number of new messages."""
+        return export_import.load(self.tx, lines, self.index)
 
     def prune(self, *, older_than: float) -> tuple[str, ...]:
-        """Delete the sessions that nobody has used since a time (seconds since 1970), and give their names.
+        """Delete the sessions that were not used since `older_than` (seconds since 1970), and return their names.
 
-        What other sessions share with them stays, and so do its keys.
+        Messages that other sessions share stay, with their keys.
         """
         return retention.prune(self.tx, older_than, self.index)
 
 
-def _within(head: Head, length: int) -> int:
+def _check_length(head: Head, length: int) -> int:
     if not 0 <= length <= head.length:
         raise InputError(f"the path has {head.length} messages, not {length}")
     return length

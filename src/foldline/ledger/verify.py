@@ -1,7 +1,7 @@
-"""Whether everything stored is what was once stored: every key is derived again from what it names.
+"""Integrity check: derives every key again and compares it with the stored one.
 
-A row that was changed, lost or damaged shows at its place, and the rest is looked at all the same. Nothing is repaired:
-what is wrong is said, and what is sound can be exported.
+A changed, missing or damaged row is reported with its position, and the check goes on. Nothing is repaired; intact
+sessions can still be exported.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from foldline.ledger.records import Branch, Head, IntegrityFault
 from foldline.ledger.serialize import fold_of, read_message, unpack
 
 PAGE = 256
-"""Rows that are in memory at once."""
+"""Rows per query."""
 DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineError)
-"""What reading a damaged body may raise."""
+"""Exceptions that reading a damaged body can raise."""
 
 
 def verify(tx: Transactions) -> Iterator[IntegrityFault]:
-    """Everything that is wrong, and where."""
+    """Every fault, with its position."""
     with tx.snapshot() as connection:
         for where, faults in _parts(connection, tx):
             try:
@@ -40,7 +40,7 @@ def verify(tx: Transactions) -> Iterator[IntegrityFault]:
 
 
 def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iterator[IntegrityFault]]]:
-    """What is looked at: where one part cannot be read, the next may."""
+    """The parts to check. A part that cannot be read does not stop the next one."""
     owner = tx.owner
     yield "file", (IntegrityFault(where="file", what=what) for what in tx.pool.database.check_integrity(connection))
     rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id", (owner.id,))
@@ -56,33 +56,35 @@ def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iter
 def _strand(
     connection: Connection, owner: Tenant, strand: int, base: int | None, start: int
 ) -> Iterator[IntegrityFault]:
-    """Every message of a strand: there, readable, and named by its own content and all before it."""
-    key, seen = ROOT, ROOT
+    """Check that every message of a strand exists, can be read, and matches its key and trace."""
+    key, trace_ = ROOT, ROOT
     if base is not None:
         sql = "SELECT key, trace FROM messages WHERE owner = ? AND strand = ? AND position = ?"
         before = connection.run(sql, (owner.id, base, start - 1))
         if not before:
-            yield IntegrityFault(where=f"strand {strand}", what=f"message {start - 1}, which it follows, is missing")
+            yield IntegrityFault(
+                where=f"strand {strand}", what=f"message {start - 1}, the message before it, is missing"
+            )
             return
-        key, seen = before[0]
+        key, trace_ = before[0]
     position = start
     for row in _messages(connection, owner, strand):
         where = f"message {row[0]} of strand {strand}"
         if row[0] != position:
-            yield IntegrityFault(where=where, what=f"message {position}, which comes before it, is missing")
+            yield IntegrityFault(where=where, what=f"message {position}, the one before it, is missing")
         position = row[0] + 1
         try:
             body = unpack(row[3])
             expected = link(owner.name, key, body)
-            seen = trace(owner.name, seen, read_message(body, row[4]))
+            trace_ = trace(owner.name, trace_, read_message(body, row[4]))
         except DAMAGED as error:
             yield IntegrityFault(where=where, what=f"cannot be read ({error})")
-            expected, seen = row[1], row[2]
+            expected, trace_ = row[1], row[2]
         if expected != row[1]:
-            yield IntegrityFault(where=where, what="its content is not what its key says")
-        if seen != row[2]:
-            yield IntegrityFault(where=where, what="its trace is not what it says")
-        key, seen = row[1], row[2]
+            yield IntegrityFault(where=where, what="its content does not match its key")
+        if trace_ != row[2]:
+            yield IntegrityFault(where=where, what="its trace does not match its content")
+        key, trace_ = row[1], row[2]
 
 
 def _messages(connection: Connection, owner: Tenant, strand: int) -> Iterator[Values]:
@@ -102,11 +104,11 @@ def _strays(connection: Connection, owner: Tenant) -> Iterator[IntegrityFault]:
         "WHERE m.owner = ? AND s.id IS NULL GROUP BY m.strand"
     )
     for strand, count in connection.run(sql, (owner.id,)):
-        yield IntegrityFault(where=f"strand {strand}", what=f"is missing, with {count} messages on it")
+        yield IntegrityFault(where=f"strand {strand}", what=f"is missing, but has {count} messages")
 
 
 def _log(connection: Connection, owner: Tenant, branch: Branch) -> Iterator[IntegrityFault]:
-    """Every entry of a log: in order, hanging on the one before, and at a message that is there."""
+    """Check that every entry of a log exists, matches its key, and points to a stored message."""
     sql = (
         "SELECT e.seq, e.kind, e.length, e.tip, e.at, e.op, e.body, e.key, e.mark, e.strand, e.cut, m.key "
         "FROM entries e "
@@ -125,21 +127,21 @@ def _log(connection: Connection, owner: Tenant, branch: Branch) -> Iterator[Inte
 def _entry(connection: Connection, owner: Tenant, before: Head, row: Values) -> Iterator[str]:
     seq, kind, length, tip, _, _, stored, key, mark, strand, cut, found = row
     if seq != before.seq + 1:
-        yield f"entry {before.seq + 1}, which comes before it, is missing"
+        yield f"entry {before.seq + 1}, the one before it, is missing"
     if mark != (before.mark if kind == log.APPEND else seq):
-        yield "its mark is not that of the entry before"
+        yield "its mark does not match the entry before"
     if (found or ROOT) != tip or (strand is None) != (length == 0):
-        yield "the message it leads to is not there"
+        yield "the message it points to is missing"
     try:
         body = None if stored is None else unpack(stored)
         if log.entry_key(owner, before.log, row[:6], body) != key:
-            yield "its content is not what its key says"
+            yield "its content does not match its key"
         if kind == log.FOLD:
             value = json.loads(body or b"")
             if fold_of(value["fold"]).cut != cut:
-                yield "it cuts elsewhere than it says"
+                yield "its cut does not match its content"
             if position_at(connection, owner, ChainPosition(strand, length, tip), cut).key.hex() != value["prefix"]:
-                yield "the messages it folds are not those it was made for"
+                yield "the messages it folds were changed"
     except DAMAGED as error:
         yield f"cannot be read ({error})"
 

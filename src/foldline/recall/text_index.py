@@ -15,9 +15,8 @@ from typing import Any
 from foldline.errors import LedgerBusy, LedgerUnavailable
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.index_feed import IndexRow, has_unindexed, index_pending
-from foldline.ledger.schema import POSTGRES
+from foldline.ledger.log import Transactions
 from foldline.ledger.serialize import read_message, unpack
-from foldline.ledger.sqlite import SqliteConnection
 from foldline.ledger.store import Store
 from foldline.message import Message
 from foldline.recall.excerpt import searchable_text
@@ -69,20 +68,17 @@ class TextIndex:
         connection.many(sql, documents)
         connection.many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
 
-    def drop(self, connection: Connection, owner: int, ids: Sequence[int]) -> None:
+    def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
         """Forget messages that are about to be removed. SQLite must be told what it is to forget of them."""
         sql = (
             "SELECT m.id, m.strand, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
             "WHERE d.owner = ? AND d.message"
         )
         gone = [
-            (id_, numbers(owner, strand, searchable_text(read_message(unpack(body), meta))))
-            for id_, strand, body, meta in _among(connection, sql, (owner,), ids)
+            (id_, numbers(tx.owner.id, strand, searchable_text(read_message(unpack(body), meta))))
+            for id_, strand, body, meta in _among(connection, sql, (tx.owner.id,), ids)
         ]
-        if isinstance(connection, SqliteConnection):
-            connection.many("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", gone)
-        else:
-            connection.many("DELETE FROM words WHERE rowid = ?", [(id_,) for id_, _ in gone])
+        connection.many(tx.pool.database.delete_words, gone)
         connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
 
 
@@ -104,7 +100,7 @@ class IndexReader:
 
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
-        self._postgres = store.tx.pool.database.name == POSTGRES
+        self._match_words = store.tx.pool.database.match_words
         few = strands is not None and 0 < len(strands) <= STRANDS
         self.scopes = (
             [IndexScope("strand", strand) for strand in strands or ()] if few else [IndexScope("owner", self.owner)]
@@ -114,29 +110,20 @@ class IndexReader:
         """For each group of terms, the newest messages that have all of them, newest first, by id; in one statement."""
         if not wanted:
             return []
+        queries: list[str] = []
         values: list[Any] = []
-        for group in wanted:
-            numbers = [
-                [number for scope in self.scopes for number in scope.numbers([checksum(term)])] for term in group
-            ]
-            if self._postgres:
-                values += [*numbers, limit]
-            else:
-                values += [" AND ".join(f"({' OR '.join(map(str, some))})" for some in numbers), limit]
-        sql = " UNION ALL ".join(self._newest(at, len(group)) for at, group in enumerate(wanted))
+        for at, group in enumerate(wanted):
+            matching, terms = self._match_words(
+                [[number for scope in self.scopes for number in scope.numbers([checksum(term)])] for term in group]
+            )
+            # The database's own SQL, without values of the caller
+            queries.append(f"SELECT {at}, rowid FROM ({matching} ORDER BY rowid DESC LIMIT ?) AS newest")  # noqa: S608
+            values += [*terms, limit]
+        sql = " UNION ALL ".join(queries)
         found: list[list[int]] = [[] for _ in wanted]
         for at, id_ in self.connection.run(sql, tuple(values)):
             found[at].append(id_)
         return [sorted(ids, reverse=True) for ids in found]
-
-    def _newest(self, at: int, terms_: int) -> str:
-        """The part of a statement that looks for one group of terms."""
-        if self._postgres:  # OFFSET keeps it from walking all messages backwards in the hope of meeting one soon
-            all_of = " AND ".join(["terms && CAST(? AS integer[])"] * terms_)
-            some = f"SELECT rowid FROM (SELECT rowid FROM words WHERE {all_of} OFFSET 0) AS few"  # noqa: S608  # marks
-        else:
-            some = "SELECT rowid FROM words WHERE words MATCH ?"
-        return f"SELECT {at}, rowid FROM ({some} ORDER BY rowid DESC LIMIT ?) AS newest"  # noqa: S608  # as above
 
     def messages(self, ids: Sequence[int]) -> dict[int, Message]:
         """Messages by id."""

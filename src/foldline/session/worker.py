@@ -27,7 +27,6 @@ from foldline.errors import ConfigError, Conflict, FoldlineError, LedgerError
 from foldline.events import Listener
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import Jobs
-from foldline.ledger.schema import POSTGRES
 from foldline.redact.redact import redact_error
 from foldline.session.record import BranchRecord
 from foldline.session.session import Session
@@ -269,7 +268,7 @@ class RemoteWorker:
 
     def __init__(self, store: Store) -> None:
         self._request: Callable[[Branch], object] = store.jobs.request
-        if store.tx.pool.database.name == POSTGRES:
+        if store.tx.pool.database.has_job_queue:
             self._request = job_queue_module().FoldQueue(store).enqueue
 
     def request_fold(self, branch: Branch) -> None:

@@ -17,7 +17,6 @@ from foldline import ledger
 from foldline.digest.digester import Digester
 from foldline.ledger import Branch, Store
 from foldline.ledger.jobs import JobRequest
-from foldline.ledger.schema import POSTGRES
 from foldline.redact.redact import redact_error
 from foldline.session.worker import CONCURRENCY, LEASE_S, JobOutcome, ThreadWorker, job_queue_module
 
@@ -89,7 +88,7 @@ class WorkerProcess:
     async def run(self, url: str, stop: asyncio.Event, *, once: bool = False) -> None:
         """Run jobs until `stop` is set, or with `once` until none is left."""
         try:
-            if self.store.tx.pool.database.name == POSTGRES:
+            if self.store.tx.pool.database.has_job_queue:
                 await job_queue_module().serve(url, self, stop, once=once)
             else:
                 await self._poll(stop, once=once)
