@@ -140,7 +140,7 @@ def fill(store: Store) -> int:
         for number in range(10_000):
             kept = store.append(main, [user(f"{number} " + os.urandom(500).hex())]).head.length
     except LedgerUnavailable as full:
-        if "free some space" in full.hint:
+        if "free disk space" in full.hint:
             return kept
         raise
     raise AssertionError("it was never full")
