@@ -208,7 +208,7 @@ def root(text: str) -> int:
     """Where the top-level object of a settings text begins; ConfigError when the text is not a JSON object."""
     at = _skip(text, 1 if text.startswith(_BOM) else 0)
     if at == len(text):
-        raise ConfigError("empty (settings without anything in them are {})")
+        raise ConfigError("empty (write {} for empty settings)")
     try:
         value, end = _decode_unchanged(text, at)
         _expect_end(text, end)
@@ -236,7 +236,7 @@ def member(text: str, at: int, key: str) -> Slice | None:
     """The member with this key; ConfigError when there are two, since readers differ in which of them counts."""
     found = [item for item in items(text, at) if item.key == key]
     if len(found) > 1:
-        raise ConfigError(f'"{key}" stands twice in the same object')
+        raise ConfigError(f'"{key}" appears twice in the same object')
     return found[0] if found else None
 
 

@@ -387,7 +387,7 @@ class TestInstall:
         file.write_text('{"statusLine": {"type": "command", "command": "mine.sh"}}')
         done = foldline("install", "claude-code", "--project", "--yes", cwd=tmp_path)
         assert json.loads(file.read_text())["statusLine"]["command"] == "mine.sh"
-        assert b"the status line that is there stays" in done.stderr
+        assert b"your own status line stays" in done.stderr
 
     def test_the_users_own_settings_are_found(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "moved"))

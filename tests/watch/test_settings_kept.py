@@ -209,10 +209,10 @@ def test_a_hook_that_a_user_put_into_our_group_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"hooks": {}, "hooks": {}}', '"hooks" stands twice'),
-        ('{"statusLine": 1, "statusLine": 2}', '"statusLine" stands twice'),
-        ('{"hooks": {"PreCompact": [], "PreCompact": []}}', '"PreCompact" stands twice'),
-        ('{"hooks": {"Stop": [{"hooks": [], "hooks": []}]}}', '"hooks" stands twice'),
+        ('{"hooks": {}, "hooks": {}}', '"hooks" appears twice'),
+        ('{"statusLine": 1, "statusLine": 2}', '"statusLine" appears twice'),
+        ('{"hooks": {"PreCompact": [], "PreCompact": []}}', '"PreCompact" appears twice'),
+        ('{"hooks": {"Stop": [{"hooks": [], "hooks": []}]}}', '"hooks" appears twice'),
         ('{"hooks": []}', '"hooks" is not'),
         ('{"hooks": {"Stop": {}}}', '"Stop" is not'),
         ('{"a": NaN}', "not JSON"),

@@ -1,8 +1,8 @@
-"""foldline's entries in another program's settings: put in, shown before, taken out again, and nothing else touched.
+"""Adds foldline's hooks and status line to an agent's settings file, and removes them; nothing else in it changes.
 
-What is ours is told by the command it runs, which is exactly one that is written here: an entry that was moved is found
-and one of another installation as well, but a user's own command stays, whatever it mentions. So does a status line
-that is there already. A file that changed since the change was shown is left alone, and so is one that is read-only.
+An entry is foldline's if its command is exactly one that this module writes, by any installation and at any place in
+the file. A user's own command stays, even if it calls foldline, and so does an existing status line. A file that is
+read-only, or that changed after the change was shown, is not written.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from foldline.watch.safe_files import write_whole
 
 TIMEOUT_SECONDS = 30
 _HOOKS, _STATUS = "hooks", "statusLine"
-_STAYS = "the status line that is there stays; remove it and install again to have foldline's"
+_STATUS_KEPT = "your own status line stays; to use foldline's, remove it and install again"
 _PROGRAM = re.compile(r"(?:(?:/|[A-Za-z]:[/\\])(?:.*[/\\])?)?(?:(foldline(?:\.exe)?)|(?:python|pypy)[\w.]*)", re.DOTALL)
-"""The script or a Python, by its bare name or its whole path."""
+"""The foldline script or a Python, by its bare name or its absolute path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookTarget:
-    """A program that has hooks: where its settings are and what of ours they take."""
+    """An agent program with hooks: where its settings are, and what they support."""
 
     name: str
     folder: str
     home: str
-    """The environment variable that moves its folder in the user's home."""
+    """Environment variable that replaces its folder in the user's home."""
     file: str
     status_line: bool
     remark: str = ""
-    """What else the user has to do."""
+    """What the user has to do besides."""
 
 
 TARGETS = {
@@ -63,7 +63,7 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """A change of a settings file: what it is now, what it will be (None for no file), and what stayed for a reason."""
+    """A planned change of a settings file: text before and after (None for no file), and remarks for the user."""
 
     path: Path
     before: str | None
@@ -78,16 +78,16 @@ class SettingsChange:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def check(self) -> None:
-        """Refuse if the file may not be written, or is no longer what the change was made for."""
+        """ConfigError if the file is read-only or has changed since the change was planned."""
         if _read(self.path) != self.before:
-            raise ConfigError(f"{self.path}: changed meanwhile", hint="nothing was written; run it again")
+            raise ConfigError(f"{self.path}: changed meanwhile", hint="nothing was written; run the command again")
         if self.before is not None and not _is_writable(self.path):
             raise ConfigError(
-                f"{self.path}: read-only", hint="nothing was changed; if it is yours to change, chmod u+w it first"
+                f"{self.path}: read-only", hint="nothing was changed; if you may change it, run chmod u+w on it first"
             )
 
     def apply(self) -> None:
-        """Write it."""
+        """Write the change."""
         self.check()
         if self.after is None:
             self.path.resolve().unlink(missing_ok=True)
@@ -96,47 +96,47 @@ class SettingsChange:
 
 
 def settings_path(target: HookTarget, *, project: Path | None) -> Path:
-    """The settings file: a project's, or the user's own."""
+    """Path of the settings file of a project, or of the user."""
     if project is not None:
         return project / target.folder / target.file
-    moved = os.environ.get(target.home)
+    folder = os.environ.get(target.home)
     try:
-        return (Path(moved) if moved else Path.home() / target.folder) / target.file
+        return (Path(folder) if folder else Path.home() / target.folder) / target.file
     except RuntimeError:
-        raise ConfigError("nobody says where your home folder is", hint=f"set HOME or {target.home}") from None
+        raise ConfigError("the home folder is unknown", hint=f"set HOME or {target.home}") from None
 
 
 def foldline_command() -> str:
-    """How these programs start foldline: by the script next to this Python, wherever they are started from."""
+    """Shell command that starts this installation of foldline from any folder."""
     script = Path(sys.executable).with_name("foldline")
     found = str(script) if script.exists() else shutil.which("foldline")
     line = shlex.quote(os.path.abspath(found)) if found else f"{shlex.quote(sys.executable)} -m foldline.cli"
     if any("\ud800" <= char <= "\udfff" for char in line):
-        raise ConfigError(f"{line!r}: no settings can name this path", hint="install foldline at one that is UTF-8")
+        raise ConfigError(f"{line!r}: JSON cannot hold this path", hint="install foldline at a UTF-8 path")
     return line
 
 
 def plan_change(target: HookTarget, path: Path, *, remove: bool = False, start: str | None = None) -> SettingsChange:
-    """What installing or removing would change."""
+    """The change that installing or removing makes."""
     before = _read(path)
-    wanted = _DesiredEntries(target, start or foldline_command())
+    desired = _DesiredEntries(target, start or foldline_command())
     try:
         rest = _remove_entries(before) if before is not None else None
-        stays = rest is not None and wanted.leaves_alone(rest)
+        has_own_status = rest is not None and desired.has_own_status(rest)
         if remove:
             after = rest
-        elif before is not None and wanted.is_in(before):
+        elif before is not None and desired.is_complete(before):
             after = before
         else:
-            after = wanted.put_into(rest)
+            after = desired.put_into(rest)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}", hint="mend it first; nothing was changed") from None
-    remarks = (target.remark, _STAYS if stays else "") if not remove else ()
+        raise ConfigError(f"{path}: {error}", hint="correct the file first; nothing was changed") from None
+    remarks = (target.remark, _STATUS_KEPT if has_own_status else "") if not remove else ()
     return SettingsChange(path=path, before=before, after=after, remarks=tuple(remark for remark in remarks if remark))
 
 
-def is_foldline_entry(entry: Any, what: str) -> bool:
-    """Whether an entry runs `foldline hook` (or `statusline`) as installing writes it, and nothing else."""
+def is_foldline_entry(entry: Any, subcommand: str) -> bool:
+    """Whether an entry runs exactly the command that installing writes for `hook` or `statusline`."""
     line = entry.get("command") if isinstance(entry, dict) and entry.get("type") == "command" else None
     if not isinstance(line, str):
         return False
@@ -144,18 +144,18 @@ def is_foldline_entry(entry: Any, what: str) -> bool:
         words = shlex.split(line)
     except ValueError:
         return False
-    if shlex.join(words) != line or len(words) < 2 or words[-1] != what:
+    if shlex.join(words) != line or len(words) < 2 or words[-1] != subcommand:
         return False
     program = _PROGRAM.fullmatch(words[0])
     return program is not None and words[1:-1] == ([] if program[1] else ["-m", "foldline.cli"])
 
 
 _Path: TypeAlias = tuple[tuple[int, int], ...]
-"""Where each container around an entry begins, and which of its items is on the way."""
+"""For each container around an entry: where it begins, and the index of the item that holds the entry."""
 
 
 class _FoldlineEntry(NamedTuple):
-    """One entry of ours: the event it is for, what it runs, and its place in the text."""
+    """One of foldline's entries: its event, its command, and its place in the text."""
 
     event: str
     command: str
@@ -163,25 +163,25 @@ class _FoldlineEntry(NamedTuple):
 
 
 class _DesiredEntries(NamedTuple):
-    """What a program's settings are to have of ours."""
+    """The entries that an agent's settings should have."""
 
     target: HookTarget
     start: str
 
-    def is_in(self, text: str) -> bool:
-        """Whether it is all there, and once."""
-        wanted = [(event, f"{self.start} hook") for event in EVENTS]
-        if self.target.status_line and not self.leaves_alone(text):
-            wanted.append((_STATUS, f"{self.start} statusline"))
-        return sorted(wanted) == sorted((one.event, one.command) for one in _foldline_entries(text))
+    def is_complete(self, text: str) -> bool:
+        """Whether the text has every entry exactly once."""
+        desired = [(event, f"{self.start} hook") for event in EVENTS]
+        if self.target.status_line and not self.has_own_status(text):
+            desired.append((_STATUS, f"{self.start} statusline"))
+        return sorted(desired) == sorted((one.event, one.command) for one in _foldline_entries(text))
 
-    def leaves_alone(self, text: str) -> bool:
-        """Whether a status line is there that is not ours."""
+    def has_own_status(self, text: str) -> bool:
+        """Whether the text has a status line that is not foldline's."""
         status = member(text, root(text), _STATUS) if self.target.status_line else None
         return status is not None and not is_foldline_entry(status.value, "statusline")
 
     def put_into(self, text: str | None) -> str:
-        """The text with ours in it."""
+        """The text with the entries added."""
         group = {"hooks": [{"type": "command", "command": f"{self.start} hook", "timeout": TIMEOUT_SECONDS}]}
         status = (
             {_STATUS: {"type": "command", "command": f"{self.start} statusline"}} if self.target.status_line else {}
@@ -203,7 +203,7 @@ class _DesiredEntries(NamedTuple):
 
 
 def _remove_entries(text: str) -> str | None:
-    """The text without ours; None when it held nothing else."""
+    """The text without foldline's entries; None when it held nothing else."""
     while found := next(_foldline_entries(text), None):
         text = cut(text, found.path)
         if text.isspace():
@@ -212,7 +212,7 @@ def _remove_entries(text: str) -> str | None:
 
 
 def _foldline_entries(text: str) -> Iterator[_FoldlineEntry]:
-    """Every entry of ours, in settings of a shape that can be changed; ConfigError for any other."""
+    """Every entry of foldline's; ConfigError when the settings have an unexpected structure."""
     at = root(text)
     members = items(text, at)
     status, hooks = member(text, at, _STATUS), member(text, at, _HOOKS)
@@ -234,7 +234,7 @@ def _foldline_entries(text: str) -> Iterator[_FoldlineEntry]:
 
 
 def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path]]:
-    """What entries of ours in a group run, and their places; one that is alone there goes with its group."""
+    """Command and place of each of foldline's entries in a group; for an entry alone in it, the place of the group."""
     inner = member(text, group.start, _HOOKS) if isinstance(group.value, dict) else None
     if inner is None or not isinstance(inner.value, list):
         return
@@ -244,10 +244,10 @@ def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path
 
 
 def _read(path: Path) -> str | None:
-    """The file as it is, line ends and all; None when there is none."""
+    """Content of the file with its line ends; None when there is no file."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ConfigError(f"{path}: not a plain file", hint="put one in its place; nothing was changed")
+            raise ConfigError(f"{path}: not a plain file", hint="replace it by a plain file; nothing was changed")
         return path.read_bytes().decode()
     except FileNotFoundError:
         return None
@@ -258,10 +258,10 @@ def _read(path: Path) -> str | None:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether whoever keeps the file wants it changed; root could always."""
+    """Whether the mode allows writing; root could write in any case."""
     return bool(os.stat(path).st_mode & 0o222) and os.access(path, os.W_OK)
 
 
 def _lines(text: str | None) -> list[str]:
-    """The lines of a text with their ends, as `diff` counts them."""
+    """Lines of a text with their ends, split at line feeds only, as `diff` does."""
     return re.findall(r"[^\n]*\n|[^\n]+", text or "")
