@@ -1,4 +1,4 @@
-"""The validator: every rule refuses what breaks it, accepts what keeps it, and nothing makes it raise."""
+"""The validator: it refuses what breaks a rule, accepts what keeps it, and never raises."""
 
 from __future__ import annotations
 
@@ -334,20 +334,20 @@ CASES = [
 
 
 @pytest.mark.parametrize(("format", "request_", "expected"), CASES)
-def test_rule(format: str, request_: Any, expected: set[str]) -> None:
+def test_a_request_breaks_exactly_the_rules_of_its_case(format: str, request_: Any, expected: set[str]) -> None:
     before = json.dumps(request_)
     assert {violation.code for violation in check(format, request_)} == expected
     assert json.dumps(request_) == before
 
 
-def test_every_code_with_an_answer_of_the_provider_is_reached() -> None:
-    """What the table says a provider answers is really said for something."""
+def test_every_answer_of_a_provider_belongs_to_a_rule_that_is_checked() -> None:
+    """No answer is stored for a code that no case reaches."""
     for format, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True):
         reached = {code for _, _, expected in table for code in expected} | {"total-bytes"}
         assert set(grammar_of(format).says) <= reached
 
 
-def test_words_name_the_place_and_the_answer() -> None:
+def test_a_violation_names_the_message_and_the_providers_answer() -> None:
     (found,) = check("anthropic", [u(), a([use("toolu_1")]), u()])
     assert found.index == 1
     assert "toolu_1" in found.message
@@ -355,9 +355,39 @@ def test_words_name_the_place_and_the_answer() -> None:
     assert str(found).startswith("[call-unanswered] message 1: ")
 
 
-def test_merged_turns_still_name_the_message() -> None:
+def test_a_violation_in_merged_turns_names_its_own_message() -> None:
     (found,) = check("anthropic", [u(), u(), u(" ")])
     assert found.index == 2
+
+
+FIELDS = [
+    "messages",
+    "input",
+    "contents",
+    "role",
+    "content",
+    "parts",
+    "type",
+    "text",
+    "id",
+    "name",
+    "system",
+    "tool_calls",
+    "tool_call_id",
+    "tool_use_id",
+    "call_id",
+    "functionCall",
+    "functionResponse",
+    "source",
+    "user",
+    "assistant",
+    "tool_use",
+    "tool_result",
+    "function_call",
+    "function",
+    "output",
+    "cache_control",
+]
 
 
 @settings(max_examples=200, deadline=None)
@@ -367,42 +397,7 @@ def test_merged_turns_still_name_the_message() -> None:
         lambda inner: (
             st.lists(inner, max_size=4)
             | st.dictionaries(
-                st.sampled_from(
-                    [
-                        *(
-                            "messages",
-                            "input",
-                            "contents",
-                            "role",
-                            "content",
-                            "parts",
-                            "type",
-                            "text",
-                            "id",
-                            "name",
-                            "system",
-                        ),
-                        *(
-                            "tool_calls",
-                            "tool_call_id",
-                            "tool_use_id",
-                            "call_id",
-                            "functionCall",
-                            "functionResponse",
-                            "source",
-                        ),
-                        *(
-                            "user",
-                            "assistant",
-                            "tool_use",
-                            "tool_result",
-                            "function_call",
-                            "function",
-                            "output",
-                            "cache_control",
-                        ),
-                    ]
-                ),
+                st.sampled_from(FIELDS),
                 inner
                 | st.sampled_from(["user", "assistant", "tool", "text", "tool_use", "tool_result", "message", "model"]),
                 max_size=5,
@@ -411,13 +406,13 @@ def test_merged_turns_still_name_the_message() -> None:
         max_leaves=25,
     )
 )
-def test_no_json_makes_it_raise(value: Any) -> None:
+def test_no_json_value_makes_the_validator_raise(value: Any) -> None:
     for request in (value, [value], {"messages": value, "input": value, "contents": value}):
         for format in PROVIDERS:
             assert all(isinstance(violation.message, str) for violation in check(format, request))
 
 
-def test_deep_nesting_is_no_trouble() -> None:
+def test_deep_nesting_does_not_make_the_validator_raise() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
@@ -427,7 +422,7 @@ def test_deep_nesting_is_no_trouble() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(messages=sound())
-def test_sound_transcripts_are_sendable_everywhere(messages: list[Message]) -> None:
+def test_sound_histories_are_sendable_in_every_format(messages: list[Message]) -> None:
     for format in PROVIDERS:
         assert_sendable(messages, format)
 
@@ -436,7 +431,7 @@ def test_sound_transcripts_are_sendable_everywhere(messages: list[Message]) -> N
 
 
 @each_format
-def test_pr17_media_are_counted(format: str) -> None:
+def test_pr17_too_many_media_are_refused(format: str) -> None:
     most = grammar_of(format).limits.media
     assert most is not None
     part = {"anthropic": image(), "openai": PICTURE, "gemini": {"inlineData": {"data": "iVBO"}}}.get(
@@ -449,7 +444,7 @@ def test_pr17_media_are_counted(format: str) -> None:
     assert f"{most + 1} media, {most} are allowed" in found.message
 
 
-def test_one_picture_too_large_and_a_request_too_large() -> None:
+def test_too_large_media_and_too_large_requests_are_refused() -> None:
     most = grammar_of("anthropic").limits.media_bytes or 0
     assert [found.code for found in check("anthropic", [u([image("i" * (most + 1))])])] == ["media-bytes"]
     pictures = [image("i" * most)] * 7
@@ -457,7 +452,7 @@ def test_one_picture_too_large_and_a_request_too_large() -> None:
     assert check("anthropic", [u(pictures[:6])]) == ()
 
 
-def test_a_users_own_figures_win() -> None:
+def test_the_callers_own_limits_replace_the_defaults() -> None:
     few = RequestLimits(media=1)
     assert [found.code for found in check("openai", [u([PICTURE, PICTURE])], limits=few)] == ["media-count"]
     assert check("openai", [u([PICTURE])], limits=few) == ()
@@ -468,7 +463,7 @@ def test_limits_name_their_source_and_its_date(format: str) -> None:
     assert grammar_of(format).limits.source.startswith("202")
 
 
-def test_ca09_ca10_breakpoints_are_counted_on_the_wire() -> None:
+def test_ca09_ca10_every_cache_breakpoint_of_the_request_counts() -> None:
     """A mark on three parallel results is three blocks, and the caller's own marks count."""
     marked = [res(str(n), **MARK) for n in range(3)]
     body = {"system": [text("s", **MARK)], "messages": [u(), a([use(str(n)) for n in range(3)]), u(marked)]}
@@ -480,7 +475,7 @@ def test_ca09_ca10_breakpoints_are_counted_on_the_wire() -> None:
 # Rules of others ----------------------------------------------------------------------------------------------------
 
 
-def test_stricter_servers_are_a_change_of_data() -> None:
+def test_a_stricter_server_is_described_by_a_changed_grammar() -> None:
     """A template that demands alternation, as several open models have it."""
     strict = replace(grammar_of("openai"), alternation="required", start=("user",), end=("user", "tool"))
     assert check("openai", [u(), a(), u()], grammar=strict) == ()
@@ -504,10 +499,10 @@ def test_a_session_log_has_the_grammar_of_the_elements_it_holds(log: str, format
     assert grammar_of(log) is grammar_of(format)
 
 
-# The public face ----------------------------------------------------------------------------------------------------
+# foldline.testing ----------------------------------------------------------------------------------------------------
 
 
-def test_assert_sendable_takes_what_a_test_has() -> None:
+def test_assert_sendable_takes_bodies_lists_messages_and_rendered_requests() -> None:
     talk = [user("a"), assistant("b"), user("c")]
     assert_sendable(talk, "anthropic")
     assert_sendable(tuple(talk), "gemini")
@@ -518,7 +513,7 @@ def test_assert_sendable_takes_what_a_test_has() -> None:
     assert_sendable([], "anthropic")
 
 
-def test_assert_sendable_says_all_that_is_wrong() -> None:
+def test_assert_sendable_lists_every_broken_rule() -> None:
     with pytest.raises(AssertionError) as error:
         assert_sendable([a(" "), u(), a([use("1")])], "anthropic")
     said = str(error.value)
@@ -527,7 +522,7 @@ def test_assert_sendable_says_all_that_is_wrong() -> None:
     assert "does not support assistant message prefill" in said
 
 
-def test_violations_of_neutral_messages() -> None:
+def test_violations_renders_messages_before_it_checks_them() -> None:
     assert [found.code for found in violations([user("a"), assistant("b")], "gemini")] == ["end"]
     assert violations([user("a"), assistant("b")], "openai") == ()
 
