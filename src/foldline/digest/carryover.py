@@ -13,11 +13,10 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from foldline.digest.checks import has_instruction
 from foldline.digest.extract.facts import Facts
 from foldline.digest.extract.file_contents import FileLine, edit_probabilities
 from foldline.digest.extract.identifiers import SourceLine, reuse_probability
-from foldline.digest.markup import handles_of, quote
+from foldline.digest.markup import handles_of, has_instruction, quote
 
 _EXCERPT_CHARS = 48
 """Characters of a line around an identifier."""

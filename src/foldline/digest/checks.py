@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable
 
 from foldline.digest.digester import DigesterReply
-from foldline.digest.markup import HEADINGS, body_of, escape_line
+from foldline.digest.markup import HEADINGS, body_of, escape_line, remove_instructions
 from foldline.digest.prompt import CONDENSER_BRIEF, SECTIONS_ABOUT
-from foldline.placeholders import REMOVED_ORDER
 from foldline.redact.redact import redact
 
 _TRUNCATED = ("length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "pause_turn")
@@ -145,36 +144,3 @@ def clean_reply(text: str, *, allowed: str = "") -> tuple[str, int]:
         indent = line[: len(line) - len(line.lstrip())]
         lines.append(indent + (f"## {escape_line(bare.lstrip('# '))}" if bare.startswith("#") else escape_line(line)))
     return "\n".join(lines).strip(), removed
-
-
-_INSTRUCTION = re.compile(
-    r"(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|earlier|all|any|your|system)\b"
-    r".{0,40}\b(?:instruction|prompt|rule|direction|guardrail|message|context)|"
-    r"\b(?:new|updated|real|hidden|secret|system|developer) (?:instruction|prompt|directive|order)s?\s*(?::|for |from)|"
-    r"\byou (?:are now|must now|have to now|will now|should now|shall)\b|\bfrom now on,? (?:you|act|respond|reply)|"
-    r"\bas the (?:assistant|model|ai|agent),? you\b|\bdo not (?:tell|inform|mention|reveal)\b.{0,40}\b(?:user|human)|"
-    r"^\W{0,6}(?:system|developer|assistant|human|user)\s*:|"
-    r"\b(?:dear|attention|note to|message to|instructions? (?:to|for)) (?:the )?"
-    r"(?:ai|assistant|agent|model|llm|reader|next agent)\b|<\|[^|>]{1,40}\|>|\[/?INST\]|<</?SYS>>|"
-    r"</?(?:system|instructions?|important|system-reminder)>",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def has_instruction(line: str) -> bool:
-    """Whether a line addresses the reader with an instruction."""
-    return _INSTRUCTION.search(line) is not None
-
-
-def remove_instructions(text: str, *, allowed: str = "") -> tuple[str, int]:
-    """The text without lines that instruct the reader, and their number. Instructions in `allowed` stay."""
-    if not _INSTRUCTION.search(text):
-        return text, 0
-    allowed = " ".join(allowed.lower().split())
-    lines, removed = [], 0
-    for line in text.split("\n"):
-        found = _INSTRUCTION.search(line)
-        is_foreign = found is not None and " ".join(found[0].lower().split()) not in allowed
-        lines.append(REMOVED_ORDER if is_foreign else line)
-        removed += is_foreign
-    return "\n".join(lines), removed

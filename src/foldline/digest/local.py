@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from foldline.digest.audit import audit
 from foldline.digest.carryover import Carryover, format_excerpts, format_paths
-from foldline.digest.checks import no_gain, remove_instructions
+from foldline.digest.checks import no_gain
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.extract.facts import Facts, extract_facts
-from foldline.digest.markup import HEADINGS, REFERENCE, quote, read_entries
+from foldline.digest.markup import HEADINGS, REFERENCE, quote, read_entries, remove_instructions
 from foldline.digest.sections import QUOTED, SHARES, DigestSections
 from foldline.fold import Digest
 from foldline.message import user
@@ -63,8 +63,9 @@ def write_local_digest(
     )
     text, _ = remove_instructions(made.message.text.partition("\n")[2], allowed=facts.user_text)
     message = request.scope.message(text, header=request.header, role=request.role)
-    if request.covered_tokens and (refusal := no_gain(request.count_tokens(message.text), request.covered_tokens)):
-        return FoldRefused(refusal)
+    tokens = request.count_tokens(message.text)
+    if 0 < request.covered_tokens <= tokens:
+        return FoldRefused(no_gain(tokens, request.covered_tokens))
     return replace(made, message=message, cause=cause, loss=audit(text, facts, kept_indexes=request.kept_indexes))
 
 

@@ -17,13 +17,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from foldline.digest.audit import add_missing_facts
-from foldline.digest.checks import clean_reply, no_gain, reject_reply, remove_instructions, too_large, too_small
+from foldline.digest.checks import clean_reply, no_gain, reject_reply, too_large, too_small
 from foldline.digest.chunks import chunked
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.extract.facts import extract_facts
 from foldline.digest.local import write_local_digest
-from foldline.digest.markup import REFERENCE
+from foldline.digest.markup import REFERENCE, remove_instructions
 from foldline.digest.prompt import sections_prompt, transcript_lines
 from foldline.fold import Digest
 from foldline.message import Usage, user

@@ -5,7 +5,7 @@ A line is text of the transcript, or a few words of ours around a file or a comm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from foldline.digest.extract.facts import Fact, Facts
 from foldline.digest.markup import entry, quote
@@ -45,21 +45,13 @@ class DigestSections:
             if not all(index in kept_indexes for index in fact.indexes):
                 self._by_kind.setdefault(fact.kind, []).append(fact)
         self._first_prompt = facts.first_prompt
-        self._sections: dict[str, Callable[[], Iterator[str]]] = {
-            "Objective": self._objective,
-            "Guardrails": self._guardrails,
-            "Shipped": self._shipped,
-            "Active": self._active,
-            "Stuck": self._stuck,
-            "Rationale": self._rationale,
-            "Plan": self._plan,
-        }
         self.files = [fact.text for kind in ("modified", "read") for fact in self._newest(kind)]
         self.root = common_root(self.files)
 
     def lines(self, section: str) -> Iterator[str]:
-        """The lines of a section."""
-        return self._sections[section]()
+        """The lines of a section: those of the method with its name."""
+        lines: Iterator[str] = getattr(self, f"_{section.lower()}")()
+        return lines
 
     def short_path(self, path: str) -> str:
         """A path without the folder that most of them are in."""
