@@ -90,8 +90,12 @@ def body_of(text: str, *headers: str) -> str:
 
 _ENTRY_CHARS = 200
 _KIND_OF_SECTION = {
-    "objective": "request", "guardrails": "constraint", "shipped": "done",
-    "stuck": "error", "rationale": "decision", "plan": "open",
+    "objective": "request",
+    "guardrails": "constraint",
+    "shipped": "done",
+    "stuck": "error",
+    "rationale": "decision",
+    "plan": "open",
 }
 """The fact kind of a section's entries. "Active" is outdated by now, and "Carryover" holds lines with identifiers."""
 _SECTION = re.compile(r"#+\s+(\w+)|(Shipped|Active|Stuck):?$")
