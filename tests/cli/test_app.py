@@ -1,4 +1,4 @@
-"""What all commands have in common: help with an example, `--json`, exit codes, completion, a quick start."""
+"""All commands: help with an example, `--json`, exit codes, completion and a fast start."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - PRINTS_NO_REPORT))
-def test_every_command_speaks_json(name: str) -> None:
+def test_every_report_command_has_json_output(name: str) -> None:
     found = command(name)
     every = found.commands.values() if isinstance(found, click.Group) else [found]
     for one in every:
@@ -45,7 +45,7 @@ def test_every_command_speaks_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - PRINTS_NO_REPORT))
-def test_every_report_has_a_documented_shape(name: str) -> None:
+def test_every_json_output_is_documented(name: str) -> None:
     assert documented(name)
 
 
@@ -53,7 +53,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_that_a_page_tells_to_run_can_be_run(page: Path) -> None:
+def test_every_command_in_the_docs_exists(page: Path) -> None:
     """Its name and its options are real; what it would do is tested elsewhere."""
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
         for words in re.findall(r"(?:^|[|] |-- )foldline ((?:[^|#\n]|(?<=\S)#)*)", block, re.MULTILINE):
@@ -74,7 +74,7 @@ def test_help_lists_the_commands_and_the_exit_codes() -> None:
     assert all(re.search(rf"^ +{code}  ", done.stdout, re.MULTILINE) for code in EXIT_CODES)
 
 
-def test_help_loads_no_command() -> None:
+def test_help_imports_no_command_module() -> None:
     """It should answer at once, so nothing but click is imported for it."""
     code = (
         "import sys; sys.argv = ['foldline', '--help']\nimport foldline.cli.app as app\napp._run()\nprint(*sys.modules)"
@@ -87,7 +87,7 @@ def test_help_loads_no_command() -> None:
     assert "rich" not in loaded
 
 
-def test_wrong_use_is_code_two() -> None:
+def test_wrong_usage_exits_with_2() -> None:
     for arguments in (
         ["fly"],
         ["inspect"],
@@ -102,19 +102,19 @@ def test_wrong_use_is_code_two() -> None:
     assert foldline("--version").stdout.startswith("foldline")
 
 
-def test_no_command_at_all_shows_help() -> None:
+def test_foldline_without_a_command_shows_help() -> None:
     done = foldline()
     assert "inspect" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts(shell: str) -> None:
+def test_completion_prints_a_script_for_each_shell(shell: str) -> None:
     done = foldline("completion", shell)
     assert done.returncode == 0, done.stderr
     assert "_FOLDLINE_COMPLETE" in done.stdout
 
 
-def test_completion_knows_commands_presets_and_files() -> None:
+def test_completion_offers_commands_presets_and_files() -> None:
     def ask(words: str) -> str:
         count = str(len(words.split(" ")) - 1)
         done = spawned(_FOLDLINE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)
@@ -136,7 +136,7 @@ def test_a_closed_pipe_is_no_error(arguments: list[str]) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
-def test_ctrl_c_is_one_word(tmp_path: Path) -> None:
+def test_ctrl_c_exits_with_130_and_one_word(tmp_path: Path) -> None:
     pipe = tmp_path / "slow.json"
     os.mkfifo(pipe)
     with (
@@ -151,14 +151,14 @@ def test_ctrl_c_is_one_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_a_file_without_read_permission_is_one_error_sentence(tmp_path: Path) -> None:
     file = tmp_path / "secret.json"
     file.write_text("[]")
     file.chmod(0)
     assert "secret.json" in one_sentence(foldline("inspect", str(file)))
 
 
-def test_colour_only_on_request() -> None:
+def test_output_has_colour_only_if_requested() -> None:
     done = foldline("inspect", str(EXAMPLE), FORCE_COLOR="1", NO_COLOR="", TERM="xterm-256color")
     assert "\x1b[1m" in done.stdout
     plain = foldline("inspect", str(EXAMPLE), "--no-color", FORCE_COLOR="1", NO_COLOR="", TERM="xterm-256color")

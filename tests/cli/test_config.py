@@ -1,4 +1,4 @@
-"""`foldline config`: four layers, later ones winning, each value with its source, and every mistake in one sentence."""
+"""`foldline config`: four layers, the source of each value, and one error sentence for each mistake."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
     return project, home
 
 
-def test_later_layers_win_and_are_named(places: tuple[Path, Path]) -> None:
+def test_later_layers_override_earlier_ones_and_are_named(places: tuple[Path, Path]) -> None:
     project, home = places
     done = foldline(
         *("config", "--window", "50000", "--json"),
@@ -52,7 +52,7 @@ def test_later_layers_win_and_are_named(places: tuple[Path, Path]) -> None:
     assert report["files"] == [str(project / "foldline.toml"), str(home / "foldline" / "config.toml")]
 
 
-def test_a_policy_named_by_a_flag_is_exactly_that_one(places: tuple[Path, Path]) -> None:
+def test_a_policy_flag_ignores_the_configured_knobs(places: tuple[Path, Path]) -> None:
     project, _ = places
     env = {"FOLDLINE_KEEP_TURNS": "3", "HOME": "/nowhere"}
     assert load_settings(policy="balanced", folder=project, environment=env).policy == Policy.preset("balanced")
@@ -64,14 +64,14 @@ def test_a_policy_named_by_a_flag_is_exactly_that_one(places: tuple[Path, Path])
     assert load_settings(folder=project, environment=env).policy.keep_turns == 3
 
 
-def test_the_model_of_a_flag_wins_over_the_file_and_a_configured_one_does_not(places: tuple[Path, Path]) -> None:
+def test_a_model_flag_overrides_the_transcript_and_a_configured_model_does_not(places: tuple[Path, Path]) -> None:
     project, _ = places
     configured = load_settings(folder=project, environment={"HOME": "/nowhere"})
     assert (configured.model("claude-sonnet-5"), configured.model()) == ("claude-sonnet-5", "gpt-4o")
     assert load_settings(model="gpt-5", folder=project, environment={}).model("claude-sonnet-5") == "gpt-5"
 
 
-def test_the_table_says_where_values_come_from(places: tuple[Path, Path]) -> None:
+def test_config_prints_the_source_of_each_value(places: tuple[Path, Path]) -> None:
     project, home = places
     done = foldline("config", cwd=project, XDG_CONFIG_HOME=str(home))
     assert done.returncode == 0
@@ -81,7 +81,7 @@ def test_the_table_says_where_values_come_from(places: tuple[Path, Path]) -> Non
     assert "preview_lines" in foldline("config", "--all", cwd=project, XDG_CONFIG_HOME=str(home)).stdout
 
 
-def test_a_project_ends_at_its_repository(tmp_path: Path) -> None:
+def test_the_project_file_is_searched_up_to_the_repository_root(tmp_path: Path) -> None:
     (tmp_path / "foldline.toml").write_text("")
     inner = tmp_path / "plain"
     inner.mkdir()
@@ -105,12 +105,12 @@ def test_a_project_ends_at_its_repository(tmp_path: Path) -> None:
         ("[policy]\nkeep_tokens = -1", "cannot be negative"),
     ],
 )
-def test_a_mistake_is_one_plain_sentence(text: str, says: str, tmp_path: Path) -> None:
+def test_a_configuration_mistake_is_one_error_sentence(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "foldline.toml").write_text(text)
     assert says in one_sentence(foldline("config", cwd=tmp_path))
 
 
-def test_flags_and_variables_that_cannot_work(tmp_path: Path) -> None:
+def test_invalid_flags_and_variables_are_refused(tmp_path: Path) -> None:
     assert "or a TOML file" in one_sentence(foldline("config", "--policy", "nothing"))
     assert "keep_tokens" in one_sentence(foldline("config", FOLDLINE_KEEP_TOKENS="many"))
     assert foldline("config", "--window", "0").returncode == 2

@@ -1,4 +1,4 @@
-"""`foldline demo` on the shipped recording, and the script that made it."""
+"""`foldline demo` on the shipped recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.command import foldline
 from support.shapes import documented, wrong
 
 
-def test_it_folds_several_times_and_ends_with_a_summary() -> None:
+def test_the_demo_folds_several_times_and_ends_with_a_summary() -> None:
     done = foldline("demo", "--fast")
     assert done.returncode == 0, done.stderr
     assert not done.stderr
@@ -22,7 +22,7 @@ def test_it_folds_several_times_and_ends_with_a_summary() -> None:
     assert "\x1b" not in done.stdout
 
 
-def test_the_receipt_as_json() -> None:
+def test_the_summary_can_be_printed_as_json() -> None:
     done = foldline("demo", "--json")
     report = json.loads(done.stdout)
     assert not wrong(report, documented("demo"))
@@ -33,7 +33,7 @@ def test_the_receipt_as_json() -> None:
     assert report["seconds"] < 30
 
 
-def test_other_settings_are_played() -> None:
+def test_the_demo_uses_the_given_policy_and_window() -> None:
     report = json.loads(
         foldline("demo", "--json", "--policy", "thrifty", "--window", "24000", "--model", "gpt-5").stdout
     )
@@ -43,7 +43,7 @@ def test_other_settings_are_played() -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_the_recording_is_a_request_that_a_provider_would_take() -> None:
+def test_the_recording_is_a_valid_request() -> None:
     found = recording()
     assert found.format == "anthropic"
     assert {call.name for message in found.messages for call in message.calls} == {"read", "search", "edit", "run"}

@@ -28,7 +28,7 @@ def findings(done: subprocess.CompletedProcess[str]) -> dict[str, list[dict[str,
     return by_subject
 
 
-def test_a_sound_installation_has_no_problems(tmp_path: Path) -> None:
+def test_a_working_installation_has_no_problems(tmp_path: Path) -> None:
     done = foldline("doctor", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert done.stdout.rstrip().endswith("no problems")
@@ -51,7 +51,7 @@ def test_counter_window_and_prices_follow_the_model(tmp_path: Path) -> None:
     assert "50,000 from flag" in found["window"][0]["says"]
 
 
-def test_what_cannot_work_is_a_problem_with_its_fix(tmp_path: Path) -> None:
+def test_an_invalid_setting_is_a_problem_with_a_fix(tmp_path: Path) -> None:
     too_wide = findings(foldline("doctor", "--json", "--model", "gpt-4o", "--window", "500000", cwd=tmp_path))
     assert "has a window of 128,000" in too_wide["policy"][0]["says"]
     nothing = findings(foldline("doctor", "--json", cwd=tmp_path, FOLDLINE_RESERVE_TOKENS="999999"))
@@ -62,14 +62,14 @@ def test_what_cannot_work_is_a_problem_with_its_fix(tmp_path: Path) -> None:
     assert "keep_tokens" in broken["configuration"][0]["fix"]
 
 
-def test_variables_that_set_nothing_are_noticed(tmp_path: Path) -> None:
+def test_unknown_variables_are_reported(tmp_path: Path) -> None:
     env = {"FOLDLINE_KEEP_TOKENZ": "3", "FOLDLINE_MODELS": str(tmp_path / "none.toml")}
     rows = findings(foldline("doctor", "--json", cwd=tmp_path, **env))["environment"]
     assert [row["state"] for row in rows] == ["note", "problem"]
     assert "KEEP_TOKENS" in rows[0]["fix"]
 
 
-def test_the_ledger_is_tried_and_never_made(tmp_path: Path) -> None:
+def test_the_ledger_is_checked_and_never_created(tmp_path: Path) -> None:
     place = tmp_path / "agent.db"
     found = findings(foldline("doctor", "--json", cwd=tmp_path, FOLDLINE_LEDGER=str(place)))
     assert "foldline import creates it" in found["ledger"][0]["says"]
@@ -93,7 +93,7 @@ def _from_the_future(place: Path) -> None:
         link.execute("INSERT INTO migrations (number, name, at) VALUES (999, 'from the future', 0)")
 
 
-def test_a_server_without_a_ledger_stays_without(admin: str) -> None:
+def test_checking_a_server_creates_no_ledger(admin: str) -> None:
     with postgres.database(admin) as address:
         for _ in range(2):
             found = findings(foldline("doctor", "--json", FOLDLINE_LEDGER=address))

@@ -1,4 +1,4 @@
-"""`foldline fold` through the real entry point: every format it writes, and everything it must not do."""
+"""`foldline fold`: every format, reports, and files that must not be overwritten."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def session(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_every_format_comes_back_in_itself(name: str, tmp_path: Path) -> None:
+def test_every_format_is_written_in_its_own_format(name: str, tmp_path: Path) -> None:
     file, out = tmp_path / "in.json", tmp_path / "out.json"
     file.write_text(SESSIONS[name]())
     done = foldline("fold", str(file), "-o", str(out), *WINDOW, "--json")
@@ -41,7 +41,7 @@ def test_every_format_comes_back_in_itself(name: str, tmp_path: Path) -> None:
     assert again["fold"]["need"] == "NONE", "what was folded to fit fits"
 
 
-def test_the_report_says_what_left_and_what_stands_for_it(session: Path, tmp_path: Path) -> None:
+def test_the_report_names_the_folded_messages_and_the_digest(session: Path, tmp_path: Path) -> None:
     done = foldline("fold", str(session), "-o", str(tmp_path / "out.jsonl"), *WINDOW)
     assert done.returncode == 0
     assert "folded" in done.stdout
@@ -49,7 +49,7 @@ def test_the_report_says_what_left_and_what_stands_for_it(session: Path, tmp_pat
     assert f"wrote {tmp_path / 'out.jsonl'}" in done.stdout
 
 
-def test_what_fits_is_written_unchanged(session: Path, tmp_path: Path) -> None:
+def test_a_transcript_that_fits_is_written_unchanged(session: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     report = json.loads(foldline("fold", str(session), "-o", str(out), "--json").stdout)
     assert report["fold"] is None
@@ -57,7 +57,7 @@ def test_what_fits_is_written_unchanged(session: Path, tmp_path: Path) -> None:
     assert "fits as it is" in foldline("fold", str(session), "-o", str(out), "--force").stdout
 
 
-def test_a_request_is_written_healed(tmp_path: Path) -> None:
+def test_a_broken_request_is_written_repaired(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     assert foldline("fold", str(EXAMPLE), "-o", str(out)).returncode == 0
     report = json.loads(foldline("inspect", str(out), "--json").stdout)
@@ -75,14 +75,14 @@ def test_standard_output_gets_the_file_and_standard_error_the_report(session: Pa
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-responses", "gemini"])
-def test_a_session_becomes_a_request(provider: str, session: Path, tmp_path: Path) -> None:
+def test_a_session_file_can_be_written_as_a_request(provider: str, session: Path, tmp_path: Path) -> None:
     out = tmp_path / "request.json"
     assert foldline("fold", str(session), "-o", str(out), *WINDOW, "--to", provider).returncode == 0
     assert read(out).format == provider
     assert json.loads(foldline("inspect", str(out), "--json").stdout)["broken"] == []
 
 
-def test_nothing_is_overwritten_unasked(session: Path, tmp_path: Path) -> None:
+def test_no_file_is_overwritten_without_force(session: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("mine")
     assert "--force" in one_sentence(foldline("fold", str(session), "-o", str(out), *WINDOW))
@@ -97,20 +97,20 @@ def test_nothing_is_overwritten_unasked(session: Path, tmp_path: Path) -> None:
     assert session.read_bytes() == before
 
 
-def test_places_that_cannot_be_written(session: Path, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_refused(session: Path, tmp_path: Path) -> None:
     assert "is a folder" in one_sentence(foldline("fold", str(session), "-o", str(tmp_path)))
     assert "there is no folder" in one_sentence(foldline("fold", str(session), "-o", str(tmp_path / "a" / "b")))
     assert "Missing option" in foldline("fold", str(session)).stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_the_right_to_write(session: Path, tmp_path: Path) -> None:
+def test_a_folder_without_write_permission_is_refused(session: Path, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     assert "closed" in one_sentence(foldline("fold", str(session), "-o", str(closed / "x")), code=4)
 
 
-def test_what_cannot_fit_is_code_three_and_leaves_no_file(session: Path, tmp_path: Path) -> None:
+def test_a_conversation_that_cannot_fit_exits_with_3_and_writes_no_file(session: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     said = one_sentence(foldline("fold", str(session), "-o", str(out), "--window", "40"), code=3)
     assert "raise the window" in said
@@ -120,14 +120,14 @@ def test_what_cannot_fit_is_code_three_and_leaves_no_file(session: Path, tmp_pat
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_plain_sentence(name: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_error_sentence(name: str, tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_bytes(BAD[name])
     assert "bad.json" in one_sentence(foldline("fold", str(file), "-o", str(tmp_path / "out")))
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_files_folders_and_many_conversations(tmp_path: Path) -> None:
+def test_missing_files_folders_and_files_with_many_conversations_are_refused(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     for path in (tmp_path / "nowhere.json", tmp_path):
         assert str(path) in one_sentence(foldline("fold", str(path), "-o", out))
@@ -136,7 +136,7 @@ def test_missing_files_folders_and_many_conversations(tmp_path: Path) -> None:
     assert "has 2 conversations" in one_sentence(foldline("fold", str(many), "-o", out))
 
 
-def test_a_format_that_cannot_be_written_says_how_else(tmp_path: Path) -> None:
+def test_a_format_that_cannot_be_written_names_the_alternative(tmp_path: Path) -> None:
     records = [{"id": "0", "type": "user", "content": "word " * 4_000}]
     records += [{"id": str(n), "type": ("gemini", "user")[n % 2], "content": "word " * 400} for n in range(1, 40)]
     file = tmp_path / "recording.json"

@@ -1,4 +1,4 @@
-"""The ledger by hand, through the real entry point: from a transcript to a ledger, and all that can be asked of it."""
+"""The commands on a ledger: import, sessions, show, recall, pin, unfold, worker, export, verify and prune."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def report(command: str, *arguments: str, shape: str = "", home: str = NO_DATA) 
 # From nothing to a ledger
 
 
-def test_a_claude_code_file_becomes_a_session_of_ones_own_ledger(transcript: Path, tmp_path: Path) -> None:
+def test_a_claude_code_file_becomes_a_session_of_the_default_ledger(transcript: Path, tmp_path: Path) -> None:
     home = str(tmp_path / "data")
     assert "there is no ledger at" in one_sentence(foldline("recall", "port", XDG_DATA_HOME=home))
     assert not (tmp_path / "data").exists(), "reading makes nothing"
@@ -90,7 +90,7 @@ def test_every_format_can_be_imported(name: str, tmp_path: Path) -> None:
     assert kept == list(messages)
 
 
-def test_a_file_that_has_grown_adds_what_is_new(transcript: Path, tmp_path: Path) -> None:
+def test_importing_a_grown_file_adds_only_new_messages(transcript: Path, tmp_path: Path) -> None:
     lines, url = transcript.read_text().splitlines(keepends=True), str(tmp_path / "agent.db")
     transcript.write_text("".join(lines[:10]))
     first = report("import", str(transcript), "--ledger", url)["sessions"][0]
@@ -104,7 +104,7 @@ def test_a_file_that_has_grown_adds_what_is_new(transcript: Path, tmp_path: Path
     assert report("import", str(transcript), "--ledger", url, "-s", "other")["sessions"][0]["session"] == "other"
 
 
-def test_what_the_agent_compacted_is_behind_the_fold_line(tmp_path: Path) -> None:
+def test_a_compaction_by_the_agent_becomes_a_fold(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in SESSIONS["claude-code"](2).splitlines()]
     digest = {"role": "user", "content": "This session is being continued: we looked at the queue."}
     boundary = {**lines[-1], "uuid": "c-1", "type": "user", "isCompactSummary": True, "message": digest}
@@ -125,7 +125,7 @@ def test_what_the_agent_compacted_is_behind_the_fold_line(tmp_path: Path) -> Non
     assert "7091" in foldline("recall", "port", "--ledger", url).stdout, "and still there"
 
 
-def test_a_folder_is_gone_through_and_what_is_no_transcript_passed_over(transcript: Path, tmp_path: Path) -> None:
+def test_a_folder_is_imported_and_other_files_are_skipped(transcript: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text('{"what": "is this"}')
     found = report("import", str(tmp_path), "--ledger", str(tmp_path / "agent.db"))
     assert [row["session"] for row in found["sessions"]] == ["3f0c"]
@@ -134,14 +134,14 @@ def test_a_folder_is_gone_through_and_what_is_no_transcript_passed_over(transcri
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_file_makes_no_ledger(name: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_creates_no_ledger(name: str, tmp_path: Path) -> None:
     file, url = tmp_path / "bad.json", tmp_path / "agent.db"
     file.write_bytes(BAD[name])
     assert "bad.json" in one_sentence(foldline("import", str(file), "--ledger", str(url)))
     assert not url.exists()
 
 
-def test_missing_files_and_folders_without_transcripts(tmp_path: Path) -> None:
+def test_missing_files_and_folders_without_transcripts_are_refused(tmp_path: Path) -> None:
     url = str(tmp_path / "agent.db")
     assert "nowhere.json" in one_sentence(foldline("import", str(tmp_path / "nowhere.json"), "--ledger", url))
     assert "no transcript found in" in one_sentence(foldline("import", str(tmp_path), "--ledger", url))
@@ -153,7 +153,7 @@ def test_missing_files_and_folders_without_transcripts(tmp_path: Path) -> None:
 # Which ledger, which session
 
 
-def test_the_ledger_is_named_by_flag_environment_or_file(place: str, tmp_path: Path) -> None:
+def test_the_ledger_is_set_by_flag_environment_or_file(place: str, tmp_path: Path) -> None:
     project = tmp_path / "project" / "deep"
     project.mkdir(parents=True)
     (tmp_path / "project" / ".git").mkdir()
@@ -169,7 +169,7 @@ def test_the_ledger_is_named_by_flag_environment_or_file(place: str, tmp_path: P
     assert "hunter2" not in foldline("sessions", "--ledger", "mysql://me:hunter2@host/x").stderr
 
 
-def test_owners_see_their_own(place: str, transcript: Path) -> None:
+def test_an_owner_sees_only_own_sessions(place: str, transcript: Path) -> None:
     assert "no sessions" in one_sentence(foldline("show", "--ledger", place, "--owner", "bob"))
     assert report("import", str(transcript), "--ledger", place, "--owner", "bob")["sessions"][0]["new"]
     names = [row["name"] for row in report("sessions", "--ledger", place, "--owner", "bob")["sessions"]]
@@ -177,7 +177,7 @@ def test_owners_see_their_own(place: str, transcript: Path) -> None:
     assert len(report("sessions", "--ledger", place)["sessions"]) == 2
 
 
-def test_the_session_used_last_is_meant_and_that_is_said(place: str) -> None:
+def test_the_last_used_session_is_the_default_and_is_printed(place: str) -> None:
     done = foldline("recall", "port", "--ledger", place)
     assert "session ticket-42, the last used of 2; choose another with --session" in done.stderr
     assert not foldline("recall", "port", "--ledger", place, "-s", "3f0c").stderr
@@ -190,7 +190,7 @@ def test_the_session_used_last_is_meant_and_that_is_said(place: str) -> None:
     assert "ticket-42" in one_sentence(foldline("show", "--ledger", place, "-s", "ticket"))
 
 
-def test_branches_are_shown_by_name(place: str) -> None:
+def test_a_branch_is_chosen_by_name(place: str) -> None:
     with library.open(place) as house:
         house.session("ticket-42").branch("try", at=1).add({"role": "user", "content": "Another way."})
     assert report("show", "--ledger", place, "-s", "ticket-42", "--branch", "try")["messages"] == 2
@@ -198,7 +198,7 @@ def test_branches_are_shown_by_name(place: str) -> None:
     assert "Another way" in foldline("recall", "another", "way", "--ledger", place, "--branch", "try").stdout
 
 
-def test_completion_knows_the_sessions(place: str, tmp_path: Path) -> None:
+def test_completion_offers_session_names(place: str, tmp_path: Path) -> None:
     def ask(words: str) -> str:
         count = str(len(words.split(" ")) - 1)
         return str(spawned(_FOLDLINE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count).stdout)
@@ -231,7 +231,7 @@ def test_show_draws_the_fold_line_and_writes_nothing(place: str) -> None:
     assert report("show", "--ledger", place, "-s", "3f0c") == before, "looking changes nothing"
 
 
-def test_show_gives_digests_with_their_loss(place: str) -> None:
+def test_show_prints_digests_with_their_missing_facts(place: str) -> None:
     folds = report("show", "--ledger", place, "-s", "3f0c")["folds"]
     printed = foldline("show", "--digests", "--ledger", place, "-s", "3f0c").stdout
     assert "fold 1 of 2" in printed
@@ -240,7 +240,7 @@ def test_show_gives_digests_with_their_loss(place: str) -> None:
     assert "nothing is folded" in foldline("show", "--digests", "--ledger", place, "-s", "ticket-42").stdout
 
 
-def test_show_and_recall_by_handle_are_word_for_word(place: str) -> None:
+def test_show_and_recall_by_handle_print_messages_verbatim(place: str) -> None:
     whole = report("show", "--handle", "#2-4", "--ledger", place, "-s", "3f0c", shape="show --handle")
     assert [row["message"] for row in whole["messages"]] == [2, 3, 4]
     assert whole["messages"][2]["text"].count("queue.put") == 40
@@ -259,7 +259,7 @@ def test_show_and_recall_by_handle_are_word_for_word(place: str) -> None:
             assert "handle" in one_sentence(foldline(command, "--handle", handle, "--ledger", place, "-s", "3f0c"))
 
 
-def test_recall_finds_what_was_folded_within_its_tokens(place: str) -> None:
+def test_recall_finds_folded_messages_within_its_token_limit(place: str) -> None:
     found = report("recall", "job_3_17", "--ledger", place, "-s", "3f0c", "--tokens", "300")
     assert found["tokens"] <= 300
     assert "job_3_17" in json.dumps(found["results"])
@@ -273,7 +273,7 @@ def test_recall_finds_what_was_folded_within_its_tokens(place: str) -> None:
         assert foldline("recall", *wrong_use, "--ledger", place).returncode == 2
 
 
-def test_what_was_said_cannot_steer_a_terminal(place: str) -> None:
+def test_control_characters_in_messages_are_not_printed(place: str) -> None:
     for arguments in (["show"], ["recall", "touch"], ["show", "--handle", "#1"]):
         printed = foldline(*arguments, "--ledger", place, "-s", "ticket-42").stdout
         assert "touch the port" in printed
@@ -283,7 +283,7 @@ def test_what_was_said_cannot_steer_a_terminal(place: str) -> None:
 # What it changes
 
 
-def test_pins_come_and_go(place: str) -> None:
+def test_pins_are_added_and_removed(place: str) -> None:
     there = ("--ledger", place, "-s", "3f0c")
     made = report("pin", "never", "push", "to", "main", "--name", "rule", *there)
     assert made["changed"] == ["rule"]
@@ -299,7 +299,7 @@ def test_pins_come_and_go(place: str) -> None:
         assert foldline("pin", *wrong_use, *there).returncode == 2
 
 
-def test_unfold_takes_back_the_newest(place: str) -> None:
+def test_unfold_undoes_the_newest_fold(place: str) -> None:
     there = ("--ledger", place, "-s", "3f0c")
     before = report("show", *there)
     made = report("unfold", *there)
@@ -310,7 +310,7 @@ def test_unfold_takes_back_the_newest(place: str) -> None:
     assert "has no fold to undo" in one_sentence(foldline("unfold", *there))
 
 
-def test_a_worker_makes_the_fold_that_was_left_to_it(tmp_path: Path) -> None:
+def test_a_worker_makes_a_queued_fold(tmp_path: Path) -> None:
     url = str(tmp_path / "agent.db")
     policy = library.Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
     with library.open(url, worker="process") as house:
@@ -325,7 +325,7 @@ def test_a_worker_makes_the_fold_that_was_left_to_it(tmp_path: Path) -> None:
 # The whole of it
 
 
-def test_out_and_in_again_is_the_same(place: str, tmp_path: Path) -> None:
+def test_an_exported_ledger_imports_to_the_same_ledger(place: str, tmp_path: Path) -> None:
     copy, other = tmp_path / "copy.jsonl", str(tmp_path / "other.db")
     made = report("export", "-o", str(copy), "--ledger", place)
     assert made["bytes"] == copy.stat().st_size
@@ -340,7 +340,7 @@ def test_out_and_in_again_is_the_same(place: str, tmp_path: Path) -> None:
     assert "already exists" in one_sentence(foldline("import", str(copy), "--ledger", other))
 
 
-def test_one_session_through_a_pipe_into_a_server(place: str, admin: str) -> None:
+def test_a_session_can_be_piped_from_a_file_to_a_server(place: str, admin: str) -> None:
     from support import postgres
 
     with postgres.database(admin) as server:
@@ -369,7 +369,7 @@ def test_one_session_through_a_pipe_into_a_server(place: str, admin: str) -> Non
         assert report("prune", "--older-than", "1w", *there)["sessions"] == []
 
 
-def test_standard_input_needs_a_name(transcript: Path, tmp_path: Path) -> None:
+def test_a_session_from_standard_input_needs_a_name(transcript: Path, tmp_path: Path) -> None:
     url = str(tmp_path / "agent.db")
 
     def piped(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -383,7 +383,7 @@ def test_standard_input_needs_a_name(transcript: Path, tmp_path: Path) -> None:
     assert "session talk: claude-code" in piped("-s", "talk").stdout
 
 
-def test_verify_says_what_is_not_as_it_was(place: str) -> None:
+def test_verify_reports_changed_rows(place: str) -> None:
     assert report("verify", "--ledger", place)["sound"]
     with closing(sqlite3.connect(place)) as link, link:
         link.execute("UPDATE messages SET body = X'00' WHERE id = 3")
@@ -395,7 +395,7 @@ def test_verify_says_what_is_not_as_it_was(place: str) -> None:
     assert not found["sound"]
 
 
-def test_prune_shows_and_asks_first(place: str) -> None:
+def test_prune_lists_sessions_and_asks_before_it_deletes(place: str) -> None:
     with closing(sqlite3.connect(place)) as link, link:
         link.execute("UPDATE entries SET at = ? WHERE branch = 1", (time.time() - 100 * 86_400,))
     old = ("prune", "--older-than", "90d", "--ledger", place)
@@ -416,7 +416,7 @@ def test_prune_shows_and_asks_first(place: str) -> None:
         assert "90d" in foldline("prune", "--older-than", age, "--ledger", place).stderr
 
 
-def test_whoever_keeps_the_ledger_looks_after_all_owners(place: str, transcript: Path) -> None:
+def test_verify_and_prune_can_cover_all_owners(place: str, transcript: Path) -> None:
     assert foldline("import", str(transcript), "--ledger", place, "--owner", "bob").returncode == 0
     with closing(sqlite3.connect(place)) as link, link:
         (bob,) = link.execute("SELECT id FROM owners WHERE name = 'bob'").fetchone()
@@ -433,7 +433,7 @@ def test_whoever_keeps_the_ledger_looks_after_all_owners(place: str, transcript:
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n\n", 2), ("y\n", 1)])
-def test_prune_does_what_a_person_answers(place: str, answer: str, left: int) -> None:
+def test_prune_deletes_only_after_yes(place: str, answer: str, left: int) -> None:
     with closing(sqlite3.connect(place)) as link, link:
         link.execute("UPDATE entries SET at = 1 WHERE branch = 1")
     main, terminal = os.openpty()
@@ -451,7 +451,7 @@ def test_prune_does_what_a_person_answers(place: str, answer: str, left: int) ->
 
 
 @pytest.mark.parametrize("command", READING, ids=lambda command: command[0])
-def test_no_ledger_is_made_by_asking(command: list[str], tmp_path: Path) -> None:
+def test_a_reading_command_creates_no_ledger(command: list[str], tmp_path: Path) -> None:
     url, empty = tmp_path / "agent.db", tmp_path / "empty.db"
     empty.touch()
     for one in (url, empty):
@@ -461,7 +461,7 @@ def test_no_ledger_is_made_by_asking(command: list[str], tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("command", [*READING, ["import"]], ids=lambda command: command[0])
-def test_what_is_no_ledger_is_refused(command: list[str], transcript: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_ledger_is_refused(command: list[str], transcript: Path, tmp_path: Path) -> None:
     text, database, future = tmp_path / "text.db", tmp_path / "other.db", tmp_path / "future.db"
     text.write_bytes(b"this is no ledger at all " * 100)
     with closing(sqlite3.connect(database)) as link, link:
@@ -483,7 +483,7 @@ def held(place: str) -> Iterator[None]:
         link.execute("ROLLBACK")
 
 
-def test_a_ledger_that_another_writes_can_be_read(
+def test_a_ledger_can_be_read_while_another_process_writes(
     place: str, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledgers, "WAIT_SECONDS", 0.2)
@@ -495,20 +495,20 @@ def test_a_ledger_that_another_writes_can_be_read(
     assert report("verify", "--ledger", place)["sound"]
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_an_unreachable_server_exits_with_4() -> None:
     said = one_sentence(foldline("sessions", "--ledger", "postgresql://me:hunter2@127.0.0.1:9/none"), code=4)
     assert "check that the server runs" in said
     assert "hunter2" not in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_ledger_that_may_not_be_read(place: str) -> None:
+def test_a_ledger_without_read_permission_is_refused(place: str) -> None:
     os.chmod(place, 0)
     one_sentence(foldline("sessions", "--ledger", place), code=4)
 
 
 @pytest.mark.parametrize("command", [["show"], ["export", "-o", "-"], ["recall", "port"]], ids=lambda words: words[0])
-def test_a_closed_pipe_is_no_error_here_either(command: list[str], place: str) -> None:
+def test_a_closed_pipe_is_no_error(command: list[str], place: str) -> None:
     whole = (
         [*ENTRY, *command, "--ledger", place, "-s", "3f0c"]
         if command[0] != "export"
@@ -522,7 +522,7 @@ def test_a_closed_pipe_is_no_error_here_either(command: list[str], place: str) -
     assert running.returncode == 0
 
 
-def test_ctrl_c_leaves_nothing_of_an_import(transcript: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_partial_import(transcript: Path, tmp_path: Path) -> None:
     url, pipe = str(tmp_path / "agent.db"), tmp_path / "slow.jsonl"
     assert foldline("import", str(transcript), "--ledger", url).returncode == 0
     os.mkfifo(pipe)
@@ -543,7 +543,7 @@ def test_ctrl_c_leaves_nothing_of_an_import(transcript: Path, tmp_path: Path) ->
     assert report("verify", "--ledger", url)["sound"]
 
 
-def test_ctrl_c_waits_for_what_must_be_whole() -> None:
+def test_ctrl_c_waits_for_an_atomic_change() -> None:
     done: list[str] = []
 
     def write() -> None:

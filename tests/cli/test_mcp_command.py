@@ -1,4 +1,4 @@
-"""`foldline mcp` with the client that the protocol's own SDK has, through the real entry point."""
+"""`foldline mcp`, called by the client of the protocol's SDK."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TOOLS = ["recall", "pin", "fold", "context_left"]
 @pytest.fixture
 def place(tmp_path: Path) -> str:
     url = str(tmp_path / "agent.db")
-    with library.open(url) as house:
-        house.session("other").add({"role": "user", "content": "The secret of the other session is 4711."})
-        session = house.session("ticket-42", model="gpt-4o", policy=Policy.preset("balanced").but(window_tokens=8_000))
+    with library.open(url) as ledger:
+        ledger.session("other").add({"role": "user", "content": "The secret of the other session is 4711."})
+        session = ledger.session("ticket-42", model="gpt-4o", policy=Policy.preset("balanced").but(window_tokens=8_000))
         session.add(*anthropic_messages(8), {"role": "user", "content": "Make it wait."})
     return url
 
@@ -52,7 +52,7 @@ def asked(
 
 
 @pytest.mark.promise("S1.13")
-def test_recall_pin_the_room_that_is_left_and_an_agents_own_compaction(place: str) -> None:
+def test_an_mcp_client_can_recall_pin_measure_and_compact(place: str) -> None:
     """A call for a compaction is answered here, and acted on by whoever reads the agent's stream."""
     pins = [("pin", {"text": f"rule {number}"}) for number in range(4)]
     offered, answers = asked(
@@ -76,24 +76,24 @@ def test_recall_pin_the_room_that_is_left_and_an_agents_own_compaction(place: st
     assert "tokens are used" in answers[3][0]
     assert answers[4][0] == "Noted: it is done at the end of this turn."
     assert [wrong for _, wrong in answers] == [False] * 5 + [True] * 2 + [False] * 4
-    with library.open(place) as house:
-        session = house.session("ticket-42")
+    with library.open(place) as ledger:
+        session = ledger.session("ticket-42")
         kept = session.record.snapshot().pins
         texts = [message.text for message in session.record.read(0, len(session.timeline))]
     assert sorted(texts[at] for at in kept.values()) == [f"rule {number}" for number in range(4)], "none was lost"
 
 
-def test_fold_makes_room_once(place: str) -> None:
+def test_a_second_fold_over_mcp_changes_nothing(place: str) -> None:
     offered, answers = asked(place, [("fold", {}), ("fold", {}), ("compact_context", {"focus": "the port"})])
     assert offered == TOOLS
     made, nothing = sorted(text for text, wrong in answers if not wrong)
     assert "messages left the view" in made
     assert nothing.startswith("Nothing was folded")
     assert answers[2][1], "what is not offered is no tool"
-    with library.open(place) as house:
-        assert house.session("ticket-42").folds == 1
+    with library.open(place) as ledger:
+        assert ledger.session("ticket-42").folds == 1
 
 
-def test_without_a_ledger_or_session_it_does_not_start(place: str, tmp_path: Path) -> None:
+def test_without_a_ledger_or_session_the_server_does_not_start(place: str, tmp_path: Path) -> None:
     assert "there is no ledger" in one_sentence(foldline("mcp", "--ledger", str(tmp_path / "none.db")))
     assert "foldline sessions" in one_sentence(foldline("mcp", "--ledger", place, "--session", "none"))

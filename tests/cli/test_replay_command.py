@@ -1,4 +1,4 @@
-"""`foldline replay` through the real entry point: a file, a folder, a plot, a cluster, and bad input."""
+"""`foldline replay` on a file, a folder, a cluster, with a plot, and on bad input."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
-def test_one_session_under_two_policies(folder: Path) -> None:
+def test_one_session_is_replayed_under_two_policies(folder: Path) -> None:
     done = foldline("replay", str(folder / "one.jsonl"), *POLICIES)
     assert done.returncode == 0
     assert not done.stderr
@@ -46,7 +46,7 @@ def test_one_session_under_two_policies(folder: Path) -> None:
         assert word in done.stdout
 
 
-def test_a_folder_gives_totals_and_every_session(folder: Path) -> None:
+def test_a_folder_is_reported_in_total_and_by_session(folder: Path) -> None:
     found = report(spawned("replay", str(folder), *POLICIES, "--json", "--jobs", "2"))
     assert found["files"] == 4
     assert [Path(row["file"]).name for row in found["skipped"]] == ["settings.json"]
@@ -75,7 +75,7 @@ def test_a_plot_is_drawn(name: str, start: bytes, folder: Path, tmp_path: Path) 
     assert str(plot) in done.stdout
 
 
-def test_plots_that_cannot_be_drawn_are_refused_first(folder: Path, tmp_path: Path) -> None:
+def test_a_plot_that_cannot_be_drawn_is_refused_before_the_replay(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.png").write_text("mine")
     one = str(folder / "one.jsonl")
     assert "--force" in one_sentence(foldline("replay", one, "--plot", str(tmp_path / "mine.png")))
@@ -83,7 +83,7 @@ def test_plots_that_cannot_be_drawn_are_refused_first(folder: Path, tmp_path: Pa
     assert (tmp_path / "mine.png").read_text() == "mine"
 
 
-def test_without_matplotlib_the_extra_is_named(folder: Path, tmp_path: Path) -> None:
+def test_without_matplotlib_the_error_names_the_extra(folder: Path, tmp_path: Path) -> None:
     code = (
         "import sys, importlib.util as u\n"
         "find = u.find_spec\n"
@@ -102,13 +102,13 @@ def test_a_named_file_must_be_a_transcript(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["empty", "binary", "no json", "unknown format"])
-def test_bad_input_is_one_plain_sentence(name: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_error_sentence(name: str, tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_bytes(BAD[name])
     assert "bad.json" in one_sentence(foldline("replay", str(file)))
 
 
-def test_nothing_to_replay(tmp_path: Path) -> None:
+def test_input_without_requests_is_refused(tmp_path: Path) -> None:
     assert "there is no file" in one_sentence(foldline("replay", str(tmp_path / "nowhere.jsonl")))
     assert "no session with a request" in one_sentence(foldline("replay", str(tmp_path)))
     (tmp_path / "alone.json").write_text('[{"role": "user", "content": "hello"}]')
@@ -117,7 +117,7 @@ def test_nothing_to_replay(tmp_path: Path) -> None:
     assert "dask://" in one_sentence(foldline("replay", str(tmp_path / "alone.json"), "--executor", "slurm"))
 
 
-def test_a_scheduler_that_is_not_there_is_code_four(folder: Path) -> None:
+def test_an_unreachable_dask_scheduler_exits_with_4(folder: Path) -> None:
     pytest.importorskip("distributed")
     done = spawned("replay", str(folder), "--executor", "dask://127.0.0.1:9")
     assert "no Dask scheduler answers at 127.0.0.1:9" in one_sentence(done, code=4)
@@ -135,7 +135,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_cluster_finds_what_processes_find(folder: Path, tmp_path: Path) -> None:
+def test_a_dask_cluster_gives_the_same_result_as_processes(folder: Path, tmp_path: Path) -> None:
     """The real thing: a Dask scheduler with two workers, each a process of its own."""
     pytest.importorskip("distributed")
     script = tmp_path / "cluster.py"

@@ -1,4 +1,4 @@
-"""Block budgets as documented: the configuration, the assembly of a prompt, words and tokens, and what a log says."""
+"""Block budget: the configuration, the assembly of a prompt, words and tokens, and the debug log."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def numbered(count: int, size: int) -> list[dict[str, str]]:
 
 class TestConfig:
     @pytest.mark.promise("S4.1", "S4.2", "S4.3", "S4.4", "S4.5", "S4.6", "S4.7", "S4.22")
-    def test_defaults(self) -> None:
+    def test_the_defaults_are_the_documented_ones(self) -> None:
         found = AgentConfig()
         assert found.context_budget_mode == "words"
         assert found.context_memory_max_words == 300
@@ -77,18 +77,18 @@ class TestConfig:
     @pytest.mark.parametrize(
         "name", ["memory_max_words", "summary_max_words", "history_max_words", "total_max_words", "min_recent_messages"]
     )
-    def test_every_limit_is_a_number_above_nothing(self, name: str, value: Any) -> None:
+    def test_every_limit_must_be_above_zero(self, name: str, value: Any) -> None:
         with pytest.raises(ConfigError, match=f"context_{name} must be a whole number above 0"):
             config(**{name: value})
 
     @pytest.mark.promise("S4.9")
-    def test_the_total_holds_the_history(self) -> None:
+    def test_the_total_must_not_be_below_the_history(self) -> None:
         assert config(history_max_words=10, total_max_words=10).context_total_max_words == 10
         with pytest.raises(ConfigError, match="raise the total"):
             config(history_max_words=11, total_max_words=10)
 
     @pytest.mark.promise("S4.10", "S4.11")
-    def test_the_mode_is_one_of_two(self) -> None:
+    def test_the_mode_must_be_words_or_tokens(self) -> None:
         assert config(budget_mode="tokens").context_budget_mode == "tokens"
         with pytest.raises(ConfigError, match='use "words" or "tokens"'):
             config(budget_mode="bytes")
@@ -96,7 +96,7 @@ class TestConfig:
 
 class TestAssembly:
     @pytest.mark.promise("S4.12", "S4.18")
-    def test_the_order_is_fixed(self) -> None:
+    def test_blocks_are_assembled_in_the_documented_order(self) -> None:
         made = build(memory=MEMORY, summary=SUMMARY, history=numbered(2, 3))
         assert [message["role"] for message in made] == ["system", "user", "assistant", "user"]
         assert made[0]["content"] == (
@@ -106,7 +106,7 @@ class TestAssembly:
         assert made[-1] == {"role": "user", "content": "And now?"}
 
     @pytest.mark.promise("S4.12")
-    def test_lines_are_compared_before_anything_is_cut(self) -> None:
+    def test_duplicate_lines_are_removed_before_truncation(self) -> None:
         """The line of memory that a summary line repeats may itself be cut away: it was compared before."""
         made = build(config(memory_max_words=2), memory="# Facts\n- likes tea", summary="likes tea\nmet in May")
         assert (
@@ -119,17 +119,17 @@ class TestAssembly:
         assert "## Conversation Summary" not in build(memory=MEMORY, summary=summary)[0]["content"]
 
     @pytest.mark.promise("S4.6", "S4.13")
-    def test_the_comparison_can_be_switched_off(self) -> None:
+    def test_removing_duplicate_lines_can_be_switched_off(self) -> None:
         made = build(config(dedupe_summary_against_memory=False), memory=MEMORY, summary=SUMMARY)
         assert SUMMARY in made[0]["content"]
 
     @pytest.mark.promise("S4.13", "F19")
-    def test_corrections_of_the_comparison(self) -> None:
+    def test_a_minus_sign_is_no_bullet_and_case_does_not_matter(self) -> None:
         made = build(memory="5 degrees\n• one fact", summary="-5 degrees\n\n• ONE  fact\nend")
         assert made[0]["content"].endswith("## Conversation Summary\n\n-5 degrees\n\nend")
 
     @pytest.mark.promise("S4.2", "S4.3", "S4.22", "F20")
-    def test_truncation_is_exact(self) -> None:
+    def test_a_block_is_truncated_exactly_to_its_cap(self) -> None:
         """One long line is cut to the word; lines stay whole otherwise."""
         line = " ".join(f"w{n}" for n in range(1000))
         made = build(memory=line, summary=line.replace("w", "s"))
@@ -146,7 +146,7 @@ class TestAssembly:
         assert [message["content"].split()[0] for message in made] == ["n47", "n48", "n49"]
 
     @pytest.mark.promise("S4.7", "S4.15")
-    def test_the_floor_stays_even_above_the_budget(self) -> None:
+    def test_the_newest_messages_stay_even_above_the_history_cap(self) -> None:
         history = numbered(9, 100)
         made = build(config(history_max_words=10, min_recent_messages=3), history=history)[1:-1]
         assert made == history[-3:]
@@ -179,14 +179,14 @@ class TestAssembly:
         text = "word " * 9000
         assert build(user_message=text, history=numbered(3, 10))[-1]["content"] == text
 
-    def test_what_cannot_fit_is_refused_with_the_bill(self) -> None:
+    def test_a_prompt_that_cannot_fit_raises_with_the_size_of_each_block(self) -> None:
         with pytest.raises(ViewTooLarge, match=r"5,00\d > 4,500 words \(system 5,000.*raise the total"):
             build(base_prompt="word " * 5000, history=numbered(2, 1))
 
 
-class TestCallersThings:
+class TestCallersObjects:
     @pytest.mark.promise("S4.16", "S4.19")
-    def test_nothing_given_is_changed(self) -> None:
+    def test_the_callers_objects_are_not_changed(self) -> None:
         history = [*numbered(3, 4000), {"role": "user", "content": "hi", "channel": "mail", "sender_id": "ann"}]
         blocks: dict[str, Any] = {"memory": MEMORY, "summary": SUMMARY, "history": history}
         before = copy.deepcopy(blocks)
@@ -195,7 +195,7 @@ class TestCallersThings:
         assert build(**blocks) == first, "the same again"
 
     @pytest.mark.promise("S4.16")
-    def test_messages_without_a_channel_are_the_callers_own(self) -> None:
+    def test_messages_without_a_channel_are_returned_as_the_same_objects(self) -> None:
         history = numbered(4, 3)
         made = build(history=history)
         assert all(one is other for one, other in zip(made[1:-1], history, strict=True))
@@ -236,7 +236,7 @@ class TestCallersThings:
         assert made[-1] == user("now?")
 
     @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
-    def test_where_the_list_has_no_system_prompt_it_is_given_apart(self, provider: str) -> None:
+    def test_formats_without_a_system_message_get_it_separately(self, provider: str) -> None:
         history = wire([user("hello"), assistant("hi")], provider)
         manager = MemoryManager(format=provider)
         made = manager.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
@@ -246,7 +246,7 @@ class TestCallersThings:
             manager.build_messages(base_prompt="b", user_message="u", history=history)
 
     @given(chats(lead=False), st.integers(20, 200), st.integers(0, 80), st.integers(1, 4), st.sampled_from(PROVIDERS))
-    def test_calls_and_results_are_never_torn(
+    def test_a_call_is_never_separated_from_its_result(
         self, messages: list[Message], room: int, more: int, floor: int, provider: str
     ) -> None:
         """Our own rule wins over the documented one: no budget, however small, leaves a result without its call."""
@@ -309,7 +309,7 @@ class TestTokens:
         assert 0 < history <= 200
         assert counter.count(made.system).tokens + history <= 300
 
-    def test_words_mode_counts_words_whatever_counter_there_is(self) -> None:
+    def test_words_mode_ignores_the_token_counter(self) -> None:
         made = MemoryManager(counter=CHARS_4).assemble(base_prompt="bot", user_message="now?", memory="a b c")
         assert made.report.unit == "words"
         assert made.report.before["memory"] == WORDS.count("a b c").tokens
@@ -326,7 +326,7 @@ def test_a_debug_log_says_what_the_caps_did(caplog: pytest.LogCaptureFixture) ->
 
 
 @pytest.mark.promise("S4.21")
-def test_it_starts_without_a_tokenizer() -> None:
+def test_importing_loads_no_tokenizer() -> None:
     code = (
         "import sys; from foldline.compat.block_budget import AgentConfig, MemoryManager\n"
         "MemoryManager().build_messages(base_prompt='b', user_message='u')\n"
@@ -337,7 +337,7 @@ def test_it_starts_without_a_tokenizer() -> None:
 
 
 @pytest.mark.promise("S4.19", "S4.22")
-def test_reading_moves_no_cursor() -> None:
+def test_assembling_does_not_change_the_history() -> None:
     """A consolidation that counts messages by their place finds them where they were."""
     history, cursor = numbered(120, 50), 100
     unseen = history[cursor:]

@@ -1,4 +1,4 @@
-"""The context budget as its design describes it, and where foldline keeps its user from the design's own faults."""
+"""Context budget: the documented behaviour, and foldline's deviations from it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_utilization_is_a_share_of_the_window_and_may_exceed_it() -> None:
     ("used", "warn", "compact"),
     [(139_999, False, False), (140_000, True, False), (155_999, True, False), (156_000, True, True)],
 )
-def test_thresholds(used: int, warn: bool, compact: bool) -> None:
+def test_flags_are_set_at_their_thresholds(used: int, warn: bool, compact: bool) -> None:
     budget = ContextBudget()
     budget.update(ended(used))
     assert (budget.should_warn, budget.should_compact) == (warn, compact)
@@ -86,7 +86,7 @@ def test_occupancy_is_the_last_call_and_not_the_sum_of_a_turn() -> None:
 
 
 @pytest.mark.promise("F7")
-def test_null_counts_as_nothing() -> None:
+def test_null_counts_as_zero() -> None:
     budget = ContextBudget()
     budget.update(result(usage={"input_tokens": 5, "cache_read_input_tokens": None}))
     assert budget.used_tokens == 5
@@ -117,7 +117,7 @@ def test_the_model_decides_the_window_and_the_source_is_shown() -> None:
 
 
 @pytest.mark.promise("F8")
-def test_a_mark_for_a_larger_window_outlives_the_replies_that_lack_it() -> None:
+def test_the_1m_suffix_of_a_model_stays_when_later_events_omit_it() -> None:
     budget = ContextBudget()
     budget.update({"type": "system", "subtype": "init", "model": "claude-sonnet-4-5[1m]"})
     budget.update(reply(300_000, model="claude-sonnet-4-5"))
@@ -125,7 +125,7 @@ def test_a_mark_for_a_larger_window_outlives_the_replies_that_lack_it() -> None:
 
 
 @pytest.mark.promise("F8")
-def test_a_window_given_wins_over_what_the_stream_says() -> None:
+def test_a_window_argument_overrides_the_stream() -> None:
     budget = ContextBudget(context_window=100_000)
     budget.update(reply(10, model="claude-opus-5"))
     budget.update(result(modelUsage={"claude-opus-5": {"contextWindow": 1_000_000}}))
@@ -135,7 +135,7 @@ def test_a_window_given_wins_over_what_the_stream_says() -> None:
 
 
 @pytest.mark.promise("F24")
-def test_the_agents_own_compaction_fulfils_the_flags() -> None:
+def test_a_compaction_by_the_agent_resets_the_flags() -> None:
     budget = ContextBudget()
     budget.update(reply(160_000))
     assert budget.should_compact
@@ -159,7 +159,7 @@ def test_a_flag_belongs_to_its_session() -> None:
 
 
 @pytest.mark.promise("S1.12")
-def test_the_compact_prompt_to_the_letter() -> None:
+def test_the_compact_prompt_has_the_documented_text() -> None:
     assert build_compact_prompt(task="fix the parser", cfa_state="PLANNING") == (
         "/compact focus on fix the parser -- current CfA state is PLANNING"
     )
@@ -170,7 +170,7 @@ def test_the_compact_prompt_to_the_letter() -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_nothing_in_a_task_begins_a_line_of_its_own(task: str, state: str, path: str) -> None:
+def test_a_task_with_line_breaks_stays_on_one_line(task: str, state: str, path: str) -> None:
     lines = build_compact_prompt(task=task, cfa_state=state, scratch_path=path).splitlines()
     assert len(lines) == 1 + bool(path)
     assert lines[0].startswith("/compact focus on ")
@@ -187,12 +187,12 @@ def test_nothing_in_a_task_begins_a_line_of_its_own(task: str, state: str, path:
         ({"type": "text", "text": "x"}, ""),
     ],
 )
-def test_extract_text(content: Any, text: str) -> None:
+def test_extract_text_returns_the_text_blocks(content: Any, text: str) -> None:
     assert extract_text(content) == text
 
 
 @given(st.lists(EVENTS, max_size=12))
-def test_no_event_can_break_the_budget_and_no_flag_flickers(events: list[Any]) -> None:
+def test_no_event_raises_and_a_flag_stays_set(events: list[Any]) -> None:
     budget = ContextBudget()
     for event in events:
         before = (budget.should_warn, budget.should_compact, budget.meter.session, budget.meter.compactions)
@@ -216,7 +216,7 @@ def test_flags_are_those_of_the_fullest_call(sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize("window", [0, -1, 1.5, True])
-def test_an_impossible_window_is_refused_when_it_is_made(window: Any) -> None:
+def test_an_impossible_window_is_refused(window: Any) -> None:
     with pytest.raises(ConfigError, match="above 0"):
         ContextBudget(context_window=window)
     with pytest.raises(ConfigError, match="above 0"):

@@ -1,4 +1,4 @@
-"""The context window policy as documented: its settings, what a request keeps, what is previewed, where to compact."""
+"""Context window policy: settings, truncation, previews and compaction plans."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class TestSettings:
             ({"compaction_mode": "forget"}, "keep_recent_raw_suffix, compact_to_safe_frontier"),
         ],
     )
-    def test_what_cannot_work_is_refused(self, settings: dict[str, Any], says: str) -> None:
+    def test_impossible_settings_are_refused(self, settings: dict[str, Any], says: str) -> None:
         with pytest.raises(ConfigError, match=says):
             ContextWindowPolicy(**settings)
         assert ContextWindowPolicy(compaction_mode="compact_to_safe_frontier").compaction_mode is FRONTIER  # type: ignore[arg-type]  # as a file says it
@@ -120,12 +120,12 @@ class TestSettings:
     @pytest.mark.promise("S3.16")
     @pytest.mark.parametrize("name", ["threshold_tokens", "preview_max_chars", "preview_max_lines"])
     @pytest.mark.parametrize("value", [0, -5, 2.5, True, "9"])
-    def test_each_is_at_least_one(self, name: str, value: Any) -> None:
+    def test_each_preview_setting_is_at_least_one(self, name: str, value: Any) -> None:
         with pytest.raises(ConfigError, match=f"{name} must be a whole number of at least 1"):
             AgentSpec(sections={"context_transform": {"artifact_compaction": {name: value}}})
 
     @pytest.mark.promise("S3.23", "S3.24", "S3.25", "S3.26", "S3.27", "S3.28", "S3.29", "S3.30")
-    def test_how_summaries_are_made_stands_in_a_section_too(self) -> None:
+    def test_summaries_are_configured_in_a_section(self) -> None:
         found = AgentSpec().compaction
         assert found == CompactionConfig()
         assert found.mode is CompactionExecutionMode.Background
@@ -169,7 +169,7 @@ class TestTruncation:
         assert len(transform(messages, policy, tools=TOOLS)) < len(made), "tool schemas take their share"
 
     @pytest.mark.promise("S3.9", "F16")
-    def test_exactly_full_is_not_over(self) -> None:
+    def test_a_request_of_exactly_the_budget_fits(self) -> None:
         messages = talk(5)
         schemas = tools_tokens(TOOLS, CHARS_4, framing_for("none"))
         exact = window(tokens(messages) + schemas)
@@ -211,7 +211,9 @@ class TestTruncation:
 
     @pytest.mark.promise("S3.12", "S3.13", "I6")
     @given(chats(), st.integers(50, 2000), st.integers(0, 4), st.sampled_from(["openai", "anthropic"]))
-    def test_fits_or_says_so_and_can_be_sent(self, talk: list[Message], room: int, floor: int, provider: str) -> None:
+    def test_the_result_fits_and_is_valid_or_an_error_says_why(
+        self, talk: list[Message], room: int, floor: int, provider: str
+    ) -> None:
         messages = wire(talk, provider)
         copies = copy.deepcopy(messages)
         policy = window(room, min_recent_messages=floor)
@@ -290,7 +292,7 @@ class TestPreviews:
         assert "the whole is #16" in made[-1].results[0].text
 
     @pytest.mark.promise("S3.16")
-    def test_tuned(self) -> None:
+    def test_preview_sizes_follow_the_settings(self) -> None:
         spec = AgentSpec(
             sections={
                 "context_transform": {
@@ -312,7 +314,7 @@ class TestPreviews:
         assert transform(messages, artifacts=ArtifactCompaction(threshold_tokens=1)) is messages
 
     @pytest.mark.parametrize("provider", ["openai", "anthropic", "openai-responses", "gemini"])
-    def test_in_every_format(self, provider: str) -> None:
+    def test_previews_work_in_every_format(self, provider: str) -> None:
         messages = wire([user("go"), call("a"), tool("a", BIG, name="run"), assistant("done"), user("so?")], provider)
         made = transform(messages)
         assert not check(provider, made)
@@ -320,7 +322,7 @@ class TestPreviews:
         assert "the whole is #3" in str(made[2])
         assert all(made[place] is messages[place] for place in (0, 1, 3, 4))
 
-    def test_objects(self) -> None:
+    def test_previews_work_on_objects(self) -> None:
         @dataclass(frozen=True)
         class Block:
             text: str
@@ -355,7 +357,7 @@ def compact(messages: list[Message], threshold: int = 5000, **more: Any) -> Comp
 
 class TestCompaction:
     @pytest.mark.promise("S3.6", "S3.19")
-    def test_it_is_due_only_above_its_threshold(self) -> None:
+    def test_a_compaction_is_due_only_above_its_threshold(self) -> None:
         messages = talk(20)
         assert plan_compaction(messages, ContextWindowPolicy()) is None, "None is off"
         assert compact(messages, threshold=tokens(messages)) is None
@@ -364,7 +366,7 @@ class TestCompaction:
         assert found.before == tokens(messages)
 
     @pytest.mark.promise("S3.24")
-    def test_off_is_off(self) -> None:
+    def test_mode_off_plans_no_compaction(self) -> None:
         assert compact(talk(20), config={"mode": CompactionExecutionMode.Off}) is None
 
     @pytest.mark.promise("S3.8", "S3.20")
@@ -379,7 +381,7 @@ class TestCompaction:
 
     @pytest.mark.promise("S3.21")
     @pytest.mark.parametrize("floor", [0, 1, 4, 10, 30])
-    def test_or_everything_up_to_the_safe_frontier(self, floor: int) -> None:
+    def test_compact_to_safe_frontier_reaches_the_last_closed_call(self, floor: int) -> None:
         messages = [*talk(20), user("and now?")]
         found = compact(messages, compaction_mode=FRONTIER, min_recent_messages=floor)
         assert found is not None
@@ -392,7 +394,7 @@ class TestCompaction:
 
     @pytest.mark.promise("S3.22", "S3.38")
     @given(chats(largest=900), st.sampled_from([SUFFIX, FRONTIER]), st.integers(0, 8), st.integers(1, 400))
-    def test_no_boundary_parts_a_call_from_its_result(
+    def test_no_boundary_separates_a_call_from_its_result(
         self, messages: list[Message], mode: ContextCompactionMode, floor: int, threshold: int
     ) -> None:
         found = plan_compaction(
@@ -431,7 +433,7 @@ class TestCompaction:
 
     @pytest.mark.promise("S3.20", "S3.38")
     @pytest.mark.parametrize("mode", [SUFFIX, FRONTIER])
-    def test_one_long_turn_can_be_compacted_all_the_same(self, mode: ContextCompactionMode) -> None:
+    def test_one_long_turn_can_be_compacted(self, mode: ContextCompactionMode) -> None:
         """The rule as written would keep hundreds of tool rounds raw, for ever."""
         messages = long_turn(300)
         found = compact(messages, compaction_mode=mode)
@@ -462,7 +464,7 @@ class TestCompaction:
         ]
 
     @pytest.mark.promise("S3.29", "S3.31")
-    def test_a_summary_must_pay(self) -> None:
+    def test_a_summary_that_saves_too_little_is_not_planned(self) -> None:
         messages = talk(20)
         covered = tokens(messages[1:-4])
         assert covered - MIN_COMPACTION_GAIN_TOKENS < covered * 0.9

@@ -1,4 +1,4 @@
-"""The summarizer of a context window policy: cumulative, measured before and after, and quiet after a failure."""
+"""The summarizer of a context window policy: cumulative summaries, savings, and the wait after a failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scripted(text: str = SAID) -> tuple[Scripted, Digester]:
 
 
 @pytest.mark.promise("S3.25", "S3.26", "S3.32", "S3.39", "S3.41")
-def test_a_summary_is_brought_up_to_date_with_one_template() -> None:
+def test_a_later_summary_includes_the_previous_one() -> None:
     function, digester = scripted()
     messages, state = compact(talk(9), POLICY, digester=digester, clock=lambda: 7.0)
     config = CompactionConfig()
@@ -58,7 +58,7 @@ def test_a_summary_is_brought_up_to_date_with_one_template() -> None:
 
 
 @pytest.mark.promise("S3.33")
-def test_what_is_internal_to_the_host_is_not_shown_to_the_model() -> None:
+def test_hidden_messages_are_not_shown_to_the_model() -> None:
     function, digester = scripted()
     messages = talk(9)
     messages.insert(3, replace(user("the host's own INTERNAL note"), meta=Meta(hidden=True)))
@@ -68,7 +68,7 @@ def test_what_is_internal_to_the_host_is_not_shown_to_the_model() -> None:
 
 
 @pytest.mark.promise("S3.27", "S3.28")
-def test_length_and_model_of_the_summary() -> None:
+def test_length_and_model_of_the_summary_follow_the_settings() -> None:
     function, digester = scripted()
     compact(talk(9), POLICY, CompactionConfig(summary_max_tokens=77), digester=digester)
     assert function.asks[0].max_tokens == 77
@@ -91,7 +91,7 @@ def test_without_a_digester_or_when_it_is_off_nothing_happens() -> None:
 
 
 @pytest.mark.promise("S3.31", "F15")
-def test_a_summary_that_does_not_pay_is_not_used_and_not_paid_for_again() -> None:
+def test_a_summary_that_saves_too_little_is_not_used_and_not_retried_at_once() -> None:
     function, digester = scripted(SAID + "\nand then another wall" * 700)
     config = CompactionConfig(summary_max_tokens=20_000, min_savings_ratio=0.0)
     messages = talk(9)
@@ -108,7 +108,7 @@ def test_a_summary_that_does_not_pay_is_not_used_and_not_paid_for_again() -> Non
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in {"hang", "late"}])
-def test_whatever_a_digester_does_the_list_is_sound(fault: str) -> None:
+def test_the_list_stays_valid_whatever_a_digester_does(fault: str) -> None:
     messages = wire(talk(9))
     made, state = compact(messages, POLICY, digester=faulty(fault))
     assert (made is messages) == bool(state.refused)
@@ -116,7 +116,7 @@ def test_whatever_a_digester_does_the_list_is_sound(fault: str) -> None:
         assert gone not in str(made)
 
 
-def test_waiting_or_not_the_result_is_the_same() -> None:
+def test_compact_and_acompact_give_the_same_result() -> None:
     def run(how: Any) -> Any:
         made = how(talk(9), POLICY, digester=scripted()[1], state=CompactionState(), clock=lambda: 1.0)
         return asyncio.run(made) if asyncio.iscoroutine(made) else made
@@ -146,12 +146,12 @@ def test_a_session_made_from_settings_compacts_behind_the_next_reply() -> None:
     [AgentSpec(), AgentSpec(context_policy=POLICY, sections={"compaction": {"mode": "off"}})],
     ids=["no threshold", "off"],
 )
-def test_settings_that_ask_for_no_compaction_bring_none(spec: AgentSpec) -> None:
+def test_settings_without_compaction_give_a_policy_without_it(spec: AgentSpec) -> None:
     policy = session_policy(spec, "claude-sonnet-4-5")
     assert (policy.leave, policy.digest_model) == ("marker", "")
 
 
-def test_a_session_says_that_it_has_prompts_of_its_own() -> None:
+def test_a_session_refuses_other_summarizer_prompts() -> None:
     settings = {"compaction": {"summarizer_user_prompt": "Shorter: {messages}"}}
     with pytest.raises(ConfigError, match="its own prompts"):
         session_policy(AgentSpec(context_policy=POLICY, sections=settings), "claude-sonnet-4-5")

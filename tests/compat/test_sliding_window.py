@@ -1,4 +1,4 @@
-"""The sliding window as documented: whole turns, a fixed budget, a boundary that only moves down, honest sizes."""
+"""Sliding window: whole turns, a fixed budget, a boundary that only moves forward, and sizes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sent(window: SlidingWindow) -> list[str]:
 
 class TestCounting:
     @pytest.mark.promise("S2.7", "S2.8")
-    def test_a_counter_says_how_many_and_how_sure(self) -> None:
+    def test_a_count_says_whether_it_is_exact(self) -> None:
         assert SlidingWindow().history == Count(0, False, "chars/4")
         window = SlidingWindow()
         window.add({"role": "user", "content": "x" * 401})
@@ -93,7 +93,7 @@ class TestCounting:
         assert [turn.size.exact for turn in window.turns] == [False, True]
 
     @pytest.mark.promise("S2.6", "S2.9")
-    def test_another_model_counts_anew(self) -> None:
+    def test_changing_the_model_recounts_every_message(self) -> None:
         """The lookup is by model: exact where its tokenizer is installed, characters by four otherwise."""
         window = talked(3, cap=1000)
         before = window.history
@@ -108,7 +108,7 @@ class TestCounting:
         assert window.history == before
 
     @pytest.mark.promise("S2.6")
-    def test_a_switch_keeps_every_message_and_never_moves_the_line_up(self) -> None:
+    def test_changing_the_model_keeps_every_message_and_never_moves_the_boundary_back(self) -> None:
         window = talked(9)
         place, messages = window.boundary, list(window.messages)
         window.use_model("", counter=Exact())
@@ -119,7 +119,7 @@ class TestCounting:
         assert window.messages == messages
 
     @pytest.mark.promise("S2.11")
-    def test_budgets_are_in_tokens_whatever_is_counted(self) -> None:
+    def test_budgets_are_in_tokens_with_any_counter(self) -> None:
         window = talked(9, cap=35)
         assert window.history.tokens <= 35 < sum(turn.size.tokens for turn in window.turns[-4:])
 
@@ -177,7 +177,7 @@ class TestTurns:
         assert sent(window) == ["q3", "a3"]
 
     @pytest.mark.promise("S2.19")
-    def test_a_turn_that_was_interrupted_does_not_freeze_the_window(self) -> None:
+    def test_an_interrupted_turn_does_not_stop_clipping(self) -> None:
         window = SlidingWindow(30)
         for n in range(20):
             window.add(user(f"{n} ".ljust(40)), assistant("", ToolCall(id=f"call_{n}", name="run")))
@@ -223,7 +223,7 @@ class TestWindow:
         assert window.request()[0] is window.messages[0]
 
     @pytest.mark.promise("S2.5", "S2.21")
-    def test_what_was_added_stays_and_is_never_changed(self) -> None:
+    def test_added_messages_stay_unchanged(self) -> None:
         messages = [message for n in range(30) for message in exchange(n)]
         copies = copy.deepcopy(messages)
         window = SlidingWindow(35)
@@ -239,7 +239,7 @@ class TestWindow:
         assert first.request()[0] is first.messages[first.boundary]
 
     @pytest.mark.promise("S2.22")
-    def test_the_line_in_the_chat_moves_down(self) -> None:
+    def test_the_divider_only_moves_down(self) -> None:
         window = SlidingWindow(35)
         assert window.divider is None
         places: list[int] = []
@@ -254,7 +254,7 @@ class TestWindow:
         assert places == [2, 4, 6, 8, 10, 12]
 
     @pytest.mark.promise("S2.19", "S2.25", "F13", "I22")
-    def test_a_budget_of_nothing_is_off(self) -> None:
+    def test_a_budget_of_zero_is_off(self) -> None:
         window = talked(200, cap=0)
         assert window.boundary == 0
         assert window.request() == window.messages
@@ -274,7 +274,7 @@ class TestWindow:
             with pytest.raises(ConfigError, match="0 switches it off"):
                 window.history_tokens = wrong  # type: ignore[assignment]  # that it is refused is the point
 
-    def test_an_empty_window(self) -> None:
+    def test_an_empty_window_has_no_turns_and_no_divider(self) -> None:
         window = SlidingWindow()
         assert (window.request(), window.turns, window.scrollback()) == ([], (), [])
         window.add(system("You are an agent."))
@@ -306,7 +306,7 @@ class TestSummary:
         assert window.history.tokens <= 35, "a summary takes nothing from the history"
 
     @pytest.mark.promise("S2.24", "S2.25")
-    def test_the_callers_own_summary(self) -> None:
+    def test_a_caller_can_write_the_summary(self) -> None:
         calls = []
 
         def summarize(clipped: Any, before: str) -> str:
@@ -324,7 +324,7 @@ class TestSummary:
         assert window.summary == ""
         assert window.request() == window.messages[12:]
 
-    def test_a_summary_is_written_in_the_callers_form(self) -> None:
+    def test_a_summary_has_the_callers_format(self) -> None:
         things: list[Any] = [
             SimpleNamespace(role="user", content="q" * 40),
             SimpleNamespace(role="assistant", content="a"),

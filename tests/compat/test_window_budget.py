@@ -1,4 +1,4 @@
-"""The window budget as documented: what it measures, when and where it cuts, and the printed examples as printed."""
+"""Window budget: the estimate, the gate, the slice, and the documented examples."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class TestSurface:
 
     @pytest.mark.promise("S0.3", "S0.32")
     @pytest.mark.parametrize("module", ["contract", "messages", "budget"])
-    def test_shapes_do_nothing_and_arithmetic_waits_for_nothing(self, module: str) -> None:
+    def test_types_and_arithmetic_use_no_clock_file_or_network(self, module: str) -> None:
         tree = ast.parse((HOME / f"{module}.py").read_text())
         imported = {each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
         assert not imported & {
@@ -138,7 +138,7 @@ class TestSurface:
             setattr(made, names[0], 1)
 
     @pytest.mark.promise("S0.4", "S0.8", "S0.41")
-    def test_what_may_be_left_out(self) -> None:
+    def test_optional_fields_have_the_documented_defaults(self) -> None:
         assert BudgetPolicy(trigger_ratio=1, keep_recent=0).reserve_tokens is None
         assert CondenserDeps() == CondenserDeps(complete=None, model=None, policy=None)
         assert SummarizeDeps().scope == "session"
@@ -157,7 +157,7 @@ class TestSurface:
             lambda: SummarizeDeps(scope="galaxy"),  # type: ignore[arg-type]  # a caller may
         ],
     )
-    def test_settings_that_cannot_work_are_refused_when_made(self, wrong: Any) -> None:
+    def test_impossible_settings_are_refused(self, wrong: Any) -> None:
         with pytest.raises(ConfigError):
             wrong()
 
@@ -204,7 +204,7 @@ class TestEstimate:
         assert estimate_tokens(messages) == sum(each)
 
     @pytest.mark.promise("S0.22")
-    def test_nothing_costs_nothing(self) -> None:
+    def test_an_empty_transcript_has_size_zero(self) -> None:
         assert estimate_tokens([]) == 0
         assert prefix_tokens([]) == [0]
 
@@ -227,7 +227,7 @@ class TestEstimate:
             lambda text: {"role": "observer", "seen": text},
         ],
     )
-    def test_every_role_counts_what_it_says_and_rather_more(self, make: Any) -> None:
+    def test_the_estimate_of_every_role_errs_high(self, make: Any) -> None:
         small, large = (estimate_message_tokens(make("x" * size)) for size in (10, 3610))
         assert large - small >= 1000
         assert small > 10 / 3.6
@@ -255,13 +255,13 @@ class TestGate:
     @pytest.mark.parametrize(
         "model", [Model(contextWindow=10_000), SimpleNamespace(context_window=10_000), {"contextWindow": 10_000}]
     )
-    def test_the_limit(self, model: Any) -> None:
+    def test_the_limit_is_the_documented_formula(self, model: Any) -> None:
         assert budget_limit(model, DEFAULT_POLICY) == (10_000 - 2048) * 0.75
         assert budget_limit(model, policy(1, ratio=0.5)) == 5_000
         assert budget_limit(model, policy(1, reserve=10_001)) == 0
         assert is_over_budget(talk(1), model, policy(1, reserve=10_001))
 
-    def test_a_model_that_names_no_window_has_the_one_it_is_known_for(self) -> None:
+    def test_a_model_without_a_window_gets_the_one_of_the_model_table(self) -> None:
         assert budget_limit("gpt-4o", policy(1, ratio=1)) == 128_000
         assert budget_limit(SimpleNamespace(id="gpt-4o"), policy(1, ratio=1)) == 128_000
 
@@ -294,7 +294,7 @@ class TestSlice:
             assert plan_slice(messages, policy(keep)).cut == documented
 
     @pytest.mark.promise("S0.27")
-    def test_a_row_of_prompts_is_cut_like_anything_else(self) -> None:
+    def test_consecutive_prompts_can_be_cut(self) -> None:
         messages = [UserMessage(content="x" * 36) for _ in range(10)]
         assert plan_slice(messages, policy(48)).cut == 7
 
@@ -322,7 +322,7 @@ class TestSlice:
         assert plan_slice(messages, policy(estimate_tokens(messages[4:]))).cut == 4
 
     @pytest.mark.promise("S0.30", "S0.31")
-    def test_nothing_to_drop(self) -> None:
+    def test_the_cut_is_zero_when_nothing_can_be_dropped(self) -> None:
         assert plan_slice([], policy(0)).cut == 0
         assert plan_slice(talk(4), policy(1_000)).cut == 0
         for stuck in ([call("1"), result("1"), result("1")], [result("1")] * 3, talk(1, 9_000)):
@@ -356,7 +356,7 @@ class TestSlice:
             assert not torn(plan.dropped, plan.kept)
 
     @given(sound() | broken(), st.sampled_from((1, 30, 200)))
-    def test_also_of_messages_that_came_over_a_wire(self, messages: list[Message], keep: int) -> None:
+    def test_slices_of_wire_messages_never_begin_with_a_result(self, messages: list[Message], keep: int) -> None:
         plan = plan_slice(messages, policy(keep))
         asked = {call.id for message in plan.dropped for call in message.calls}
         again = {call.id for message in plan.kept for call in message.calls}
@@ -365,7 +365,7 @@ class TestSlice:
         assert not plan.cut or plan.kept[0].role == "assistant" or not plan.kept[0].results
 
     @given(sound(), st.sampled_from(("openai", "anthropic", "gemini", "openai-responses")))
-    def test_also_of_dicts(self, messages: list[Message], provider: str) -> None:
+    def test_slices_of_dicts_never_begin_with_a_result(self, messages: list[Message], provider: str) -> None:
         elements = wire(messages, provider)
         plan = plan_slice(elements, policy(30))
         assert (plan.kept, plan.dropped) == (elements[plan.cut :], elements[: plan.cut])
@@ -388,13 +388,13 @@ class TestAnchor:
         assert later.context_tokens == 9_012 + 16
 
     @pytest.mark.promise("F4")
-    def test_a_fold_ends_it_until_a_reply_is_younger(self) -> None:
+    def test_after_a_fold_only_newer_usage_counts(self) -> None:
         head = UserMessage(content="[session digest — older turns condensed]\nmuch", timestamp=5_000)
         assert not estimate_context([head, self.REPLY], self.MODEL).anchored
         newer = AssistantMessage(content="y" * 36, usage=Usage(input=700, output=12), timestamp=6_000)
         assert estimate_context([head, self.REPLY, newer], self.MODEL) == TokenEstimate(712, 200_000, True)
 
-    def test_the_condenser_believes_the_provider_where_it_counts_more(self) -> None:
+    def test_the_condenser_uses_reported_usage_if_it_is_larger(self) -> None:
         full = AssistantMessage(content="x", usage=Usage(input=180_000, output=9))
         messages = [*talk(600, chars=200), full]
         condenser = barrel.create_condenser(CondenserDeps(model=self.MODEL))
@@ -419,12 +419,12 @@ class TestHosts:
         assert flatten_transcript(messages).count("» you: ") == 5
 
     @given(st.lists(anything(), max_size=5))
-    def test_nothing_a_host_holds_can_stop_the_count(self, messages: list[Any]) -> None:
+    def test_an_unreadable_element_is_still_counted(self, messages: list[Any]) -> None:
         assert estimate_tokens(messages) >= 4 * len(messages)
         assert is_over_budget(messages, Model(contextWindow=1), policy(1)) == bool(messages)
         assert isinstance(flatten_transcript(messages), str)
 
-    def test_one_odd_element_does_not_hide_what_the_others_call(self) -> None:
+    def test_one_unreadable_element_does_not_hide_the_calls_of_others(self) -> None:
         asked = {"type": "function", "id": "1", "function": {"name": "run", "arguments": "{}"}}
         messages = [
             {"role": "user", "content": "x" * 900},
@@ -519,5 +519,5 @@ def test_the_documented_examples_run_as_printed() -> None:
     assert names["summary"].message.content.startswith("[branch digest — archived from a path not taken]\n")
 
 
-def test_the_brief_is_the_digests_own() -> None:
+def test_the_brief_is_that_of_the_digest_module() -> None:
     assert barrel.CONDENSER_BRIEF is CONDENSER_BRIEF

@@ -1,4 +1,4 @@
-"""The window budget folding: one digest for the head, whatever the model does, and nothing lost that must not be."""
+"""Window budget: digests, folds and failing models."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class TestSummarize:
         assert options.reasoning == "high"
 
     @pytest.mark.promise("S0.41", "S0.42")
-    def test_signal_and_length_are_handed_on(self) -> None:
+    def test_signal_and_max_tokens_are_passed_to_the_completer(self) -> None:
         complete, signal = Recorder(), object()
         made_by(talk(2), SummarizeDeps(complete=complete, model=MODEL, signal=signal, max_tokens=321))
         [(_, _, options)] = complete.asked
@@ -150,7 +150,7 @@ class TestSummarize:
         assert made_by(talk(2), None, condense_scope).message.content.startswith(BRANCH)
 
     @pytest.mark.promise("S0.44", "S0.56")
-    def test_without_a_model_the_digest_is_local_and_always_alike(self) -> None:
+    def test_without_a_model_the_digest_is_local_and_deterministic(self) -> None:
         complete = Recorder()
         deps = SummarizeDeps(complete=complete, prior_digest="The parser is done.")
         found = made_by(talk(12), deps)
@@ -164,7 +164,7 @@ class TestSummarize:
         made_by(talk(2), SummarizeDeps(complete=complete, model=MODEL, prior_digest="The parser is done."))
         assert "<carried-digest>\nThe parser is done.\n</carried-digest>" in complete.prompts[0]
 
-    def test_the_whole_digest_before_may_be_handed_over_with_its_header(self) -> None:
+    def test_a_prior_digest_may_include_its_header(self) -> None:
         before = made_by(talk(2), SummarizeDeps(prior_digest="The parser is done.")).message.content
         again = made_by(talk(2), SummarizeDeps(prior_digest=before)).message.content
         assert again.count(SESSION) == 1
@@ -178,7 +178,7 @@ class TestSummarize:
             CompactionSummaryMessage(summary="The parser is done."),
         ],
     )
-    def test_a_digest_in_front_is_carried_and_never_said_by_the_user(self, before: Any) -> None:
+    def test_a_leading_digest_is_carried_and_not_shown_as_a_user_message(self, before: Any) -> None:
         complete = Recorder()
         made_by([before, *talk(2)], SummarizeDeps(complete=complete, model=MODEL))
         assert "<carried-digest>\nThe parser is done.\n</carried-digest>" in complete.prompts[0]
@@ -188,7 +188,7 @@ class TestSummarize:
         assert SESSION not in scrollback
 
     @pytest.mark.promise("S0.36")
-    def test_a_later_digest_is_something_that_was_said(self) -> None:
+    def test_a_later_digest_counts_as_a_message(self) -> None:
         branch = UserMessage(content=f"{BRANCH}\nIt failed.")
         said = flatten_transcript([*talk(1), branch, BranchSummaryMessage(summary="It failed too.")])
         assert f"» digest: {BRANCH}\nIt failed.\n» digest: It failed too." in said
@@ -205,7 +205,7 @@ class TestSummarize:
         assert len(complete.asked) == 1
 
     @pytest.mark.parametrize("form", ["openai", "anthropic", "gemini", "openai-responses", "message"])
-    def test_the_digest_has_the_form_of_the_messages(self, form: str) -> None:
+    def test_the_digest_has_the_format_of_the_messages(self, form: str) -> None:
         said = [user("Fix it."), assistant("How?"), user("Quickly.")]
         given: list[Any] = list(said) if form == "message" else wire(said, form)
         found = made_by(given).message
@@ -229,7 +229,7 @@ class TestSummarize:
         assert "[#" not in text
         assert "recall" not in text
 
-    def test_more_than_the_digester_can_read_is_asked_in_pieces_and_all_of_it(self) -> None:
+    def test_a_transcript_larger_than_the_digester_window_is_sent_in_chunks(self) -> None:
         complete = Recorder()
         said = [UserMessage(content=" ".join(f"n{number}" for number in range(30_000)))]
         found = made_by(said, SummarizeDeps(complete=complete, model=Model(contextWindow=20_000)))
@@ -254,7 +254,7 @@ def _raising(error: BaseException) -> Any:
     return complete
 
 
-class Unspeakable(Exception):
+class UnreadableReply(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words")
 
@@ -267,7 +267,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "raises": (_raising(ValueError("quota is used up")), "ValueError: quota is used up"),
     "times out": (_raising(TimeoutError("30 s")), "TimeoutError: 30 s"),
     "is cancelled": (_raising(asyncio.CancelledError()), "DigestCancelled: the digester was cancelled"),
-    "raises without words": (_raising(Unspeakable()), "Unspeakable"),
+    "raises without words": (_raising(UnreadableReply()), "UnreadableReply"),
     "gives nothing": (Recorder(None), "TypeError: the completer returned NoneType, not an assistant message"),
     "gives a text": (Recorder("# Objective"), "TypeError: the completer returned str, not an assistant message"),
     "gives a number": (Recorder(7), "TypeError: the completer returned int, not an assistant message"),
@@ -293,9 +293,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.promise("S0.45", "F2")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_whatever_a_model_does_there_is_a_digest_and_the_cause_is_told(
-    fault: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failing_model_gives_a_local_digest_with_the_cause(fault: str, caplog: pytest.LogCaptureFixture) -> None:
     complete, cause = FAULTS[fault]
     found = made_by(talk(5), SummarizeDeps(complete=complete, model=MODEL, prior_digest="The parser is done."))
     assert found.message.content.startswith(f"{SESSION}\nThe parser is done.\n5 earlier messages were condensed.")
@@ -314,12 +312,12 @@ def test_whatever_a_model_does_there_is_a_digest_and_the_cause_is_told(
         AssistantMessage(content=f"{SESSION}\n# Objective\nport"),
     ],
 )
-def test_a_reply_may_be_any_message_and_may_come_at_once(reply: Any) -> None:
+def test_a_completer_may_return_any_message_without_awaiting(reply: Any) -> None:
     found = made_by(talk(2), SummarizeDeps(complete=lambda *_: reply, model=MODEL))
     assert found.message.content == f"{SESSION}\n# Objective\nport"
 
 
-def test_whoever_cancels_the_fold_cancels_the_completer() -> None:
+def test_cancelling_a_fold_cancels_the_completer() -> None:
     async def hang(model: Any, context: Any, options: Any = None, logger: Any = None) -> Any:
         await asyncio.sleep(60)
 
@@ -332,7 +330,7 @@ def test_whoever_cancels_the_fold_cancels_the_completer() -> None:
 
 class TestCondenser:
     @pytest.mark.promise("S0.47", "S0.49")
-    def test_no_model_no_work(self) -> None:
+    def test_without_a_model_the_same_list_is_returned(self) -> None:
         messages = talk(500)
         assert run(create_condenser(), messages) is messages
         assert run(create_condenser(CondenserDeps(policy=POLICY)), messages) is messages
@@ -346,7 +344,7 @@ class TestCondenser:
         assert not complete.asked, "nobody is asked for a digest that would not be used"
 
     @pytest.mark.promise("S0.2", "S0.48")
-    def test_gate_slice_and_digest_in_one(self) -> None:
+    def test_a_condenser_gates_slices_and_digests(self) -> None:
         messages, complete = talk(21), Recorder()
         before = copy.copy(messages)
         assert is_over_budget(messages, MODEL, POLICY)
@@ -361,7 +359,7 @@ class TestCondenser:
         assert all(kept is own for kept, own in zip(rebuilt[1:], messages[plan.cut :], strict=True))
 
     @pytest.mark.promise("S0.10")
-    def test_it_plugs_into_a_hosts_hook_as_it_is(self) -> None:
+    def test_a_condenser_fits_a_hosts_hook(self) -> None:
         class Host:
             def __init__(self, condense: Condenser) -> None:
                 self.condense, self.messages = condense, talk(20)
@@ -390,7 +388,7 @@ class TestCondenser:
         assert not any("fold 1" in text_of(message) for message in twice)
 
     @pytest.mark.promise("F15", "S0.48")
-    def test_a_digest_that_gains_nothing_is_not_used_and_not_paid_for(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_digest_that_saves_nothing_is_not_used(self, caplog: pytest.LogCaptureFixture) -> None:
         grown = Recorder(AssistantMessage(content="x" * 99_000))
         messages = talk(20)
         rebuilt = run(condenser_of(grown), messages)
@@ -403,7 +401,7 @@ class TestCondenser:
         assert not unasked.asked
 
     @pytest.mark.promise("F1", "F17")
-    def test_one_long_turn_folds_and_the_request_stays_word_for_word(self) -> None:
+    def test_one_long_turn_folds_and_the_request_stays_verbatim(self) -> None:
         messages, condenser = rounds(30), condenser_of(Recorder())
         for _ in range(3):
             messages = run(condenser, messages)
@@ -411,7 +409,7 @@ class TestCondenser:
             assert text_of(messages[0]).count(REQUEST) == 1
             messages = [*messages, *rounds(30)[1:]]
 
-    def test_a_request_that_was_overtaken_is_something_that_was_said(self) -> None:
+    def test_an_older_quoted_request_becomes_part_of_the_transcript(self) -> None:
         complete = Recorder()
         once = run(condenser_of(complete), rounds(30))
         twice = run(condenser_of(complete), [*once, *talk(21)])
@@ -442,7 +440,7 @@ class TestCondenser:
         assert rebuilt[0].timestamp == 9_000
         assert run(condenser_of(), rebuilt) is rebuilt
 
-    def test_a_digest_among_neutral_messages_is_one_of_them(self) -> None:
+    def test_a_digest_in_a_list_of_message_values_is_a_message_value(self) -> None:
         said = [replace(user(f"word{n} " + "x" * 360), meta=Meta(at=float(n))) for n in range(20)]
         rebuilt = run(condenser_of(), said)
         assert (rebuilt[0].kind, rebuilt[0].meta.at) == ("digest", 19.0)
@@ -460,18 +458,18 @@ class TestHostCommand:
         assert len(rebuilt) < len(messages)
 
     @pytest.mark.promise("S0.53")
-    def test_however_small(self) -> None:
+    def test_a_forced_fold_works_on_small_sessions(self) -> None:
         messages = [UserMessage(content="hi"), AssistantMessage(content="hello"), UserMessage(content="bye")]
         rebuilt = asyncio.run(condense_transcript(messages, force=True))
         assert [text_of(message) for message in rebuilt] == [f"{SESSION}\n2 earlier messages were condensed.", "bye"]
 
     @pytest.mark.promise("S0.52")
-    def test_one_turn_is_left_alone(self) -> None:
+    def test_a_forced_fold_of_one_turn_returns_the_same_list(self) -> None:
         for messages in ([], talk(1), talk(2), rounds(40), [AssistantMessage(content="hello"), *talk(1)]):
             assert asyncio.run(condense_transcript(messages, force=True)) is messages
 
     @pytest.mark.promise("S0.52")
-    def test_twice_is_once(self) -> None:
+    def test_a_second_forced_fold_changes_nothing(self) -> None:
         once = asyncio.run(condense_transcript(talk(9), force=True))
         assert asyncio.run(condense_transcript(once, force=True)) is once
 
@@ -488,7 +486,7 @@ class TestHostCommand:
         assert asyncio.run(condense_transcript(rebuilt)) is rebuilt
         assert asyncio.run(condense_transcript(messages[:20])) == messages[:20]
 
-    def test_a_model_may_write_the_digest_here_too(self) -> None:
+    def test_a_model_may_write_the_digest_of_a_forced_fold(self) -> None:
         deps = CondenserDeps(complete=Recorder(), model=MODEL, policy=POLICY)
         for force in (False, True):
             rebuilt = asyncio.run(condense_transcript(talk(21), force, deps))
@@ -525,7 +523,7 @@ def test_every_fold_is_smaller_keeps_the_request_and_is_the_last(
 
 
 @given(st.lists(anything(), max_size=6) | sound() | broken(), st.booleans(), anything())
-def test_nothing_raises(messages: list[Any], force: bool, reply: Any) -> None:
+def test_a_condenser_never_raises(messages: list[Any], force: bool, reply: Any) -> None:
     deps = CondenserDeps(complete=Recorder(reply), model=Model(contextWindow=60), policy=BudgetPolicy(0.5, 10))
     rebuilt = run(create_condenser(deps), messages)
     assert rebuilt is messages or len(rebuilt) <= len(messages)

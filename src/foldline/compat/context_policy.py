@@ -1,8 +1,8 @@
-"""A context window policy: truncation to what is available, large results as previews, and where to compact.
+"""Context window policy: truncate a request, show large results as previews, and plan compactions.
 
-The documented settings, and three functions on a list of messages. `transform` makes a request fit: results that are
-too large become previews, then the oldest messages leave. `plan_compaction` says up to where a summary should stand for
-the history, and `apply_summary` puts it there.
+Three functions work on a list of messages. `transform` makes a request fit: large results become previews, then the
+oldest messages are removed. `plan_compaction` returns which messages a summary should replace, and `apply_summary`
+replaces them.
 
     messages = transform(messages, ContextWindowPolicy(max_context_tokens=128_000), tools=tools)
 """
@@ -50,24 +50,24 @@ __all__ = [
 ]
 
 MIN_COMPACTION_GAIN_TOKENS: int = PRESET.min_gain_tokens
-"""A compaction that frees less is not worth its summary."""
+"""The smallest saving for which a compaction is made."""
 _NO_WINDOW = 10**15
-"""Compaction has a threshold of its own; the window is the affair of truncation."""
+"""No window limit: a compaction has its own threshold, and `transform` enforces the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """What a summary is to stand for: everything from the leading system messages to the boundary."""
+    """The messages that a summary replaces, between the leading system messages and the boundary."""
 
     boundary: int
-    """The first message that stays raw."""
+    """Index of the first message that stays."""
     raw: tuple[int, ...]
-    """Messages before the boundary that stay raw all the same: what the user asked last, and calls still running."""
+    """Indexes before the boundary that stay too: the last user request, and calls without a result."""
     covered: tuple[int, ...]
-    """Messages that the summary replaces."""
+    """Indexes that the summary replaces."""
     before: int
     after: int
-    """Expected tokens, with a summary as long as it may be."""
+    """Expected tokens with a summary of the largest allowed size."""
     reason: str
 
 
@@ -79,9 +79,9 @@ def transform(
     artifacts: ArtifactCompaction | None = None,
     model: str = "",
 ) -> Any:
-    """The messages that fit: the same list while nothing needs to change; `ViewTooLarge` when what must stay does not.
+    """A list that fits; the same list if nothing changes. Raises `ViewTooLarge` if what must stay does not fit.
 
-    Sizes are characters by four; with a `model` they are counted as that model does.
+    Sizes are characters / 4; with a `model`, that model's counter is used.
     """
     policy, artifacts = policy or ContextWindowPolicy(), artifacts or ArtifactCompaction()
     caller = CallerMessages(messages)
@@ -94,19 +94,19 @@ def transform(
 def plan_compaction(
     messages: Sequence[Any], policy: ContextWindowPolicy, config: CompactionConfig | None = None
 ) -> CompactionPlan | None:
-    """Where to compact; None when nothing is due or a summary would not pay.
+    """Where to compact; None if no compaction is due or it would save too little.
 
-    The latest user turn stays raw. Only when that turn alone keeps the messages above the threshold, its own older
-    steps are compacted too, and the user's words stay.
+    The latest user turn stays. If that turn alone is above the threshold, its older steps are compacted too, and the
+    user message stays.
     """
     config = config or CompactionConfig()
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return None
     caller = CallerMessages(messages)
-    whole_turn = _planned(caller.messages, compaction_policy(policy, config, keep_turns=1))
+    whole_turn = _plan(caller.messages, compaction_policy(policy, config, keep_turns=1))
     found = whole_turn.fold
     if whole_turn.verdict and (found is None or found.after > policy.autocompact_threshold):
-        found = _planned(caller.messages, compaction_policy(policy, config, keep_turns=0)).fold or found
+        found = _plan(caller.messages, compaction_policy(policy, config, keep_turns=0)).fold or found
     if found is None:
         return None
     raw = tuple(sorted((*found.pinned, *found.carried)))
@@ -118,7 +118,7 @@ def plan_compaction(
 
 
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
-    """The messages with a summary in place of those it covers, and of the summary before it."""
+    """The messages with a summary in place of the covered messages and of the previous summary."""
     caller = CallerMessages(messages)
     covered = set(plan.covered)
     kept = [
@@ -134,20 +134,20 @@ def is_summary(message: Message) -> bool:
 
 
 def _summary(text: str) -> Message:
-    """A summary as a tagged system message, internal to the host."""
+    """A summary as a tagged system message, hidden from users."""
     tag = PRESET.digest_header
-    said = Text(text=f"{tag}\n{text}\n{tag.replace('<', '</')}")
-    return Message(role="system", parts=(said,), meta=Meta(hidden=True))
+    tagged = Text(text=f"{tag}\n{text}\n{tag.replace('<', '</')}")
+    return Message(role="system", parts=(tagged,), meta=Meta(hidden=True))
 
 
-def _planned(messages: Sequence[Message], policy: Policy) -> Plan:
+def _plan(messages: Sequence[Message], policy: Policy) -> Plan:
     session = Session(policy=policy)
     session.add(*messages)
     return session.plan()
 
 
 def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction, model: str) -> Policy:
-    """The policy of `transform` in the engine's words."""
+    """The foldline policy of `transform`."""
     return PRESET.but(
         window_tokens=policy.max_context_tokens,
         reply_tokens=policy.max_output_tokens,
@@ -160,7 +160,7 @@ def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction
 
 
 def compaction_policy(policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int) -> Policy:
-    """The policy of `plan_compaction` in the engine's words: down to the floors, with a summary in front."""
+    """The foldline policy of `plan_compaction`: fold down to the floors, with a summary in front."""
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return PRESET.but(
         rules=(f"fold when request > {policy.autocompact_threshold}",),
@@ -177,5 +177,5 @@ def compaction_policy(policy: ContextWindowPolicy, config: CompactionConfig, *, 
 
 
 def breakpoints(policy: ContextWindowPolicy) -> int:
-    """How many cache breakpoints a request may be given under a policy: none when prompt caching is off."""
+    """Number of cache breakpoints of a request; 0 if prompt caching is off."""
     return PRESET.breakpoints if policy.enable_prompt_cache else 0

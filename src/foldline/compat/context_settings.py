@@ -1,4 +1,4 @@
-"""The settings of a context window policy, checked when they are made: a wrong one is no surprise in mid-session."""
+"""The settings of a context window policy, validated when they are created."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Choice = TypeVar("Choice", bound=Enum)
 
 
 class ContextCompactionMode(StrEnum):
-    """How far a compaction reaches."""
+    """Up to which message a compaction reaches."""
 
     KeepRecentRawSuffix = "keep_recent_raw_suffix"
     """Up to the last few messages."""
     CompactToSafeFrontier = "compact_to_safe_frontier"
-    """Up to the latest place where every call has its result, less `min_recent_messages`."""
+    """Up to the last position where every call has its result, minus `min_recent_messages`."""
 
 
 class CompactionExecutionMode(StrEnum):
@@ -35,10 +35,10 @@ class CompactionExecutionMode(StrEnum):
 
 
 class CompactionRawRetention(StrEnum):
-    """What becomes of the messages that a summary stands for."""
+    """What happens to the messages that a summary replaces."""
 
     PreserveDurable = "preserve_durable"
-    """They leave the prompt and stay in the record."""
+    """They are removed from the prompt and stay in the record."""
 
 
 def _choice(name: str, value: Any, kind: type[Choice]) -> Choice:
@@ -59,7 +59,7 @@ def _at_least(least: int, settings: Any, *names: str) -> None:
 def _section(sections: Any, name: str) -> Mapping[str, Any]:
     found = sections.get(name) if isinstance(sections, Mapping) else None
     if found is not None and not isinstance(found, Mapping):
-        raise ConfigError(f"the section {name} must be a table of settings")
+        raise ConfigError(f"section {name} must be a mapping, not {type(found).__name__}")
     return found or {}
 
 
@@ -67,20 +67,20 @@ def _known(section: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
     names = [knob.name for knob in fields(kind)]
     for name in section:
         if name not in names:
-            raise ConfigError(f"no setting is called {name!r}", hint=f"use one of {', '.join(names)}")
+            raise ConfigError(f"unknown setting {name!r}", hint=f"use one of {', '.join(names)}")
     return dict(section)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWindowPolicy:
-    """How one agent's history is kept inside its model's window."""
+    """Window, reserve and compaction settings of one agent."""
 
     max_context_tokens: int = PRESET.window_tokens or 0
     max_output_tokens: int = PRESET.reply_tokens or 0
     min_recent_messages: int = PRESET.keep_messages
     enable_prompt_cache: bool = True
     autocompact_threshold: int | None = None
-    """Tokens of all messages above which a compaction is planned; None: never."""
+    """Plan a compaction above this many tokens; None: never."""
     compaction_mode: ContextCompactionMode = ContextCompactionMode.KeepRecentRawSuffix
     compaction_raw_suffix_messages: int = 2
 
@@ -92,14 +92,14 @@ class ContextWindowPolicy:
         _at_least(0, self, "max_output_tokens", "min_recent_messages", "compaction_raw_suffix_messages")
         if self.max_output_tokens >= self.max_context_tokens:
             raise ConfigError(
-                "max_output_tokens leaves nothing of max_context_tokens",
+                f"max_output_tokens ({self.max_output_tokens:,}) is not below max_context_tokens",
                 hint="lower max_output_tokens or raise max_context_tokens",
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactCompaction:
-    """From which size on a tool result is shown as a preview, and how much the preview shows."""
+    """The size above which a tool result becomes a preview, and the size of the preview."""
 
     threshold_tokens: int = PRESET.prune_arrival_tokens or 0
     preview_max_chars: int = PRESET.preview_chars
@@ -111,15 +111,15 @@ class ArtifactCompaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionConfig:
-    """How summaries are made."""
+    """How summaries are written."""
 
     mode: CompactionExecutionMode = CompactionExecutionMode.Background
     summarizer_system_prompt: str = SUMMARY_SYSTEM
     summarizer_user_prompt: str = SUMMARY_TEMPLATE
-    """`{messages}` becomes the transcript, `{previous_summary}` the summary before it."""
+    """`{messages}` is replaced by the transcript, `{previous_summary}` by the previous summary."""
     summary_max_tokens: int | None = None
     summary_model: str | None = None
-    """Another model of the same provider; None: the agent's own."""
+    """Another model of the same vendor; None: the agent's model."""
     min_savings_ratio: float = PRESET.min_gain_ratio
     raw_retention: CompactionRawRetention = CompactionRawRetention.PreserveDurable
 
@@ -130,18 +130,18 @@ class CompactionConfig:
         if not 0 <= self.min_savings_ratio <= 1:
             raise ConfigError(f"min_savings_ratio must be between 0 and 1, not {self.min_savings_ratio}")
         if "{messages}" not in self.summarizer_user_prompt:
-            raise ConfigError("summarizer_user_prompt shows no conversation", hint="put {messages} into it")
+            raise ConfigError("summarizer_user_prompt has no {messages}", hint="add {messages} for the transcript")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One agent's settings: its policy, and the sections that tune what stands around it."""
+    """One agent's settings: its policy, and optional sections."""
 
     context_policy: ContextWindowPolicy = ContextWindowPolicy()
     sections: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _ = self.artifact_compaction, self.compaction  # a wrong section is an error now, not in mid-session
+        _ = self.artifact_compaction, self.compaction  # validates the sections now
 
     @property
     def artifact_compaction(self) -> ArtifactCompaction:

@@ -1,11 +1,11 @@
-"""The summarizer of a context window policy: one compaction, by a model, on a list of messages.
+"""The summarizer of a context window policy: compact a list of messages with a model.
 
     messages, state = compact(messages, policy, digester=digester, state=state)
 
-The summary is cumulative: the same template at first and later, with the summary before in it. Messages that are the
-host's own are not shown to the model. Whether a summary would pay is expected before the model is asked, and measured
-after; one that does not pay, or fails, changes nothing, and the next is not tried before some messages have passed.
-Without a digester nothing happens, and truncation (`transform`) does what must be done.
+The summary is cumulative: each prompt contains the previous summary. Hidden messages are not shown to the model. The
+saving is estimated before the model is called, and measured after. If it is too small, or the model fails, the messages
+stay unchanged, and the next attempt waits for some more messages. Without a digester nothing is compacted; `transform`
+truncates.
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ _FRAMING = framing_for("none")
 
 
 class CompactionEvent(NamedTuple):
-    """One compaction: what stands there now, and what that changed."""
+    """One compaction: its summary, and the sizes before and after."""
 
     summary: str
     pre_tokens: int
     post_tokens: int
     at: float
-    """When, in seconds since 1970."""
+    """Time in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionState:
-    """What is known of the compactions of one conversation. A new one follows each attempt."""
+    """The compactions of one conversation. Each attempt returns a new state."""
 
     events: tuple[CompactionEvent, ...] = ()
     refused: str = ""
-    """Why the last attempt changed nothing; empty when it did."""
+    """Why the last attempt changed nothing; empty if it succeeded."""
     refused_at: int = 0
-    """How many messages there were then."""
+    """Number of messages at that attempt."""
 
     def cooling(self, count: int) -> bool:
-        """Whether an attempt failed so short a time ago that the next waits."""
+        """Whether the next attempt must wait, because the last one failed recently."""
         return bool(self.refused) and count < self.refused_at + PRESET.cooldown_messages
 
 
@@ -96,22 +96,22 @@ def summarizer_model(config: CompactionConfig, model: str) -> str:
 
 
 def session_policy(spec: AgentSpec, model: str = "") -> Policy:
-    """An agent's settings as the policy of a session: with a threshold, and compaction in the background.
+    """An agent's settings as the policy of a session, with compaction in the background.
 
         session = foldline.open("agent.db").session("run-7", model=model, policy=session_policy(spec, model))
 
-    Such a session brings its summarizer and its worker by itself, where the provider's key and SDK are there.
+    The session creates its summarizer and its worker if the provider's key and SDK are available.
     """
     policy, config = spec.context_policy, spec.compaction
     bare = truncation_policy(policy, spec.artifact_compaction, model)
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return bare
-    usual = CompactionConfig()
+    default = CompactionConfig()
     if (config.summarizer_system_prompt, config.summarizer_user_prompt) != (
-        usual.summarizer_system_prompt,
-        usual.summarizer_user_prompt,
+        default.summarizer_system_prompt,
+        default.summarizer_user_prompt,
     ):
-        raise ConfigError("a session writes its summaries by its own prompts", hint="call compact for prompts of yours")
+        raise ConfigError("a session cannot use other summarizer prompts", hint="use compact() with your own prompts")
     return compaction_policy(policy, config, keep_turns=1).but(
         window_tokens=bare.window_tokens,
         reply_tokens=bare.reply_tokens,
@@ -133,7 +133,7 @@ def compact(  # noqa: PLR0913 (all but the first two are named)
     state: CompactionState | None = None,
     clock: Callable[[], float] = time.time,
 ) -> tuple[Any, CompactionState]:
-    """The messages after a compaction, where one is due and pays; else the same list. And what is known now."""
+    """The messages after a compaction, or the same list if none was made; and the new state."""
     task = _Task.of(messages, policy, config, state, digester)
     if task is None:
         return messages, state or CompactionState()
@@ -149,7 +149,7 @@ async def acompact(  # noqa: PLR0913 (as above)
     state: CompactionState | None = None,
     clock: Callable[[], float] = time.time,
 ) -> tuple[Any, CompactionState]:
-    """`compact` for callers that must not block."""
+    """`compact` without blocking."""
     task = _Task.of(messages, policy, config, state, digester)
     if task is None:
         return messages, state or CompactionState()
@@ -199,7 +199,7 @@ class _Task:
         return cls(messages=messages, plan=plan, config=config, state=state, digester=digester, job=job)
 
     def done(self, made: Digest | FoldRefused, at: float) -> tuple[Any, CompactionState]:
-        """The messages and the state after a reply, measured."""
+        """The messages and the state after the model's reply."""
         if isinstance(made, FoldRefused):
             return self.messages, self._refused(made.cause)
         summary = body_of(made.message.text, PRESET.digest_header)
