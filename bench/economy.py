@@ -18,12 +18,12 @@ from pathlib import Path
 from statistics import mean
 
 from bench.counting import SOURCES, half, read
+from bench.hindsight import Trace, TracedRequest, never, optimum, replay_cost
 from foldline.measure.estimator import Count
 from foldline.measure.message_size import Framing, message_tokens
 from foldline.message import Message
 from foldline.plan.cut import floor
-from foldline.plan.fold_cost import STAKE, Tariff
-from foldline.plan.hindsight import Request, Trace, never, optimum, replay_cost
+from foldline.plan.fold_cost import STAKE, TokenPrices
 from foldline.plan.timeline import Timeline
 from foldline.policy import Policy
 
@@ -73,8 +73,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--ttl", type=float, default=300.0, help="the cache's life in seconds; inf: never cold")
     parser.add_argument("--model-digest", action="store_true", help="a model writes the digests, at the same prices")
     options = parser.parse_args(argv)
-    tariff = Tariff(life_seconds=options.ttl)
-    digester = tariff if options.model_digest else None
+    prices = TokenPrices(ttl_seconds=options.ttl)
+    digester = prices if options.model_digest else None
     report: list[Row] = []
     for source, pattern, form in SOURCES:
         paths = sorted(options.data.glob(pattern))
@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
             useful = {file: one for file, one in traces.items() if any(request.floor for request in one.requests)}
             for window in WINDOWS if traces else ():
                 found = [
-                    measure(file, replace(one, window=window, digester=digester), tariff, options.stake)
+                    measure(file, replace(one, window=window, digester=digester), prices, options.stake)
                     for file, one in useful.items()
                 ]
                 report.append((source, name, keep, window, len(traces), found))
@@ -95,12 +95,12 @@ def main(argv: list[str] | None = None) -> int:
 def trace(messages: Sequence[Message], form: str, keep: int) -> Trace:
     """A session as the economy sees it, by the counter and the floors of the other replays."""
     policy, counter = Policy(keep_tokens=keep), CharsBy(CHARS_PER_TOKEN[form])
-    talk, sent, requests = Timeline(), 0, list[Request]()
+    talk, sent, requests = Timeline(), 0, list[TracedRequest]()
     for before, message in zip((None, *messages), messages, strict=False):
         if before is not None and _asks(before, message) and len(talk) > talk.lead:
             total = talk.prefix[-1] - talk.prefix[talk.lead]
             lowest = talk.prefix[floor(talk, policy, 0)] - talk.prefix[talk.lead]
-            requests.append(Request(added=total - sent, floor=lowest, at=before.meta.at or message.meta.at))
+            requests.append(TracedRequest(added=total - sent, floor=lowest, at=before.meta.at or message.meta.at))
             sent = total
         talk.append(message, message_tokens(message, counter, FRAMING))
     return Trace(requests=tuple(requests), head=HEAD, digest=DIGEST)
@@ -113,16 +113,16 @@ def _asks(before: Message, message: Message) -> bool:
     return before.role != "assistant" or message.meta.reply != before.meta.reply
 
 
-def measure(name: str, one: Trace, tariff: Tariff, stake: float) -> Result:
+def measure(name: str, one: Trace, prices: TokenPrices, stake: float) -> Result:
     """What every rule costs on one session."""
-    rent = replay_cost(one, tariff, lambda rent, offer: rent.share(offer, tariff, stake=stake) >= 1)
+    rent = replay_cost(one, prices, lambda rent, proposal: rent.earned_share(proposal, prices, stake=stake) >= 1)
     total = sum(request.added for request in one.requests)
     return Result(
         name=name,
-        keep_all=replay_cost(replace(one, window=None), tariff, never).cost,
-        optimum=optimum(one, tariff).cost,
+        keep_all=replay_cost(replace(one, window=None), prices, never).cost,
+        optimum=optimum(one, prices).cost,
         rent=rent.cost,
-        full=replay_cost(one, tariff, never).cost,
+        full=replay_cost(one, prices, never).cost,
         folds=len(rent.folds),
         forced=not one.fits(0, total),
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from foldline.message import Message, Meta, assistant, tool, user
 from foldline.message import ToolCall as Call
 from foldline.models.table import model
-from foldline.plan.fold_cost import charge, tariff_of
+from foldline.plan.fold_cost import prices_of, request_cost
 from foldline.policy import Policy, presets
 from foldline.replay import MILLION, Replay, Sizes, replay, requests, seen_together
 from foldline.wire import Transcript, parse
@@ -48,12 +48,12 @@ def test_what_the_cache_has_is_read_and_the_rest_written() -> None:
     """By hand: every request begins with the whole one before it."""
     transcript = session(6)
     made = run(transcript, Policy.preset("verbatim"))
-    sizes, tariff = made.sizes, tariff_of(model(MODEL))
-    by_hand = charge(tariff, tokens=sizes[0], common=0, warm=True)
+    sizes, prices = made.sizes, prices_of(model(MODEL))
+    by_hand = request_cost(prices, tokens=sizes[0], common=0, warm=True)
     for before, now in pairwise(sizes):
-        by_hand += charge(tariff, tokens=now, common=before, warm=True)
+        by_hand += request_cost(prices, tokens=now, common=before, warm=True)
     assert made.cost == pytest.approx(by_hand / MILLION)
-    assert made.read == sum(size for size in sizes[:-1] if size >= tariff.least_prefix)
+    assert made.read == sum(size for size in sizes[:-1] if size >= prices.min_prefix)
 
 
 def test_after_a_long_pause_nothing_is_read() -> None:

@@ -21,7 +21,7 @@ from foldline.measure.message_size import framing_for, message_tokens, tools_tok
 from foldline.measure.tokenizers import counter_for
 from foldline.message import Message
 from foldline.models.table import model as model_of
-from foldline.plan.fold_cost import alive, charge, tariff_of
+from foldline.plan.fold_cost import is_cache_warm, prices_of, request_cost
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
@@ -181,7 +181,7 @@ class Account:
 
     def __init__(self, sizes: Sizes, fixed: int) -> None:
         self.sizes, self.fixed = sizes, fixed
-        self.tariff = tariff_of(sizes.model)
+        self.prices = prices_of(sizes.model)
         self.tokens = self.read = self.largest = 0
         self._cost = 0.0
         self._last: Sequence[Message] = ()
@@ -202,9 +202,9 @@ class Account:
         for message in messages[same:]:
             self._ends.append(self._ends[-1] + self.sizes.of(message))
         tokens = self._ends[-1]
-        warm = alive(self.tariff, self._at, at)
-        self._cost += charge(self.tariff, tokens=tokens, common=common, warm=warm)
-        self.read += common if warm and common >= self.tariff.least_prefix else 0
+        warm = is_cache_warm(self.prices, self._at, at)
+        self._cost += request_cost(self.prices, tokens=tokens, common=common, warm=warm)
+        self.read += common if warm and common >= self.prices.min_prefix else 0
         self.tokens += tokens
         self.largest = max(self.largest, tokens)
         self._last = messages

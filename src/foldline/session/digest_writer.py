@@ -22,7 +22,7 @@ from foldline.errors import InputError
 from foldline.fold import Digest, Fold
 from foldline.message import Message, user
 from foldline.models.table import model as model_of
-from foldline.plan.fold_cost import charge, digest_cost, tariff_of
+from foldline.plan.fold_cost import digest_cost, prices_of, request_cost
 from foldline.plan.plan import digest_room
 from foldline.policy import Policy
 from foldline.session.record import Record
@@ -189,7 +189,7 @@ def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int
     if not policy.digest_shared or digester is None or digester.model != own.name:
         return ()
     view, reply = state.load().request, policy.digest_tokens
-    shared = charge(tariff_of(own), tokens=view + reply, common=view, warm=True)
-    anew = digest_cost(tariff_of(digester.known), covered=sum(map(state.timeline.tokens, leaves)), digest=0)
+    shared = request_cost(prices_of(own), tokens=view + reply, common=view, warm=True)
+    anew = digest_cost(prices_of(digester.known), covered=sum(map(state.timeline.tokens, leaves)), digest=0)
     fits = view + 2 * reply <= digester.window
     return state.messages() if fits and shared < anew else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from foldline.fold import Fold
-from foldline.plan.fold_cost import break_even, charge, fold_price, tariff_of
+from foldline.plan.fold_cost import break_even, fold_price, prices_of, request_cost
 from foldline.plan.timeline import handle
 from foldline.session.state import State
 
@@ -58,12 +58,12 @@ def preview_of(state: State, fold: Fold, record: object) -> Preview:
     )
     if state.model.prices is None:
         return preview
-    tariff, head = tariff_of(state.model), state.tools + timeline.prefix[timeline.lead]
+    prices, head = prices_of(state.model), state.tools + timeline.prefix[timeline.lead]
     before, after, rewritten = fold.before, fold.after, max(0, fold.after - head)
     return replace(
         preview,
-        money_before=charge(tariff, tokens=before, common=before, warm=True) / _MILLION,
-        money_after=charge(tariff, tokens=after, common=after, warm=True) / _MILLION,
-        money_once=fold_price(tariff, rewritten=rewritten, making=0.0, warm=True) / _MILLION,
-        pays_with=break_even(tariff, rewritten=rewritten, gain=before - after, making=0.0, warm=True),
+        money_before=request_cost(prices, tokens=before, common=before, warm=True) / _MILLION,
+        money_after=request_cost(prices, tokens=after, common=after, warm=True) / _MILLION,
+        money_once=fold_price(prices, rewritten=rewritten, digest_price=0.0, warm=True) / _MILLION,
+        pays_with=break_even(prices, rewritten=rewritten, gain=before - after, digest_price=0.0, warm=True),
     )

@@ -17,7 +17,7 @@ from foldline.measure.message_size import message_tokens, part_tokens
 from foldline.measure.usage_anchor import Gauge, Learned
 from foldline.message import Message, Thinking
 from foldline.plan import cut
-from foldline.plan.fold_cost import Offer, Rent, offer, tariff_of
+from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
 from foldline.plan.gate import NOTHING_DUE, Load, Verdict, gate
 from foldline.plan.media_budget import Crowd, bearable
 from foldline.plan.plan import NOTHING_TO_DO, Plan, by_hand, plan
@@ -52,8 +52,8 @@ class State:
         """Messages that were shortened on arrival."""
         self.media = Crowd(self.timeline, setup.media)
         self._composed = Composed(self.timeline)
-        self._tariff = tariff_of(setup.model)
-        self._account = Rent() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
+        self._prices = prices_of(setup.model)
+        self._account = FoldAccount() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
         """What the conversation has cost for sending the part that could leave."""
         self._latches = any(rule.latched for rule in setup.policy.rules)
         self._read_all(read)
@@ -93,7 +93,7 @@ class State:
                     tokens = setup.size(shown)
                     self.pruned += 1
         if self._account is not None and message.role == "assistant" and self._starts_reply():
-            self._account = self._account.sent(self._offer(message.meta.at), self._tariff)
+            self._account = self._account.after_request(self._proposal(message.meta.at), self._prices)
         self.timeline.append(message, tokens, shown, seen)
         if seen.media:
             self.media.add(shown or message)
@@ -183,7 +183,7 @@ class State:
             self.gauge = self.gauge.folded(chain(front, kept))
         if self._account is not None:
             stored = fold.learned.get("account", {}) if fold.learned.get("model") == self.model.name else {}
-            self._account = Rent(**stored)
+            self._account = FoldAccount(**stored)
         self.media.recount()
         self.latched = ()
         if self._latches:
@@ -207,7 +207,7 @@ class State:
         after = fold.after - fold.digest_tokens + tokens
         learned: dict[str, Any] = asdict(self.gauge.learned) if setup.measured else {}
         if self._account is not None:
-            account = self._account.bought(replace(self._offer(), folded=after), self._tariff)
+            account = self._account.after_fold(replace(self._proposal(), folded=after), self._prices)
             learned["account"] = asdict(account)
         if learned:
             learned["model"] = self.model.name
@@ -248,17 +248,17 @@ class State:
         messages = self.timeline.messages
         return bool(messages) and messages[-1].role != "assistant"
 
-    def _offer(self, at: float | None = None) -> Offer:
+    def _proposal(self, at: float | None = None) -> FoldProposal:
         """What a fold down to the floors would do to the request as it stands."""
         floor = cut.floor(self.timeline, self.policy, self.usable)
-        return offer(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
+        return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
     def _rent_share(self) -> float:
         """The share of the price of folding that is earned; 0 right after a fold."""
         fold = self.timeline.fold
         if self._account is None or (fold is not None and fold.made_at == len(self.timeline)):
             return 0.0
-        return self._account.share(self._offer(), self._tariff)
+        return self._account.earned_share(self._proposal(), self._prices)
 
     # The request as it stands
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from foldline.plan.fold_cost import Offer, Rent, Tariff, alive, charge, digest_cost
+from foldline.plan.fold_cost import FoldAccount, FoldProposal, TokenPrices, digest_cost, is_cache_warm, request_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class TracedRequest:
     """One request of a session, as it would have been without any fold."""
 
     added: int
@@ -31,14 +31,14 @@ class Request:
 class Trace:
     """A session as the economy sees it. A request that is too large even at its floor is sent at its floor."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[TracedRequest, ...]
     head: int = 0
     """What stands in front of every request and stays as it is."""
     digest: int = 0
     window: int | None = None
     cuts: tuple[int, ...] = ()
     """All legal cuts, ascending, for an optimum that may cut above the floor; empty for one that cuts at the floor."""
-    digester: Tariff | None = None
+    digester: TokenPrices | None = None
     """What the digest's own model costs; None for a digest that needs no model."""
 
     def view(self, cut: int, total: int) -> int:
@@ -49,21 +49,21 @@ class Trace:
         """True if such a request can be sent."""
         return self.window is None or self.view(cut, total) <= self.window
 
-    def making(self, old: int, new: int) -> float:
+    def digest_price(self, old: int, new: int) -> float:
         """What the digest costs that covers up to `new` when the last one covers up to `old`."""
         if self.digester is None:
             return 0.0
         return digest_cost(self.digester, covered=new - old + self.digest * (old > 0), digest=self.digest)
 
 
-class Outcome(NamedTuple):
+class ScheduleCost(NamedTuple):
     """What a session cost, and its folds: the request and where it was cut."""
 
     cost: float
     folds: tuple[tuple[int, int], ...] = ()
 
 
-class _Step(NamedTuple):
+class _TracedStep(NamedTuple):
     """A request with what came before it."""
 
     total: int
@@ -73,39 +73,41 @@ class _Step(NamedTuple):
     warm: bool
 
 
-Decide: TypeAlias = Callable[[Rent, Offer], bool]
-"""A rule for when to fold: it sees the account so far and what a fold would do to the next request."""
+Decide: TypeAlias = Callable[[FoldAccount, FoldProposal], bool]
+"""A rule for when to fold, given the account so far and the effect of a fold on the next request."""
 
 
-def never(_rent: Rent, _offer: Offer) -> bool:
+def never(_account: FoldAccount, _proposal: FoldProposal) -> bool:
     """Fold only when the window is full; with no window, never."""
     return False
 
 
-def replay_cost(trace: Trace, tariff: Tariff, decide: Decide) -> Outcome:
+def replay_cost(trace: Trace, prices: TokenPrices, decide: Decide) -> ScheduleCost:
     """What a rule costs on a trace: it cuts at the floor when it wants to, and when the request does not fit."""
-    rent, cut, cost = Rent(), 0, 0.0
+    account, cut, cost = FoldAccount(), 0, 0.0
     folds: list[tuple[int, int]] = []
-    for index, step in enumerate(_steps(trace, tariff)):
-        offer = Offer(
+    for index, step in enumerate(_steps(trace, prices)):
+        proposal = FoldProposal(
             size=trace.view(cut, step.total),
             folded=trace.view(step.floor, step.total),
             head=trace.head,
             digest=trace.digest,
-            making=trace.making(cut, step.floor),
+            digest_price=trace.digest_price(cut, step.floor),
             at=step.at,
         )
-        folded = step.floor > cut and (not trace.fits(cut, step.total) or decide(rent, offer))
+        folded = step.floor > cut and (not trace.fits(cut, step.total) or decide(account, proposal))
         if folded:
-            cost += offer.making + charge(tariff, tokens=offer.folded, common=trace.head, warm=step.warm)
+            cost += proposal.digest_price + request_cost(
+                prices, tokens=proposal.folded, common=trace.head, warm=step.warm
+            )
             cut = step.floor
             folds.append((index, cut))
-            rent = rent.bought(offer, tariff)
-            rent = rent.sent(replace(offer, size=offer.folded), tariff)
+            account = account.after_fold(proposal, prices)
+            account = account.after_request(replace(proposal, size=proposal.folded), prices)
         else:
-            rent = rent.sent(offer, tariff)
-            cost += charge(tariff, tokens=offer.size, common=offer.size - step.added, warm=step.warm)
-    return Outcome(cost, tuple(folds))
+            account = account.after_request(proposal, prices)
+            cost += request_cost(prices, tokens=proposal.size, common=proposal.size - step.added, warm=step.warm)
+    return ScheduleCost(cost, tuple(folds))
 
 
 _Chain: TypeAlias = "tuple[int, int, _Chain] | None"
@@ -114,7 +116,7 @@ _Way: TypeAlias = tuple[float, _Chain]
 """What the cheapest way to a cut has cost so far, and its folds."""
 
 
-def optimum(trace: Trace, tariff: Tariff) -> Outcome:
+def optimum(trace: Trace, prices: TokenPrices) -> ScheduleCost:
     """The cheapest schedule of all: exact over the requests at which to fold and the cuts that the trace allows.
 
     What a request costs depends on the cut alone and not on how it came about, so for every cut only the cheapest way
@@ -122,21 +124,21 @@ def optimum(trace: Trace, tariff: Tariff) -> Outcome:
     a token for the digest costs no more than writing it, so cutting at the floor alone then gives the same optimum.
     """
     best: dict[int, _Way] = {0: (0.0, None)}
-    for index, step in enumerate(_steps(trace, tariff)):
+    for index, step in enumerate(_steps(trace, prices)):
         after: dict[int, _Way] = {}
         for cut, (cost, chain) in best.items():
             if trace.fits(cut, step.total) or step.floor <= cut:
                 size = trace.view(cut, step.total)
-                after[cut] = (cost + charge(tariff, tokens=size, common=size - step.added, warm=step.warm), chain)
+                after[cut] = (cost + request_cost(prices, tokens=size, common=size - step.added, warm=step.warm), chain)
         cuts = [cut for cut in trace.cuts if 0 < cut < step.floor and trace.fits(cut, step.total)]
         for cut, (way, chain) in _ways(best, trace, [*cuts, step.floor] if step.floor else ()):
             size = trace.view(cut, step.total)
-            cost = way + charge(tariff, tokens=size, common=trace.head, warm=step.warm)
+            cost = way + request_cost(prices, tokens=size, common=trace.head, warm=step.warm)
             if cut not in after or cost < after[cut][0]:
                 after[cut] = (cost, (index, cut, chain))
         best = after
     cost, chain = min(best.values(), key=lambda way: way[0])
-    return Outcome(cost, tuple(_unchain(chain))[::-1])
+    return ScheduleCost(cost, tuple(_unchain(chain))[::-1])
 
 
 def _ways(best: Mapping[int, _Way], trace: Trace, cuts: Iterable[int]) -> Iterator[tuple[int, _Way]]:
@@ -154,7 +156,7 @@ def _ways(best: Mapping[int, _Way], trace: Trace, cuts: Iterable[int]) -> Iterat
 
 def _reach(best: Mapping[int, _Way], trace: Trace, old: int, new: int) -> float:
     """Which of two sources is cheaper does not depend on `new`: the digester's price is the same for every token."""
-    return best[old][0] + trace.making(old, new)
+    return best[old][0] + trace.digest_price(old, new)
 
 
 def _unchain(chain: _Chain) -> Iterator[tuple[int, int]]:
@@ -163,12 +165,14 @@ def _unchain(chain: _Chain) -> Iterator[tuple[int, int]]:
         chain = chain[2]
 
 
-def _steps(trace: Trace, tariff: Tariff) -> Iterator[_Step]:
+def _steps(trace: Trace, prices: TokenPrices) -> Iterator[_TracedStep]:
     """Each request with the history before it; a floor never goes back."""
     total = floor = 0
     last: float | None = None
     for index, request in enumerate(trace.requests):
         total += request.added
         floor = max(floor, request.floor)
-        yield _Step(total, request.added, floor, request.at, index > 0 and alive(tariff, last, request.at))
+        yield _TracedStep(
+            total, request.added, floor, request.at, index > 0 and is_cache_warm(prices, last, request.at)
+        )
         last = last if request.at is None else request.at
