@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.watch.dead_ends import MOST, DeadEnd, DeadEndDetector
+from foldline.watch.dead_ends import MAX_DEAD_ENDS, DeadEnd, DeadEndDetector
 from support.agent_events import EVENTS, answer, call, reply, said
 
 pytestmark = pytest.mark.promise("S1.35")
@@ -372,10 +372,10 @@ def test_a_subject_is_told_once_and_a_session_is_not_flooded() -> None:
     for _ in range(5):
         agent.does("Bash", "Error: no", error=True, command="deploy")
     assert agent.kinds == ["failed again"]
-    for number in range(3 * MOST):
+    for number in range(3 * MAX_DEAD_ENDS):
         for _ in range(2):
             agent.does(f"Tool{number}", f"Error: no such thing as {number}", error=True, x="y")
-    assert len(agent.ends()) == MOST
+    assert len(agent.ends()) == MAX_DEAD_ENDS
 
 
 def test_a_sub_agents_troubles_are_its_own() -> None:

@@ -1,8 +1,8 @@
-"""Work that was undone: an edit put back, a file written as it was before, changes thrown away by git.
+"""Detects work that was undone: an edit reverted, a file written back to an earlier content, changes discarded by git.
 
-A change is remembered as the lines it took out and put in, by their hashes, so that memory has a bound. Taking back
-what was only there to look at something (a print, an import, a comment) is no way that was left, nor is moving code to
-another file, nor writing it better: only what is put back as it was counts.
+An edit is remembered as the hashes of the lines that it removed and added, so that memory is bounded. Removing a debug
+print, an import or a comment is not a dead end, and neither is moving code to another file or improving it: only an
+exact revert counts.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from foldline.tool_calls import replacements, whole_content
 from foldline.watch import tool_failures as failures
 from foldline.watch.scratch import one_line
 
-KEPT_FILES, KEPT_EDITS = 200, 40
+MAX_FILES, MAX_EDITS = 200, 40
 _EDIT_LINES, _LINE_CHARS = 400, 300
-_FEW_LINES = 4
-_LOOKING_LINES = 12
-"""A longer change is more than a look."""
-_BEGINNINGS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
+_PRINT_LINES = 4
+"""An edit of at most so many lines with a print in it is minor."""
+_MINOR_LINES = 12
+"""A longer edit is never minor."""
+_MINOR_STARTS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
-"""What marks lines whose coming and going says nothing: imports, comments, prints to look at something."""
+"""Marks of minor lines: imports, comments, debug prints."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
 class DeadEnd(NamedTuple):
-    """One finding: what kind, about what, in words, and the calls that show it."""
+    """One finding: its kind, its subject, a sentence, and the ids of the calls that show it."""
 
     kind: str
     subject: str
@@ -44,182 +45,181 @@ class DeadEnd(NamedTuple):
 
 
 class LineDiff:
-    """One edit: the lines it took out and put in, by hash, and a few of them to tell."""
+    """Lines that one edit removed and added, by hash, and one of them for display."""
 
-    __slots__ = ("_few", "added", "call", "line", "removed", "shown")
+    __slots__ = ("_lines", "added", "call", "key", "removed", "sample")
 
     def __init__(self, call: str, old: str, new: str) -> None:
         before, after = _lines(old), _lines(new)
-        removed, added = _telling(before - after), _telling(after - before)
-        told = added or removed
+        removed, added = _with_words(before - after), _with_words(after - before)
+        lines = added or removed
         self.call = call
         self.removed, self.added = frozenset(map(hash, removed)), frozenset(map(hash, added))
-        self.shown = told[0] if len(told) == 1 else min(told, key=_longest, default="")
-        self.line = hash(self.shown)
-        """One of the lines it put in, or took out if it put in none."""
-        self._few = told if len(told) <= _LOOKING_LINES else None
+        self.sample = lines[0] if len(lines) == 1 else min(lines, key=_longest_first, default="")
+        """The longest added line, or removed line if none was added."""
+        self.key = hash(self.sample)
+        self._lines = lines if len(lines) <= _MINOR_LINES else None
 
     @property
-    def in_passing(self) -> bool:
-        """Whether it only looks at something: half of it may be anything, in a few lines all but a print."""
-        if self._few is None:
+    def is_minor(self) -> bool:
+        """Whether the edit is mostly debug prints, imports and comments."""
+        if self._lines is None:
             return False
-        small = [line.lower() for line in self._few]
-        prints = [line for line in small if any(word in line for word in _PRINTS)]
-        if prints and len(small) <= _FEW_LINES:
+        lines = [line.lower() for line in self._lines]
+        prints = [line for line in lines if any(word in line for word in _PRINTS)]
+        if prints and len(lines) <= _PRINT_LINES:
             return True
-        said = sum(not _says_nothing(line) for line in small if line not in prints)
-        return said <= len(small) // 2
+        other = sum(not _is_minor_line(line) for line in lines if line not in prints)
+        return other <= len(lines) // 2
 
 
 @dataclass(slots=True)
 class _FileHistory:
-    """A file as far as the agent changed it."""
+    """What the agent changed in a file."""
 
-    changes: dict[int, LineDiff] = field(default_factory=dict)
-    """By the line that tells most of them apart; the latest of those with the same one."""
+    edits: dict[int, LineDiff] = field(default_factory=dict)
+    """Edits by key; of those with equal keys the latest."""
     contents: list[tuple[int, str]] = field(default_factory=list)
-    """Hashes of what it was written as, whole, and the calls that did so."""
+    """Hash of each whole content that was written, and the id of the call."""
 
 
 class RevertTracker:
-    """The files an agent changed, and what of it was undone."""
+    """Edits of one agent, and which of them were undone."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[str, _FileHistory] = OrderedDict()
-        self._found: list[tuple[str, LineDiff, str]] = []
-        """Undone in one go, not told yet."""
-        self._back: list[DeadEnd] = []
+        self._reverted: list[tuple[str, LineDiff, str]] = []
+        """Reverted edits that are not reported yet: path, edit, id of the reverting call."""
+        self._rewritten: list[DeadEnd] = []
 
-    def edit(self, id: str, path: str, given: dict[str, Any]) -> list[LineDiff]:  # noqa: A002
-        """An edit that succeeded; what it changed."""
+    def add_edit(self, call_id: str, path: str, arguments: dict[str, Any]) -> list[LineDiff]:
+        """Add a successful edit; returns what it changed."""
         file = self._files.get(path)
         if file is None:
             file = _FileHistory()
-            remember(self._files, path, file, KEPT_FILES)
-        content = whole_content(given)
+            remember(self._files, path, file, MAX_FILES)
+        content = whole_content(arguments)
         if content:
-            return [self._written(id, path, file, content)]
-        changes = [LineDiff(id, old, new) for old, new in replacements(given)]
-        for change in changes:
-            undone = _undone(change, file.changes)
-            if undone is None:
-                file.changes[change.line] = change
-                if len(file.changes) > KEPT_EDITS:
-                    del file.changes[next(iter(file.changes))]
+            return [self._add_content(call_id, path, file, content)]
+        diffs = [LineDiff(call_id, old, new) for old, new in replacements(arguments)]
+        for diff in diffs:
+            reverted = _find_reverted(diff, file.edits)
+            if reverted is None:
+                file.edits[diff.key] = diff
+                if len(file.edits) > MAX_EDITS:
+                    del file.edits[next(iter(file.edits))]
                 continue
-            del file.changes[undone.line]
-            if not undone.in_passing and not self._is_elsewhere(undone, path):
-                self._found = [*self._found, (path, undone, id)][-KEPT_EDITS:]
-        return changes
+            del file.edits[reverted.key]
+            if not reverted.is_minor and not self._is_moved(reverted, path):
+                self._reverted = [*self._reverted, (path, reverted, call_id)][-MAX_EDITS:]
+        return diffs
 
-    def _written(self, id: str, path: str, file: _FileHistory, content: str) -> LineDiff:  # noqa: A002
-        """A whole file: back to what it was before is a way that was left."""
+    def _add_content(self, call_id: str, path: str, file: _FileHistory, content: str) -> LineDiff:
+        """Add a file written as a whole; an earlier content that comes back is a finding."""
         key = hash(content)
         earlier = [call for past, call in file.contents if past == key]
         if earlier and file.contents[-1][0] != key:
-            words = f"{path} was written back to an earlier content"
-            calls = (earlier[-1], file.contents[-1][1], id)
-            self._back.append(DeadEnd("changed back", path, clean(words), calls))
-        file.contents = [*file.contents, (key, id)][-KEPT_EDITS:]
-        change = LineDiff(id, "", content)
-        file.changes = {change.line: change}
-        return change
+            text = f"{path} was written back to an earlier content"
+            calls = (earlier[-1], file.contents[-1][1], call_id)
+            self._rewritten.append(DeadEnd("changed back", path, shorten(text), calls))
+        file.contents = [*file.contents, (key, call_id)][-MAX_EDITS:]
+        diff = LineDiff(call_id, "", content)
+        file.edits = {diff.key: diff}
+        return diff
 
     def flush(self) -> list[DeadEnd]:
-        """What was undone in one go, as one finding."""
-        if not self._found and not self._back:
+        """Findings since the last flush; all reverted edits are one finding."""
+        if not self._reverted and not self._rewritten:
             return []
-        back, self._back = self._back, []
-        if not self._found:
-            return back
-        undone, self._found = self._found, []
-        paths = list(dict.fromkeys(path for path, _, _ in undone))
-        shown = one_line(max((change.shown for _, change, _ in undone), key=len))
-        what = "an edit" if len(undone) == 1 else f"{len(undone)} edits"
-        words = f"{what} of {some(paths)} {'was' if len(undone) == 1 else 'were'} undone: {shown}"
-        calls = dict.fromkeys(call for _, change, later in undone for call in (change.call, later))
-        return [*back, DeadEnd("undone", f"{paths[0]} {shown}", clean(words), tuple(calls)[:4])]
+        rewritten, self._rewritten = self._rewritten, []
+        if not self._reverted:
+            return rewritten
+        reverted, self._reverted = self._reverted, []
+        paths = list(dict.fromkeys(path for path, _, _ in reverted))
+        sample = one_line(max((diff.sample for _, diff, _ in reverted), key=len))
+        count = "an edit" if len(reverted) == 1 else f"{len(reverted)} edits"
+        text = f"{count} of {join_names(paths)} {'was' if len(reverted) == 1 else 'were'} undone: {sample}"
+        calls = dict.fromkeys(call for _, diff, later in reverted for call in (diff.call, later))
+        return [*rewritten, DeadEnd("undone", f"{paths[0]} {sample}", shorten(text), tuple(calls)[:4])]
 
-    def command(self, id: str, command: str) -> list[DeadEnd]:  # noqa: A002
-        """A shell command that succeeded: git may throw changes away with it, or keep them for good."""
+    def add_command(self, call_id: str, command: str) -> list[DeadEnd]:
+        """Add a successful shell command; returns a finding when git discards changes with it."""
         if "git" not in command:
             return []
         if re.search(r"\bgit commit\b", command):
             for file in self._files.values():
-                file.changes.clear()
+                file.edits.clear()
         paths = failures.discarded_paths(command)
         if paths is None:
             return []
-        gone = [path for path, file in self._files.items() if file.changes and _is_one_of(path, paths)]
-        changes = [change for path in gone for change in self._files[path].changes.values()]
-        for path in gone:
-            self._files[path].changes.clear()
-        if all(change.in_passing for change in changes):
+        discarded = [path for path, file in self._files.items() if file.edits and _is_one_of(path, paths)]
+        edits = [edit for path in discarded for edit in self._files[path].edits.values()]
+        for path in discarded:
+            self._files[path].edits.clear()
+        if all(edit.is_minor for edit in edits):
             return []
-        words = f"changes of {some(gone)} were thrown away by `{command[:80]}`"
-        return [DeadEnd("changed back", " ".join(gone), clean(words), (*(one.call for one in changes[-4:]), id))]
+        text = f"changes of {join_names(discarded)} were thrown away by `{command[:80]}`"
+        calls = (*(edit.call for edit in edits[-4:]), call_id)
+        return [DeadEnd("changed back", " ".join(discarded), shorten(text), calls)]
 
-    def _is_elsewhere(self, undone: LineDiff, path: str) -> bool:
-        """Whether the lines that went from here stand in another file now: they were moved."""
-        others = (
-            change.added for name, file in self._files.items() if name != path for change in file.changes.values()
-        )
-        return bool(undone.added) and any(len(added & undone.added) * 2 >= len(undone.added) for added in others)
-
-
-def remember(held: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """Keep a value; the one not touched for longest goes when there are too many."""
-    held[key] = value
-    held.move_to_end(key)
-    if len(held) > most:
-        held.popitem(last=False)
+    def _is_moved(self, reverted: LineDiff, path: str) -> bool:
+        """Whether at least half of the lines were added to another file."""
+        others = (edit.added for name, file in self._files.items() if name != path for edit in file.edits.values())
+        return bool(reverted.added) and any(len(added & reverted.added) * 2 >= len(reverted.added) for added in others)
 
 
-def some(names: list[str]) -> str:
-    """A few of many."""
+def remember(values: OrderedDict[Key, Value], key: Key, value: Value, limit: int) -> None:
+    """Store a value, and drop the least recently stored one beyond the limit."""
+    values[key] = value
+    values.move_to_end(key)
+    if len(values) > limit:
+        values.popitem(last=False)
+
+
+def join_names(names: list[str]) -> str:
+    """The last three names, and the number of the others."""
     return ", ".join(names[-3:]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def clean(text: str) -> str:
-    """A finding's words on one line."""
+def shorten(text: str) -> str:
+    """A text on one line, truncated."""
     return " ".join(text.split())[:400]
 
 
-def _is_one_of(path: str, named: list[str]) -> bool:
-    return not named or any(path == part or path.endswith("/" + part.removeprefix("./")) for part in named)
+def _is_one_of(path: str, paths: list[str]) -> bool:
+    return not paths or any(path == one or path.endswith("/" + one.removeprefix("./")) for one in paths)
 
 
-def _says_nothing(line: str) -> bool:
-    quoted = line.startswith('"') and line.endswith('"')
-    return quoted or line.startswith(_BEGINNINGS) or any(word in line for word in _REMARKS)
+def _is_minor_line(line: str) -> bool:
+    is_quoted = line.startswith('"') and line.endswith('"')
+    return is_quoted or line.startswith(_MINOR_STARTS) or any(word in line for word in _REMARKS)
 
 
 def _lines(text: str) -> set[str]:
-    """The lines of a text, without their indentation."""
+    """Lines of a text without indentation."""
     return set(map(str.strip, text.split("\n", _EDIT_LINES)[:_EDIT_LINES]))
 
 
-def _longest(line: str) -> tuple[int, str]:
-    """Sorts the longest first, and those of one length the same way in every process."""
+def _longest_first(line: str) -> tuple[int, str]:
+    """Sort key: by length, longest first, then by text."""
     return -len(line), line
 
 
-def _telling(lines: set[str]) -> list[str]:
-    """Those that say something: more than brackets and numbers."""
+def _with_words(lines: set[str]) -> list[str]:
+    """The lines that hold letters, not only brackets and numbers."""
     return [line[:_LINE_CHARS] for line in lines if not line.isascii() or line.lower() != line.upper()]
 
 
-def _undone(change: LineDiff, changes: dict[int, LineDiff]) -> LineDiff | None:
-    """The latest of a file's changes that another one puts back."""
-    likely = (changes.keys() & change.removed) | (changes.keys() & change.added)
-    if not likely:
+def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | None:
+    """The latest of a file's edits that this one reverts."""
+    candidates = (edits.keys() & diff.removed) | (edits.keys() & diff.added)
+    if not candidates:
         return None
-    return next((past for line, past in reversed(changes.items()) if line in likely and _undoes(change, past)), None)
+    return next((past for key, past in reversed(edits.items()) if key in candidates and _reverts(diff, past)), None)
 
 
-def _undoes(change: LineDiff, past: LineDiff) -> bool:
-    """Whether a change puts things back: out what came in, in what went out, and little else that is new."""
-    if not (past.added or past.removed) or not (past.added <= change.removed and past.removed <= change.added):
+def _reverts(diff: LineDiff, past: LineDiff) -> bool:
+    """Whether an edit removes what another added and adds what it removed, with few other new lines."""
+    if not (past.added or past.removed) or not (past.added <= diff.removed and past.removed <= diff.added):
         return False
-    return len(change.added - past.removed) <= len(change.removed) // 4
+    return len(diff.added - past.removed) <= len(diff.removed) // 4
