@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from foldline.measure.estimator import Estimator
-from foldline.measure.message_size import Framing, framing_for, message_tokens, part_tokens
+from foldline.measure.message_size import Framing, message_tokens, part_tokens
 from foldline.measure.usage_anchor import Gauge, Learned
 from foldline.message import Media, Message, Part, Thinking, ToolResult
 from foldline.models.table import model
 from foldline.wire import reader
-from foldline.wire.formats import Transcript
+from foldline.wire.formats import Transcript, framing_of
 
 SOURCES = (
     ("entire-claude-code", "entire-claude-code/*.jsonl*", "claude-code"),
@@ -176,7 +176,7 @@ def _signed(part: Part) -> Part:
 def _counter(name: str) -> tuple[Estimator, Framing]:
     """The default estimator and the framing of a model's wire format."""
     known = model(name)
-    return Estimator(known.family), framing_for(known.format, media=known.media)
+    return Estimator(known.family), framing_of(known.format, known.media)
 
 
 def _cause(guess: Prediction, added: int, figure: int, *, switched: bool) -> str:

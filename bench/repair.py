@@ -18,7 +18,8 @@ from operator import is_not
 
 from bench.transcripts import transcript
 from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from foldline.wire.formats import PROVIDERS, render
+from foldline.wire.formats import REQUEST_FORMATS
+from foldline.wire.rendering import render
 from foldline.wire.repair import Repaired, repair
 from foldline.wire.validate import check
 
@@ -87,7 +88,7 @@ def run(chunk: tuple[int, int]) -> tuple[Counter[str], list[str]]:
     for seed in range(*chunk):
         messages, whole = transcript(seed)
         counts["transcripts"] += 1
-        for provider in PROVIDERS:
+        for provider in REQUEST_FORMATS:
             for kind, words in judge(messages, provider, whole=whole, compare=seed % SAMPLE == 0, counts=counts):
                 counts[kind] += 1
                 failures.append(f"--seed {seed} --count 1  {provider}: {kind}: {words}")

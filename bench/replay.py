@@ -24,8 +24,8 @@ from foldline.message import Message
 from foldline.policy import Policy, presets
 from foldline.replay import requests, seen_together, steps, unmeasured
 from foldline.session import Session
-from foldline.wire import PROVIDERS, Transcript, read_all, render
-from foldline.wire.formats import dialect
+from foldline.wire import REQUEST_FORMATS, Transcript, read_all, render
+from foldline.wire.formats import element_format
 from foldline.wire.validate import check
 
 AGENTS = ("entire-claude-code", "entire-codex", "pi-sessions", "tau-bench", "swe-agent", "openhands")
@@ -133,8 +133,8 @@ def run(job: Job) -> dict[tuple[str, str, int], Tally]:
 
 
 def _provider(transcript: Transcript) -> str:
-    spoken = dialect(transcript.format)
-    return spoken if spoken in PROVIDERS else "anthropic"
+    spoken = element_format(transcript.format)
+    return spoken if spoken in REQUEST_FORMATS else "anthropic"
 
 
 def _violations(messages: Sequence[Message], provider: str) -> int:

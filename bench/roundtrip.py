@@ -21,8 +21,8 @@ from typing import Any
 from foldline.errors import FormatUnknown, InputError
 from foldline.json_text import decode
 from foldline.message import Message
-from foldline.wire import PROVIDERS, Request, Transcript, read_all, render
-from foldline.wire.formats import Loss, codec
+from foldline.wire import REQUEST_FORMATS, Request, Transcript, read_all, render
+from foldline.wire.formats import LossCollector, format_of
 from foldline.wire.session_logs import codex_items as codex_log
 
 NOT_DATA = ("LICENSE", "NOTICE", "README")
@@ -87,7 +87,7 @@ def _take(path: Path, tally: Tally) -> None:
         tally.messages += len(transcript.messages)
         tally.differences += [f"{path}: {what}" for what in _compare(transcript, text, tally)]
         _cross(transcript, tally)
-    if len(found) == 1 and found[0].format in PROVIDERS:
+    if len(found) == 1 and found[0].format in REQUEST_FORMATS:
         tally.differences += [f"{path}: {what}" for what in _whole_body(data, tally)]
 
 
@@ -108,8 +108,8 @@ def _compare(transcript: Transcript, text: str, tally: Tally) -> Iterator[str]:
         if _is_system_field(message):
             given: Any = _system(message)
         else:
-            loss = Loss()
-            given = [_content(element) for element in codec(transcript.format).render(message, loss)]
+            loss = LossCollector()
+            given = [_content(element) for element in format_of(transcript.format).render(message, loss)]
             if not given and not loss.items:
                 yield f"message {place} vanished without a word"
         if expected is not None and _ordered(given) != _ordered(expected):
@@ -153,14 +153,14 @@ def _content(element: Any) -> Any:
 def _is_system_field(message: Message) -> bool:
     """True for what stood in the request's own system field, not in the list."""
     wire = message.wire
-    if wire is None or message.role != "system" or wire.format not in PROVIDERS:
+    if wire is None or message.role != "system" or wire.format not in REQUEST_FORMATS:
         return False
     return not (isinstance(wire.value, dict) and "content" in wire.value)
 
 
 def _system(message: Message) -> Any:
-    target = codec(message.wire.format if message.wire else "")
-    return target.render_system((message,), Loss()) if target.render_system else None
+    target = format_of(message.wire.format if message.wire else "")
+    return target.render_system((message,), LossCollector()) if target.render_system else None
 
 
 def _ordered(value: Any) -> str:
@@ -179,7 +179,7 @@ def _whole_body(data: bytes, tally: Tally) -> Iterator[str]:
 
 
 def _cross(transcript: Transcript, tally: Tally) -> None:
-    for provider in PROVIDERS:
+    for provider in REQUEST_FORMATS:
         lost = render(transcript.messages, provider).lost
         tally.touched[provider] += len({item.message for item in lost})
         tally.lost.update(f"{provider}: {item.what}" for item in lost)
@@ -195,7 +195,7 @@ def _report(tallies: dict[str, Tally]) -> None:
         )
         for reason, count in tally.skipped.most_common():
             print(f"  skipped {count}: {reason}")
-        for provider in PROVIDERS:
+        for provider in REQUEST_FORMATS:
             kinds = [
                 (key.partition(": ")[2], count)
                 for key, count in tally.lost.most_common()

@@ -23,9 +23,10 @@ from statistics import median
 from typing import Any
 
 from foldline.measure.estimator import CHARS_4, Counter, Estimator
-from foldline.measure.message_size import framing_for, message_tokens
+from foldline.measure.message_size import message_tokens
 from foldline.measure.tokenizers import _TIKTOKEN_FILES, exact_counter, golden
 from foldline.message import user
+from foldline.wire.formats import framing_of
 
 SIZES = {"cl100k_base": 100_256, "o200k_base": 199_998}
 """Ordinary tokens of each vocabulary, special ones left out."""
@@ -130,7 +131,7 @@ def estimates(texts: dict[str, list[str]]) -> list[dict[str, Any]]:
     for kind, some in texts.items():
         best = min(seconds(counter.count, some) for _ in range(3))
         rows.append({"text": kind, "MB/s": round(sum(len(text.encode()) for text in some) / 1e6 / best, 1)})
-    message, framing = user("x" * 2_000), framing_for("anthropic")
+    message, framing = user("x" * 2_000), framing_of("anthropic")
     began = time.perf_counter()
     for _ in range(20_000):
         message_tokens(message, CHARS_4, framing)

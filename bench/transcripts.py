@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, assistant, system, user
-from foldline.wire.formats import PROVIDERS, codec
+from foldline.wire.formats import REQUEST_FORMATS, format_of
 
 WORDS = (
     *(
@@ -81,7 +81,7 @@ def _result(call: ToolCall, rng: Random) -> ToolResult:
 
 def on_wire(messages: list[Message], provider: str, rng: Random) -> list[Message]:
     """The transcript as it would have come from a provider: written, now and then broken, and parsed."""
-    parse = codec(provider).parse
+    parse = format_of(provider).parse
     written = [(message, value) for message in messages for value in _WRITERS[provider](message)]
     return [
         message if message.role == "system" else parse(_spoilt(value, rng) if rng.random() < 0.03 else value, None)
@@ -287,10 +287,10 @@ def _stray(rng: Random) -> Message:
         return Message(role="user" if rng.random() < 0.5 else "assistant", parts=())
     if way == 5:
         value = {"role": "system", "content": text(rng)}
-        return codec("anthropic" if rng.random() < 0.5 else "openai").parse(value, None)
+        return format_of("anthropic" if rng.random() < 0.5 else "openai").parse(value, None)
     if way == 6:
         search = {"type": "web_search_call", "id": f"ws_{rng.getrandbits(4)}", "status": "completed"}
-        return codec("openai-responses").parse(search, None)
+        return format_of("openai-responses").parse(search, None)
     if way == 7:
         item: dict[str, Any] = {
             "type": "reasoning",
@@ -298,7 +298,7 @@ def _stray(rng: Random) -> Message:
             "summary": [],
             "encrypted_content": "e",
         }
-        return codec("openai-responses").parse(item, None)
+        return format_of("openai-responses").parse(item, None)
     return Message(role="narrator", parts=(Text(text=text(rng)),), kind="legend")
 
 
@@ -321,6 +321,6 @@ def transcript(seed: int) -> tuple[list[Message], bool]:
     made = sound(rng)
     wire = int(rng.random() * 7)
     if wire < 4:
-        made = on_wire(made, PROVIDERS[wire], rng)
+        made = on_wire(made, REQUEST_FORMATS[wire], rng)
     whole = rng.random() < 0.1
     return (made if whole else broken(made, rng)), whole and wire >= 4

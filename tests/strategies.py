@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, assistant, system, user
-from foldline.wire.formats import PROVIDERS, codec, leading_system, render
+from foldline.wire.formats import REQUEST_FORMATS, format_of
+from foldline.wire.rendering import leading_system, render
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 ROLES = ("user", "assistant", "system", "tool", "narrator")
@@ -92,7 +93,7 @@ def results(draw: DrawFn, call: ToolCall) -> ToolResult:
 def arrived(draw: DrawFn, provider: str) -> list[Message]:
     """A sound conversation as it came from a provider, exact wire forms and all."""
     said = draw(sound())
-    target = codec(provider)
+    target = format_of(provider)
     body = render(said, provider).body
     lead = list(leading_system(said, target))
     return lead + [target.parse(element, None) for element in body[target.list_key]]
@@ -101,7 +102,7 @@ def arrived(draw: DrawFn, provider: str) -> list[Message]:
 @st.composite
 def broken(draw: DrawFn, *, accidents: int = 4) -> list[Message]:
     """A conversation after a few accidents; where it came from is left to chance."""
-    provider = draw(st.sampled_from(("", *PROVIDERS)))
+    provider = draw(st.sampled_from(("", *REQUEST_FORMATS)))
     made = draw(arrived(provider) if provider else sound())
     for _ in range(draw(st.integers(1, accidents))):
         if not made:
@@ -174,7 +175,7 @@ def strays() -> SearchStrategy[Message]:
         st.none() | stray_parts(),
         st.sampled_from(ROLES),
         st.sampled_from(KINDS),
-    ) | st.sampled_from(WIRE_STRAYS).map(lambda stray: codec(stray[0]).parse(dict(stray[1]), None))
+    ) | st.sampled_from(WIRE_STRAYS).map(lambda stray: format_of(stray[0]).parse(dict(stray[1]), None))
 
 
 WIRE_STRAYS: tuple[tuple[str, dict[str, object]], ...] = (

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "models": BASE,
     "measure": BASE | {"models"},
     "plan": BASE | {"models", "measure", "tool_calls"},
-    "wire": BASE,
+    "wire": BASE | {"models", "measure"},
     "ledger": BASE,
 }
 MAY_IMPORT["digest"] = BASE | {"models", "measure", "tool_calls", "plan", "ledger", "wire", "redact"}

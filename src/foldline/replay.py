@@ -17,7 +17,7 @@ from typing import NamedTuple
 from foldline.errors import ViewTooLarge
 from foldline.fold import Loss
 from foldline.measure.estimator import Count
-from foldline.measure.message_size import framing_for, message_tokens, tools_tokens
+from foldline.measure.message_size import message_tokens, tools_tokens
 from foldline.measure.tokenizers import counter_for
 from foldline.message import Message
 from foldline.models.table import model as model_of
@@ -25,7 +25,7 @@ from foldline.plan.fold_cost import is_cache_warm, prices_of, request_cost
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.formats import Transcript
+from foldline.wire.formats import Transcript, framing_of
 from foldline.wire.session_logs.claude_code import segments
 
 MILLION = 1_000_000
@@ -124,7 +124,7 @@ class Sizes:
         self.model = model_of(model)
         self.inner = counter_for(model)
         self.name, self.exact = self.inner.name, self.inner.exact
-        self.framing = framing_for(self.model.format, media=self.model.media)
+        self.framing = framing_of(self.model.format, self.model.media)
         self._known: dict[str, Count] = {}
 
     def count(self, text: str) -> Count:

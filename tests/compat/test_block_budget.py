@@ -18,7 +18,7 @@ from foldline.compat.block_caps import size_of
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
 from foldline.message import Message, assistant, user
-from foldline.wire.formats import codec
+from foldline.wire.formats import format_of
 from foldline.wire.validate import check
 from support.chats import chats, wire
 
@@ -258,7 +258,7 @@ class TestCallersObjects:
         except ViewTooLarge:
             return
         assert not check(provider, made.turns)
-        read = codec(provider).parse
+        read = format_of(provider).parse
         said = sum(size_of(read(turn, None), WORDS) for turn in made.turns[:-1])
         assert len(made.system.split()) + said <= room + more
 

@@ -28,9 +28,9 @@ from foldline.compat.context_policy import (
 )
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4
-from foldline.measure.message_size import framing_for, message_tokens, tools_tokens
+from foldline.measure.message_size import TEXT_ONLY, message_tokens, tools_tokens
 from foldline.message import Message, ToolCall, assistant, system, tool, user
-from foldline.wire.formats import codec
+from foldline.wire.formats import format_of
 from foldline.wire.validate import check
 from support.chats import chats, wire
 
@@ -40,7 +40,7 @@ SUFFIX, FRONTIER = ContextCompactionMode.KeepRecentRawSuffix, ContextCompactionM
 
 
 def tokens(messages: list[Any]) -> int:
-    return sum(message_tokens(message, CHARS_4, framing_for("none")) for message in messages)
+    return sum(message_tokens(message, CHARS_4, TEXT_ONLY) for message in messages)
 
 
 def call(name: str, text: str = "") -> Message:
@@ -171,7 +171,7 @@ class TestTruncation:
     @pytest.mark.promise("S3.9", "F16")
     def test_a_request_of_exactly_the_budget_fits(self) -> None:
         messages = talk(5)
-        schemas = tools_tokens(TOOLS, CHARS_4, framing_for("none"))
+        schemas = tools_tokens(TOOLS, CHARS_4, TEXT_ONLY)
         exact = window(tokens(messages) + schemas)
         assert transform(messages, exact, tools=TOOLS) is messages
         smaller = replace(exact, max_context_tokens=exact.max_context_tokens - 1, min_recent_messages=2)
@@ -217,7 +217,7 @@ class TestTruncation:
         messages = wire(talk, provider)
         copies = copy.deepcopy(messages)
         policy = window(room, min_recent_messages=floor)
-        read = codec(provider).parse
+        read = format_of(provider).parse
         whole = tokens([read(message, None) for message in messages])
         try:
             made = transform(messages, policy)

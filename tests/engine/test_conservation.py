@@ -15,7 +15,7 @@ from foldline.message import Message, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.formats import PROVIDERS, codec
+from foldline.wire.formats import REQUEST_FORMATS, format_of
 from support.knobs import folding, models, thorough
 from support.paths import TALK, as_arrived, blocks, drive, spoken, talks, turning_points
 
@@ -123,13 +123,13 @@ def test_thinking_stays_as_it_was_or_leaves_with_its_message(
 
 @pytest.mark.promise("I13")
 @thorough
-@given(folding, models, talks(), st.sampled_from(PROVIDERS))
+@given(folding, models, talks(), st.sampled_from(REQUEST_FORMATS))
 def test_untouched_messages_are_sent_as_they_came(
     policy: Policy, model: str, messages: list[Message], provider: str
 ) -> None:
     """Every block that came and stays whole goes out with the same bytes, signatures and ids included."""
     came = as_arrived(messages, provider)
-    key = codec(provider).list_key
+    key = format_of(provider).list_key
     for sent in turning_points(Session(model=model, policy=policy), came):
         if sent.view is not None:
             run = Counter(blocks(sent.view.render(provider).body))

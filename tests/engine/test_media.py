@@ -10,8 +10,8 @@ from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, assistant, user
 from foldline.plan.media_budget import media_in
 from foldline.session import Session
-from foldline.wire.formats import render
 from foldline.wire.grammar import grammar_of
+from foldline.wire.rendering import render
 from foldline.wire.validate import check
 from strategies import PNG
 from support.paths import blocks, drive

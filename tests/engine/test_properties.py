@@ -24,7 +24,7 @@ from foldline.plan.plan import DIGEST_SHARE, MARKER_TOKENS
 from foldline.policy import Policy, Rule
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.formats import PROVIDERS
+from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.validate import check
 from strategies import arrived, broken, sound
 from support.knobs import any_policy, folding, models, thorough
@@ -33,7 +33,7 @@ from support.paths import TALK, accidents, ask, blocks, drive, spoken, talks, tu
 
 def conversations() -> st.SearchStrategy[list[Message]]:
     """Sound ones, small and long, neutral and as they came."""
-    return talks() | talks() | sound() | st.sampled_from(PROVIDERS).flatmap(arrived)
+    return talks() | talks() | sound() | st.sampled_from(REQUEST_FORMATS).flatmap(arrived)
 
 
 def size_of(session: Session, view: View) -> int:
@@ -50,7 +50,7 @@ def size_of(session: Session, view: View) -> int:
 def test_every_view_is_one_that_every_provider_takes(policy: Policy, model: str, messages: list[Message]) -> None:
     for sent in turning_points(Session(model=model, policy=policy), messages):
         if sent.view is not None:
-            for provider in PROVIDERS:
+            for provider in REQUEST_FORMATS:
                 assert not check(provider, sent.view.render(provider).body)
 
 
@@ -60,7 +60,7 @@ def test_every_view_is_one_that_every_provider_takes(policy: Policy, model: str,
 def test_a_broken_history_is_sendable_too(policy: Policy, model: str, messages: list[Message]) -> None:
     for sent in drive(Session(model=model, policy=policy), messages):
         if sent.view is not None:
-            for provider in PROVIDERS:
+            for provider in REQUEST_FORMATS:
                 assert not check(provider, sent.view.render(provider).body)
 
 
@@ -74,7 +74,7 @@ def test_a_view_may_be_asked_for_at_any_moment(policy: Policy, model: str, messa
         session.add(message)
         sent = ask(session)
         if sent.view is not None and message.role in {"user", "tool"}:
-            for provider in PROVIDERS:
+            for provider in REQUEST_FORMATS:
                 assert not check(provider, sent.view.render(provider).body)
 
 
@@ -249,7 +249,7 @@ def test_between_folds_a_request_only_grows_at_its_end(policy: Policy, model: st
     for sent in drive(session, messages):
         if sent.view is None:
             continue
-        now = {provider: blocks(sent.view.render(provider).body) for provider in PROVIDERS}
+        now = {provider: blocks(sent.view.render(provider).body) for provider in REQUEST_FORMATS}
         if not sent.folds:
             for provider, run in before.items():
                 assert now[provider][: len(run)] == run

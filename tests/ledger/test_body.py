@@ -15,7 +15,8 @@ from foldline.fold import Digest, Fold, Loss
 from foldline.ledger.message_keys import ROOT, link, trace
 from foldline.ledger.serialize import fold_of, fold_value, message_body, meta_body, meta_of, pack, read_message, unpack
 from foldline.message import Message, Meta, Opaque, Text, Thinking, ToolCall, Usage, Wire, assistant, user
-from foldline.wire.formats import PROVIDERS, codec, render
+from foldline.wire.formats import REQUEST_FORMATS, format_of
+from foldline.wire.rendering import render
 from strategies import arrived, broken, sound
 
 
@@ -34,7 +35,7 @@ def again(message: Message) -> Message:
 
 @pytest.mark.promise("I14", "S2.5")
 @settings(max_examples=50)
-@given(st.sampled_from(PROVIDERS).flatmap(arrived) | sound() | broken())
+@given(st.sampled_from(REQUEST_FORMATS).flatmap(arrived) | sound() | broken())
 def test_every_message_comes_back_whole(messages: list[Message]) -> None:
     for message in messages:
         assert whole(again(message)) == whole(message)
@@ -42,7 +43,7 @@ def test_every_message_comes_back_whole(messages: list[Message]) -> None:
 
 @pytest.mark.promise("I13")
 @settings(max_examples=50)
-@given(st.sampled_from(PROVIDERS).flatmap(lambda provider: st.tuples(st.just(provider), arrived(provider))))
+@given(st.sampled_from(REQUEST_FORMATS).flatmap(lambda provider: st.tuples(st.just(provider), arrived(provider))))
 def test_stored_messages_render_as_they_came(case: tuple[str, list[Message]]) -> None:
     provider, messages = case
     assert json.dumps(render([again(message) for message in messages], provider).body) == json.dumps(
@@ -52,7 +53,7 @@ def test_stored_messages_render_as_they_came(case: tuple[str, list[Message]]) ->
 
 def test_the_very_text_comes_back() -> None:
     raw = '{ "content":"caf\\u00e9 \\ud83d\\ude00",  "role":"user", "n": 1.50 }'
-    message = codec("openai").parse(json.loads(raw), raw)
+    message = format_of("openai").parse(json.loads(raw), raw)
     assert message.wire is not None
     found = again(message).wire
     assert found is not None
@@ -66,7 +67,7 @@ def test_text_whose_value_is_another_keeps_both() -> None:
 
 def test_what_the_wire_says_is_written_once() -> None:
     value = {"role": "user", "content": [{"type": "text", "text": "z" * 10_000}]}
-    message = codec("anthropic").parse(value, None)
+    message = format_of("anthropic").parse(value, None)
     assert len(message_body(message)) < 10_500
     parts = again(message)
     assert parts.wire is not None

@@ -13,7 +13,7 @@ import foldline.models.table as module
 from foldline.errors import ConfigError
 from foldline.measure.estimator import families
 from foldline.models.table import ENVIRONMENT, MediaRule, Prices, model, plain_name
-from foldline.wire.formats import PROVIDERS
+from foldline.wire.formats import REQUEST_FORMATS
 
 TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text("utf-8"))
 
@@ -110,7 +110,7 @@ def test_the_vendor_of_a_model_is_not_its_wire_format(name: str, vendor: str, fo
 
 
 def test_every_wire_format_in_the_table_is_a_known_one() -> None:
-    assert {model(name).format for name in TABLE["model"]} <= set(PROVIDERS)
+    assert {model(name).format for name in TABLE["model"]} <= set(REQUEST_FORMATS)
 
 
 def test_the_families_of_the_table_are_those_with_weights() -> None:

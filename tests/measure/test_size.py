@@ -17,8 +17,8 @@ from foldline.compat.window_budget.host_messages import FRAMING as WINDOW_BUDGET
 from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.measure.media_tokens import image_size, media_tokens
 from foldline.measure.message_size import (
+    TEXT_ONLY,
     Framing,
-    framing_for,
     message_tokens,
     part_tokens,
     sealed_tokens,
@@ -28,12 +28,13 @@ from foldline.measure.message_size import (
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.models import table as model_table
 from foldline.models.table import MediaRule, model
+from foldline.wire.formats import framing_of
 
 TABLE = tomllib.loads(Path(model_table.__file__).with_name("models.toml").read_text("utf-8"))
 RULES = {name: MediaRule(**row) for name, row in TABLE["media"].items()} | {"flat-1024": WINDOW_BUDGET.media}
-CLAUDE = framing_for("anthropic", media=RULES["claude"])
+CLAUDE = framing_of("anthropic", RULES["claude"])
 COUNTER = Estimator("claude_ge47")
-BARE = framing_for("none")
+BARE = TEXT_ONLY
 
 
 def encoded(raw: bytes) -> str:
@@ -206,7 +207,7 @@ PARTS = st.recursive(
     st.builds(Message, role=TEXT, parts=st.lists(PARTS, max_size=4).map(tuple)), st.sampled_from(["anthropic", "none"])
 )
 def test_co09_any_message_has_a_size(message: Message, provider: str) -> None:
-    framing = framing_for(provider)
+    framing = framing_of(provider)
     tokens = message_tokens(message, COUNTER, framing)
     assert tokens == message_tokens(message, COUNTER, framing)
     parts = sum(framing.part + part_tokens(part, COUNTER, framing) for part in message.parts)
@@ -265,11 +266,11 @@ def test_framing_is_the_providers() -> None:
     call = Message(role="assistant", parts=(ToolCall(id="1", name="ls", arguments="{}"),))
     result = Message(role="user", parts=(ToolResult(call_id="1", parts=(Text(text="a"),)),))
     claude = sum(message_tokens(message, CHARS_4, CLAUDE) for message in (call, result))
-    openai = sum(message_tokens(message, CHARS_4, framing_for("openai")) for message in (call, result))
+    openai = sum(message_tokens(message, CHARS_4, framing_of("openai")) for message in (call, result))
     assert 50 <= claude <= 100
     assert openai < claude
-    assert framing_for("deepseek") == framing_for("openai-responses") == framing_for("openai")
-    assert framing_for("anthropic", media=RULES["claude-hd"]).media.max_tiles == 4_784
+    assert framing_of("deepseek") == framing_of("openai-responses") == framing_of("openai")
+    assert framing_of("anthropic", RULES["claude-hd"]).media.max_tiles == 4_784
 
 
 @pytest.mark.promise("S0.19")
@@ -293,7 +294,7 @@ def test_tools_count_as_they_are_on_the_wire() -> None:
 )
 def test_a_model_names_its_own_media_rule(name: str) -> None:
     known = model(name)
-    framing: Framing = framing_for(known.format, media=known.media)
+    framing: Framing = framing_of(known.format, known.media)
     entry = known.source.split()[1] if known.vendor else ""
     row = {**TABLE["default"], **TABLE["vendor"].get(known.vendor, {}), **TABLE["model"].get(entry, {})}
     assert framing.media == RULES[row["media"]]

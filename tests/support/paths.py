@@ -20,7 +20,8 @@ from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, Too
 from foldline.plan.gate import Need, gate
 from foldline.session import Session
 from foldline.view.compose import View
-from foldline.wire.formats import PROVIDERS, codec, leading_system, render
+from foldline.wire.formats import REQUEST_FORMATS, format_of
+from foldline.wire.rendering import leading_system, render
 from strategies import PNG
 
 SIZES = (1, 30, 150, 600, 3_000, 15_000)
@@ -153,7 +154,7 @@ def talks(
     """A sound conversation, neutral or as it came from a provider."""
     lead = draw(st.sampled_from(("", "You are terse.", "You are terse.\n" * 20)))
     made = played(draw(events(kinds, most, largest)), lead)
-    provider = draw(st.sampled_from(("", "", *PROVIDERS)))
+    provider = draw(st.sampled_from(("", "", *REQUEST_FORMATS)))
     return as_arrived(made, provider) if provider else made
 
 
@@ -164,7 +165,7 @@ def accidents(*, most: int = 16) -> SearchStrategy[list[Message]]:
 
 def as_arrived(messages: Sequence[Message], provider: str) -> list[Message]:
     """The same conversation as it would have come from a provider, each element with its exact wire form."""
-    target = codec(provider)
+    target = format_of(provider)
     body = render(messages, provider).body
     return [*leading_system(messages, target), *(target.parse(element, None) for element in body[target.list_key])]
 

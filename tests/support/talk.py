@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from foldline.message import Message, Text, ToolCall, ToolResult
-from foldline.wire import formats as codec
+from foldline.wire.formats import format_of
 
 
 def said(provider: str, body: dict[str, Any]) -> Any:
     """The talk of a rendered request."""
-    target = codec.codec(provider)
+    target = format_of(provider)
     system = [target.parse_system(body[target.system_key])] if target.parse_system and target.system_key in body else []
     return talk([*system, *(target.parse(element, None) for element in body[target.list_key])])
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.view.breakpoints import count, place
-from foldline.wire.formats import Rendered
+from foldline.wire.rendering import Rendered
 
 LOOK_BACK = 20
 
@@ -23,7 +23,7 @@ def request(turns: int, calls: int = 1, system: Any = "Be careful.") -> Rendered
         uses = [{"type": "tool_use", "id": name, "name": "run", "input": {}} for name in ids]
         results = [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in ids]
         messages += [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
-    return Rendered(provider="anthropic", body={"system": system, "messages": messages})
+    return Rendered(format="anthropic", body={"system": system, "messages": messages})
 
 
 def marks(rendered: Rendered) -> list[int]:
@@ -88,12 +88,12 @@ def _without(item: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
 def test_other_providers_have_no_marks(provider: str) -> None:
-    rendered = Rendered(provider=provider, body={"messages": [{"role": "user", "content": "go"}]})
+    rendered = Rendered(format=provider, body={"messages": [{"role": "user", "content": "go"}]})
     assert place(rendered) is rendered
 
 
 def test_thinking_and_empty_messages_bear_no_mark() -> None:
     thinking = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
     body = {"messages": [{"role": "user", "content": ""}, {"role": "assistant", "content": thinking}]}
-    assert count(place(Rendered(provider="anthropic", body=body)).body) == 0
-    assert place(Rendered(provider="anthropic", body={"messages": []})).body == {"messages": []}
+    assert count(place(Rendered(format="anthropic", body=body)).body) == 0
+    assert place(Rendered(format="anthropic", body={"messages": []})).body == {"messages": []}

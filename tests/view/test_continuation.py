@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foldline.message import Message, Text, Thinking, ToolCall, assistant, user
 from foldline.view.continuation import LENGTH_STOPS, continuation
-from foldline.wire import PROVIDERS, render
+from foldline.wire import REQUEST_FORMATS, render
 from foldline.wire.repair import repair
 from foldline.wire.validate import check
 
@@ -88,7 +88,7 @@ def test_a_new_prompt_starts_the_count_anew() -> None:
     assert going_on.attempt == 1
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 def test_what_is_sent_to_go_on_is_valid(provider: str) -> None:
     call = ToolCall(id="a", name="read", arguments="{")
     for reply in (cut_off(Text(text="half")), cut_off(Text(text="half"), call), cut_off(call)):

@@ -28,9 +28,11 @@ from foldline.message import (
     tool,
     user,
 )
-from foldline.wire import formats as codec
-from foldline.wire.anthropic.parse import CODEC, parse, parse_system, render
-from foldline.wire.formats import Loss
+from foldline.wire import rendering
+from foldline.wire.anthropic import FORMAT
+from foldline.wire.anthropic.parse import parse, parse_system
+from foldline.wire.anthropic.render import render
+from foldline.wire.formats import LossCollector, format_of
 
 WORDS = st.text(max_size=8)
 JSON = st.recursive(
@@ -121,7 +123,7 @@ FROM_ELSEWHERE = st.builds(
 @given(st.lists(REQUESTS, max_size=4))
 def test_untouched_messages_are_their_own_rendering(values: list[dict[str, Any]]) -> None:
     before = json.dumps(values)
-    body = codec.render([parse(value, None) for value in values], "anthropic").body["messages"]
+    body = rendering.render([parse(value, None) for value in values], "anthropic").body["messages"]
     assert all(made is value for made, value in zip(body, values, strict=True))
     assert json.dumps(values) == before
 
@@ -129,7 +131,7 @@ def test_untouched_messages_are_their_own_rendering(values: list[dict[str, Any]]
 @given(REQUESTS)
 def test_rebuilding_from_the_parts_gives_the_same_bytes(value: dict[str, Any]) -> None:
     message = parse(value, None)
-    made = render(message.with_parts(*message.parts), Loss())
+    made = render(message.with_parts(*message.parts), LossCollector())
     if message.parts:
         assert json.dumps(made) == json.dumps([value])
     else:
@@ -142,7 +144,7 @@ def test_an_edit_leaves_every_other_block_verbatim(value: dict[str, Any], data: 
     if len(message.parts) < 2:
         return
     gone = data.draw(st.integers(0, len(message.parts) - 1))
-    loss = Loss()
+    loss = LossCollector()
     [made] = render(message.with_parts(*message.parts[:gone], *message.parts[gone + 1 :]), loss)
     left = value["content"][:gone] + value["content"][gone + 1 :]
     assert all(new is old for new, old in zip(made["content"], left, strict=True))
@@ -153,7 +155,7 @@ def test_an_edit_leaves_every_other_block_verbatim(value: dict[str, Any], data: 
 @given(st.one_of(JSON, st.fixed_dictionaries({"role": JSON, "content": st.one_of(JSON, st.lists(JSON, max_size=2))})))
 def test_any_json_is_a_message_or_a_typed_error(value: Any) -> None:
     with suppress(WireError):
-        assert render(parse(value, None), Loss()) == [value]
+        assert render(parse(value, None), LossCollector()) == [value]
 
 
 BROKEN = st.fixed_dictionaries(
@@ -177,7 +179,7 @@ def test_any_block_is_a_part_or_a_typed_error(blocks: list[Any]) -> None:
 @settings(max_examples=200)
 @given(FROM_ELSEWHERE)
 def test_what_comes_from_elsewhere_is_carried_or_reported(message: Message) -> None:
-    loss = Loss()
+    loss = LossCollector()
     made = render(message, loss)
     json.dumps(made, allow_nan=False)
     lost = [item.what for item in loss.items]
@@ -197,12 +199,12 @@ def test_what_comes_from_elsewhere_is_carried_or_reported(message: Message) -> N
 
 @given(FROM_ELSEWHERE)
 def test_calls_and_results_keep_their_tie_in_allowed_letters(message: Message) -> None:
-    made = render(message, Loss())
+    made = render(message, LossCollector())
     ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
     if not made or not ids:
         return
     sent = [block["id"] for block in made[0]["content"] if block["type"] == "tool_use"]
-    answers = [render(tool(call, "x"), Loss())[0]["content"][0]["tool_use_id"] for call in ids]
+    answers = [render(tool(call, "x"), LossCollector())[0]["content"][0]["tool_use_id"] for call in ids]
     assert sent == answers
     assert len(set(sent)) == len(set(ids))
     assert all(char.isascii() and (char.isalnum() or char in "_-") for text in sent for char in text)
@@ -239,15 +241,15 @@ def test_a_reply_is_a_message_with_its_facts() -> None:
 
 def test_no_field_of_a_reply_goes_into_a_request() -> None:
     message = parse(REPLY, None)
-    assert render(message, Loss()) == [{"role": "assistant", "content": REPLY["content"]}]
-    edited = render(message.with_parts(*message.parts[2:]), Loss())
+    assert render(message, LossCollector()) == [{"role": "assistant", "content": REPLY["content"]}]
+    edited = render(message.with_parts(*message.parts[2:]), LossCollector())
     assert edited == [{"role": "assistant", "content": REPLY["content"][2:]}]
-    made = codec.elements([parse(REPLY, json.dumps(REPLY))], CODEC, Loss())
+    made = rendering.elements([parse(REPLY, json.dumps(REPLY))], FORMAT, LossCollector())
     assert made == [({"role": "assistant", "content": REPLY["content"]}, None)]
 
 
 def test_st02_a_server_call_keeps_its_input() -> None:
-    [made] = render(parse(REPLY, None), Loss())
+    [made] = render(parse(REPLY, None), LossCollector())
     assert made["content"][1] == {
         "type": "server_tool_use",
         "id": "srvtoolu_1",
@@ -260,7 +262,7 @@ def test_sdk_objects_in_a_history_are_read() -> None:
     types = pytest.importorskip("anthropic.types")
     reply = types.Message.model_validate(REPLY)
     assert parse(reply, None) == parse(REPLY, None)
-    [made] = render(parse({"role": "assistant", "content": reply.content}, None), Loss())
+    [made] = render(parse({"role": "assistant", "content": reply.content}, None), LossCollector())
     assert made == {"role": "assistant", "content": REPLY["content"]}
 
 
@@ -321,7 +323,7 @@ def test_media_from_elsewhere_goes_by_value_or_address_or_is_marked() -> None:
         Media(kind="image", mime="image/tiff", data="DD"),
         Media(kind="audio", mime="audio/wav", data="EE"),
     )
-    loss = Loss()
+    loss = LossCollector()
     [made] = render(Message(role="user", parts=parts), loss)
     assert [found.get("source", {}).get("type", "mark") for found in made["content"]] == (
         ["base64", "base64", "url", "base64", "text", "mark", "mark"]
@@ -346,7 +348,7 @@ def test_media_from_elsewhere_goes_by_value_or_address_or_is_marked() -> None:
     ],
 )
 def test_arguments_become_an_object(arguments: str, expected: dict[str, Any]) -> None:
-    [made] = render(assistant("", ToolCall(id="c1", name="run", arguments=arguments)), Loss())
+    [made] = render(assistant("", ToolCall(id="c1", name="run", arguments=arguments)), LossCollector())
     assert made["content"] == [{"type": "tool_use", "id": "c1", "name": "run", "input": expected}]
 
 
@@ -356,7 +358,7 @@ def test_pr01_changed_thinking_leaves_and_the_rest_stays() -> None:
     assert isinstance(thought, Thinking)
     assert thought.wire is not None
     changed = replace(thought, text="shorter", wire=thought.wire._replace(exact=False))
-    loss = Loss()
+    loss = LossCollector()
     [made] = render(message.with_parts(changed, *message.parts[2:]), loss)
     assert made["content"] == REPLY["content"][2:]
     assert [item.what for item in loss.items] == ["thinking"]
@@ -373,14 +375,14 @@ def test_an_edited_result_keeps_its_other_fields() -> None:
     result = message.results[0]
     assert result.wire is not None
     stub = replace(result, parts=(Text(text="[stub]"),), wire=result.wire._replace(exact=False))
-    [made] = render(message.with_parts(stub), Loss())
+    [made] = render(message.with_parts(stub), LossCollector())
     assert made["content"] == [
         {"type": "tool_result", "tool_use_id": "t1", "cache_control": {"type": "ephemeral"}, "content": "[stub]"}
     ]
 
 
 def test_roles_and_kinds_without_a_place_are_the_users() -> None:
-    made = codec.render(
+    made = rendering.render(
         [
             user("ls", kind="shell"),
             user("fyi", kind="note"),
@@ -398,7 +400,7 @@ def test_roles_and_kinds_without_a_place_are_the_users() -> None:
 
 def test_all_results_of_a_step_are_one_message() -> None:
     calls = [ToolCall(id=f"c{n}", name="run") for n in range(2)]
-    made = codec.render(
+    made = rendering.render(
         [user("go"), assistant("", *calls), tool("c0", "a"), tool("c1", "b"), user("and?")], "anthropic"
     )
     go, said, results = made.body["messages"]
@@ -408,20 +410,20 @@ def test_all_results_of_a_step_are_one_message() -> None:
 
 
 def test_a_result_is_never_moved_behind_other_content() -> None:
-    made = codec.render([user("wait"), tool("c0", "a")], "anthropic").body["messages"]
+    made = rendering.render([user("wait"), tool("c0", "a")], "anthropic").body["messages"]
     assert [element["role"] for element in made] == ["user", "user"]
 
 
 def test_system_prompts() -> None:
     blocks = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "b"}]
-    kept = codec.render([parse_system(blocks), user("x")], "anthropic")
+    kept = rendering.render([parse_system(blocks), user("x")], "anthropic")
     assert kept.body["system"] == blocks
-    assert codec.render([system("a"), user("x")], "anthropic").body["system"] == "a"
-    both = codec.render([parse_system(blocks), system("c"), user("x")], "anthropic")
+    assert rendering.render([system("a"), user("x")], "anthropic").body["system"] == "a"
+    both = rendering.render([parse_system(blocks), system("c"), user("x")], "anthropic")
     assert both.body["system"] == [*blocks, {"type": "text", "text": "c"}]
     assert both.body["messages"] == [{"role": "user", "content": "x"}]
     inline = {"role": "system", "content": "from now on"}
-    assert codec.render([parse(inline, None), user("x")], "anthropic").body["messages"][0] is inline
+    assert rendering.render([parse(inline, None), user("x")], "anthropic").body["messages"][0] is inline
 
 
 @pytest.mark.parametrize("value", [5, None, {"a": 1}, ["x"], [5]])
@@ -446,12 +448,12 @@ def test_calls_without_ids_are_tied_by_name_and_order(provider: str) -> None:
         tool("", "third", name="find"),
         tool("", "second", name="look"),
     ]
-    tied = codec.with_ids(talk, codec.codec(provider))
+    tied = rendering.with_ids(talk, format_of(provider))
     ids = [part.id for message in tied for part in message.calls]
     answers = {part.text: part.call_id for message in tied for part in message.results}
     assert len(set(ids)) == 3
     assert [answers["first"], answers["second"], answers["third"]] == ids
-    assert codec.with_ids([*talk, user("more")], codec.codec(provider))[:-1] == tied
+    assert rendering.with_ids([*talk, user("more")], format_of(provider))[:-1] == tied
     assert talk[1].calls[0].id == ""
 
 
@@ -460,12 +462,12 @@ def test_ids_are_stable_as_the_list_grows(steps: list[tuple[str, bool]]) -> None
     talk: list[Message] = []
     for name, answered in steps:
         talk += [legacy(name, "{}"), *([tool("", "x", name=name)] if answered else [])]
-    whole = codec.with_ids(talk, CODEC)
+    whole = rendering.with_ids(talk, FORMAT)
     for end in range(len(talk)):
-        assert list(codec.with_ids(talk[:end], CODEC)) == list(whole[:end])
+        assert list(rendering.with_ids(talk[:end], FORMAT)) == list(whole[:end])
     assert all(part.id for message in whole for part in message.calls)
 
 
 def test_messages_with_ids_are_not_touched() -> None:
     talk = [assistant("", ToolCall(id="c1", name="run")), tool("c1", "x")]
-    assert codec.with_ids(talk, CODEC) is talk
+    assert rendering.with_ids(talk, FORMAT) is talk

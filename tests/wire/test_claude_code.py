@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from foldline.errors import WireError
 from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage
 from foldline.wire.anthropic.parse import parse as parse_anthropic
-from foldline.wire.anthropic.parse import render
-from foldline.wire.formats import Line, Loss, Transcript
-from foldline.wire.formats import render as render_all
+from foldline.wire.anthropic.render import render
+from foldline.wire.formats import JsonLine, LossCollector, Transcript
+from foldline.wire.rendering import render as render_all
 from foldline.wire.session_logs import claude_code, claude_code_stream
 from foldline.wire.session_logs.claude_code import lines as lines_of
 from foldline.wire.session_logs.claude_code import read, segments
 
 
-def numbered(values: list[Any]) -> list[Line]:
-    return [Line(number, value, json.dumps(value)) for number, value in enumerate(values, 1)]
+def numbered(values: list[Any]) -> list[JsonLine]:
+    return [JsonLine(number, value, json.dumps(value)) for number, value in enumerate(values, 1)]
 
 
 def said(message: Message) -> tuple[str, list[Any]]:
@@ -164,7 +164,7 @@ ANY_LINE = st.fixed_dictionaries(
 def test_no_line_stops_the_reading(reader: Any, values: list[Any]) -> None:
     found: Transcript = reader(numbered(values))
     for message in found.messages:
-        render(message, Loss())
+        render(message, LossCollector())
     assert sum(map(len, segments(found))) == len(found.messages)
 
 
@@ -195,7 +195,7 @@ def test_facts_of_a_reply_come_from_its_lines() -> None:
     assert (meta.reply, meta.model, meta.stop, meta.source) == ("msg_1", "claude-opus-4-6", "end_turn", "1,2")
     assert meta.at == 1770087320.5
     assert found.model == "claude-opus-4-6"
-    [made] = render(message, Loss())
+    [made] = render(message, LossCollector())
     assert made["content"] == [value["message"]["content"][0] for value in values]
 
 
@@ -256,7 +256,7 @@ def test_what_a_person_asked_is_told_from_what_the_host_wrote() -> None:
     messages = read(numbered(values)).messages
     assert [message.kind for message in messages] == [*texts.values(), "note"]
     assert [message.meta.hidden for message in messages] == [False] * len(texts) + [True]
-    [made] = render(messages[1], Loss())
+    [made] = render(messages[1], LossCollector())
     assert made == {"role": "user", "content": "<bash-input>ls</bash-input>"}
 
 
@@ -313,14 +313,14 @@ def test_a_prompt_typed_while_the_agent_worked_is_a_message() -> None:
 
 
 def test_one_line_alone() -> None:
-    message = claude_code.CODEC.parse({"type": "user", "message": {"role": "user", "content": "x"}}, "raw")
+    message = claude_code.FORMAT.parse({"type": "user", "message": {"role": "user", "content": "x"}}, "raw")
     assert message.text == "x"
     assert message.wire is not None
     assert message.wire.raw == "raw"
     assert lines_of(message.with_parts()) == []
     for value in ({"type": "summary"}, 5, {"type": "user"}):
         with pytest.raises(WireError, match="field type"):
-            claude_code.CODEC.parse(value, None)
+            claude_code.FORMAT.parse(value, None)
 
 
 def test_events_of_a_stream() -> None:
@@ -362,7 +362,7 @@ def test_events_of_a_stream() -> None:
     assert (8, "compacted (manual, 9,000 tokens before)") in found.notes
     body = render_all(found.messages[:2], "anthropic").body
     assert body["messages"][1] == {"role": "user", "content": [results[0]]}
-    assert claude_code_stream.CODEC.parse(values[5], None).results[0].call_id == "t0"
+    assert claude_code_stream.FORMAT.parse(values[5], None).results[0].call_id == "t0"
 
 
 DATA = os.environ.get("FOLDLINE_DATA", "")
@@ -374,10 +374,10 @@ SOURCES = {
 }
 
 
-def lines_in(path: Path) -> list[Line]:
+def lines_in(path: Path) -> list[JsonLine]:
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     texts = data.decode("utf-8", "surrogateescape").split("\n")
-    return [Line(number, json.loads(text), text) for number, text in enumerate(texts, 1) if text.strip()]
+    return [JsonLine(number, json.loads(text), text) for number, text in enumerate(texts, 1) if text.strip()]
 
 
 @pytest.mark.skipif(not DATA, reason="FOLDLINE_DATA names no folder")
@@ -394,7 +394,7 @@ def test_every_real_session_is_read_and_comes_back(source: str, record_property:
             used.update(numbers)
             tally["messages"] += 1
             tally["differences"] += message.wire is None or message.wire.raw != "\n".join(raw[n] or "" for n in numbers)
-            made = render(message, Loss())
+            made = render(message, LossCollector())
             back = [parse_anthropic(element, None) for element in made]
             same = [(each.role, each.parts) for each in back] == [(message.role, message.parts)]
             tally["differences"] += bool(message.parts) and not same

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from foldline.errors import WireError
 from foldline.message import Message, Opaque, Text, ToolCall, Usage
-from foldline.wire import formats as codec
-from foldline.wire.formats import Line, Transcript
+from foldline.wire import rendering
+from foldline.wire.formats import REQUEST_FORMATS, JsonLine, Transcript
 from foldline.wire.openai_responses.parse import KNOWN
 from foldline.wire.session_logs.codex import parse, read
 from support.openai_elements import INPUT_ITEMS, JSON
@@ -64,7 +64,7 @@ def output(key: str) -> dict[str, Any]:
 
 
 def transcript(*values: Any) -> Transcript:
-    return read(Line(number, value, json.dumps(value)) for number, value in enumerate(values, start=1))
+    return read(JsonLine(number, value, json.dumps(value)) for number, value in enumerate(values, start=1))
 
 
 def usages(found: Transcript) -> list[tuple[str, int]]:
@@ -73,7 +73,7 @@ def usages(found: Transcript) -> list[tuple[str, int]]:
 
 
 def request(messages: Iterable[Message]) -> list[Any]:
-    items: list[Any] = codec.render(messages, "openai-responses").body["input"]
+    items: list[Any] = rendering.render(messages, "openai-responses").body["input"]
     return items
 
 
@@ -99,7 +99,7 @@ def test_every_item_is_a_message_with_its_line(values: list[Any]) -> None:
 def test_any_lines_can_be_read_and_sent(values: list[Any]) -> None:
     found = transcript(*values)
     for provider in ("openai-responses", "openai"):
-        json.dumps(codec.render(found.messages, provider).body)
+        json.dumps(rendering.render(found.messages, provider).body)
 
 
 @given(JSON | INPUT_ITEMS)
@@ -143,7 +143,7 @@ def test_a_session() -> None:
     assert {message.meta.model for message in found.messages[3:6]} == {"gpt-5.4"}
     assert found.messages[2].meta.at == pytest.approx(1775851894.639)
     assert [note.line for note in found.notes] == [12]
-    body = codec.render(found.messages, "openai-responses").body
+    body = rendering.render(found.messages, "openai-responses").body
     assert body["instructions"] == "You are Codex."
     assert body["input"][0]["role"] == "developer"
     assert body["input"][3]["phase"] == "commentary"
@@ -204,7 +204,7 @@ def test_after_a_compaction_the_digest_stands_for_what_was() -> None:
         Opaque(kind="ghost_snapshot", value=history[1]),
         Opaque(kind="compaction", value=history[2]),
     )
-    sent = codec.render(found.messages[3:], "openai-responses")
+    sent = rendering.render(found.messages[3:], "openai-responses")
     assert sent.body["input"][:2] == [{key: history[0][key] for key in ("type", "role", "content")}, history[2]]
     assert [entry.what for entry in sent.lost] == ["opaque ghost_snapshot"]
 
@@ -243,7 +243,7 @@ def test_an_item_is_sent_without_what_only_the_log_has() -> None:
 
 def test_reasoning_without_its_body_cannot_be_sent() -> None:
     found = transcript(item("reasoning", summary=[], content=None, encrypted_content_len=0))
-    made = codec.render(found.messages, "openai-responses")
+    made = rendering.render(found.messages, "openai-responses")
     assert made.body["input"] == []
     assert [entry.what for entry in made.lost] == ["thinking"]
 
@@ -299,7 +299,7 @@ ROLLOUTS = [
 ]
 
 
-def _lines(path: Path) -> list[Line]:
+def _lines(path: Path) -> list[JsonLine]:
     """The lines of a rollout; a sample in JSON holds one line or a list of them."""
     data = path.read_bytes()
     if path.suffix == ".json":
@@ -310,7 +310,7 @@ def _lines(path: Path) -> list[Line]:
     found = []
     for number, raw in enumerate(raws, start=1):
         with suppress(ValueError):
-            found.append(Line(number, json.loads(raw), raw))
+            found.append(JsonLine(number, json.loads(raw), raw))
     return found
 
 
@@ -332,8 +332,8 @@ def test_real_rollouts() -> None:
         read_items = {message.meta.source for message in found.messages}
         unread = [entry for entry in items if str(entry.number) not in read_items]
         assert {entry.value["payload"]["type"] for entry in unread} <= {"ghost_snapshot"}
-        for provider in codec.PROVIDERS:
-            json.dumps(codec.render(found.messages, provider).body)
+        for provider in REQUEST_FORMATS:
+            json.dumps(rendering.render(found.messages, provider).body)
         assert {sent.get("type", "message") for sent in request(found.messages)} <= KNOWN
     sys.stdout.write(f"codex: {len(files)} files, {messages} messages, {differences} differences\n")
     assert len(files) > 10
@@ -342,11 +342,11 @@ def test_real_rollouts() -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="FOLDLINE_DATA names no folder")
-@pytest.mark.parametrize("provider", codec.PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 def test_real_sessions_cross_over_without_their_thinking(provider: str) -> None:
     for path in sorted(DATA.glob("entire-codex/codex-*")):
         messages = read(_lines(path)).messages
-        made = codec.render(messages, provider)
+        made = rendering.render(messages, provider)
         assert said(provider, made.body) == talk(messages)
         assert {entry.what for entry in made.lost} <= {"thinking", "system role"}
 

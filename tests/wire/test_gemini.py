@@ -29,8 +29,9 @@ from foldline.message import (
     user,
 )
 from foldline.wire import parse, render
-from foldline.wire.formats import Loss
+from foldline.wire.formats import LossCollector
 from foldline.wire.gemini import parse as gemini
+from foldline.wire.gemini.render import render as render_content
 from support.replies import JSON, NAMES, OBJECTS, TEXTS, gemini_replies
 
 SIGNED = st.sampled_from([{}, {"thoughtSignature": "c2ln+/=="}, {"thought_signature": "c2lnLV8="}])
@@ -62,7 +63,7 @@ CONTENTS = st.builds(
 @given(CONTENTS)
 def test_a_content_comes_back_as_it_was(value: dict[str, Any]) -> None:
     message = gemini.parse(value, "raw text")
-    assert gemini.render(message, Loss()) == [value]
+    assert render_content(message, LossCollector()) == [value]
     assert message.wire is not None
     assert message.wire.raw == "raw text"
 
@@ -70,8 +71,8 @@ def test_a_content_comes_back_as_it_was(value: dict[str, Any]) -> None:
 @given(CONTENTS)
 def test_parts_that_nobody_edited_come_back_from_a_rebuilt_message(value: dict[str, Any]) -> None:
     message = gemini.parse(value)
-    loss = Loss()
-    rebuilt = gemini.render(message.with_parts(*message.parts), loss)
+    loss = LossCollector()
+    rebuilt = render_content(message.with_parts(*message.parts), loss)
     assert rebuilt == ([value] if value["parts"] else [])
     assert not loss.items
 
@@ -83,7 +84,7 @@ def test_any_value_is_a_message_or_a_wire_error(value: Any) -> None:
     with suppress(WireError):
         assert gemini.parse_system(value).role == "system"
     with suppress(WireError):
-        assert isinstance(gemini.reply(value), tuple)
+        assert isinstance(gemini.parse_reply(value), tuple)
 
 
 @given(gemini_replies())
@@ -161,9 +162,9 @@ def test_a_signature_survives_an_edit_beside_it() -> None:
     call = {"functionCall": {"name": "cat", "args": {"f": "a"}}, "thoughtSignature": "c2lnbmF0dXJl"}
     message = gemini.parse({"role": "model", "parts": [{"text": "long " * 50}, call]})
     edited = message.with_parts(Text(text="[pruned]"), message.parts[1])
-    assert gemini.render(edited, Loss()) == [{"role": "model", "parts": [{"text": "[pruned]"}, call]}]
+    assert render_content(edited, LossCollector()) == [{"role": "model", "parts": [{"text": "[pruned]"}, call]}]
     moved = message.with_parts(replace(message.calls[0], arguments='{"f":"b"}'))
-    (content,) = gemini.render(moved, Loss())
+    (content,) = render_content(moved, LossCollector())
     assert content["parts"] == [{**call, "functionCall": {"name": "cat", "args": {"f": "b"}}}]
 
 
@@ -171,7 +172,7 @@ def test_an_edited_result_keeps_its_id_name_and_spelling() -> None:
     value = {"function_response": {"id": "7", "name": "cat", "response": {"output": "x" * 100}, "scheduling": "SILENT"}}
     message = gemini.parse({"role": "user", "parts": [value]})
     stub = replace(message.results[0], parts=(Text(text="[stub]"),))
-    (content,) = gemini.render(message.with_parts(stub), Loss())
+    (content,) = render_content(message.with_parts(stub), LossCollector())
     assert content["parts"] == [
         {"function_response": {"id": "7", "name": "cat", "response": {"output": "[stub]"}, "scheduling": "SILENT"}}
     ]
@@ -295,13 +296,13 @@ def test_a_recorded_stream_is_one_message() -> None:
         {"candidates": [{"content": {"parts": [{"text": "lo"}]}, "finishReason": "STOP"}]},
         {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 5}, "modelVersion": "g"},
     ]
-    (message,) = gemini.reply(chunks)
+    (message,) = gemini.parse_reply(chunks)
     assert message.text == "Hello"
     assert (message.meta.usage, message.meta.model) == (Usage(input=5), "g")
-    assert gemini.reply({"promptFeedback": {"blockReason": "SAFETY"}}) == ()
-    assert gemini.render(gemini.reply({"candidates": [{"content": {"parts": [{"text": "x"}]}}]})[0], Loss()) == [
-        {"parts": [{"text": "x"}], "role": "model"}
-    ]
+    assert gemini.parse_reply({"promptFeedback": {"blockReason": "SAFETY"}}) == ()
+    assert render_content(
+        gemini.parse_reply({"candidates": [{"content": {"parts": [{"text": "x"}]}}]})[0], LossCollector()
+    ) == [{"parts": [{"text": "x"}], "role": "model"}]
 
 
 def test_a_recording_of_the_cli_is_read_as_contents() -> None:

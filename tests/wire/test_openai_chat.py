@@ -32,9 +32,10 @@ from foldline.message import (
     user,
 )
 from foldline.placeholders import TOOL_ERROR
-from foldline.wire import formats as codec
-from foldline.wire.formats import Loss, Lost
-from foldline.wire.openai_chat.render import parse, render, reply
+from foldline.wire import rendering
+from foldline.wire.formats import LossCollector, Lost
+from foldline.wire.openai_chat.parse import parse, parse_reply
+from foldline.wire.openai_chat.render import render
 from support.openai_elements import CHAT_CALLS, CHAT_MESSAGES, JSON, MESSAGES
 from support.talk import said, talk
 
@@ -42,7 +43,7 @@ PNG = "data:image/png;base64,aGk="
 
 
 def rendered(*messages: Message) -> tuple[list[Any], tuple[Lost, ...]]:
-    made = codec.render(messages, "openai")
+    made = rendering.render(messages, "openai")
     return made.body["messages"], made.lost
 
 
@@ -54,7 +55,7 @@ def inner(parts: tuple[Part, ...]) -> list[Part]:
 @given(CHAT_MESSAGES)
 def test_untouched_is_the_same_object(element: dict[str, Any]) -> None:
     message = parse(element, None)
-    loss = Loss()
+    loss = LossCollector()
     made = render(message, loss)
     assert len(made) == 1
     assert made[0] is element
@@ -71,7 +72,7 @@ def test_parsing_changes_nothing(element: dict[str, Any]) -> None:
 @given(CHAT_MESSAGES)
 def test_rebuilt_says_the_same_and_keeps_unknown_fields_in_place(element: dict[str, Any]) -> None:
     message = parse(element, None)
-    loss = Loss()
+    loss = LossCollector()
     (made,) = render(message.with_parts(*message.parts), loss)
     assert parse(json.loads(json.dumps(made)), None) == message
     assert not loss.items
@@ -87,7 +88,7 @@ def test_rebuilt_says_the_same_and_keeps_unknown_fields_in_place(element: dict[s
 def test_edited_arguments_stay_json_and_the_call_keeps_its_other_fields(call: dict[str, Any], value: Any) -> None:
     message = parse({"role": "assistant", "content": None, "tool_calls": [call]}, None)
     shrunk = replace(message.calls[0], arguments=json.dumps(value))
-    (made,) = render(message.with_parts(shrunk), Loss())
+    (made,) = render(message.with_parts(shrunk), LossCollector())
     (again,) = parse(made, None).calls
     assert again == shrunk
     assert json.loads(again.arguments) == value
@@ -122,7 +123,7 @@ def test_any_json_is_a_message_or_an_error_that_names_the_field(value: Any) -> N
     except WireError as error:
         fault = error
     if fault is None:
-        assert render(message, Loss()) == [value]
+        assert render(message, LossCollector()) == [value]
     else:
         assert fault.field
 
@@ -341,7 +342,7 @@ REPLY: dict[str, Any] = {
 
 
 def test_a_reply_becomes_what_may_be_sent_back() -> None:
-    (message,) = reply(REPLY)
+    (message,) = parse_reply(REPLY)
     assert message.meta.reply == "chatcmpl-1"
     assert message.meta.model == "gpt-x"
     assert message.meta.stop == "tool_calls"
@@ -362,7 +363,7 @@ def test_sdk_objects_are_accepted_as_they_are() -> None:
     completion = ChatCompletion.model_validate(REPLY)
     answer = completion.choices[0].message
     by_hand = {"role": "assistant", "content": None, "audio": {"id": "audio_1"}, "tool_calls": answer.tool_calls}
-    assert reply(completion) == reply(REPLY) == (parse(answer),) == (parse(by_hand),)
+    assert parse_reply(completion) == parse_reply(REPLY) == (parse(answer),) == (parse(by_hand),)
     json.dumps(rendered(parse(by_hand), parse(answer))[0])
 
 
@@ -372,12 +373,12 @@ def test_sdk_objects_are_accepted_as_they_are() -> None:
 )
 def test_a_broken_reply_names_the_field(value: Any, field: str) -> None:
     with pytest.raises(WireError) as caught:
-        reply(value)
+        parse_reply(value)
     assert caught.value.field == field
 
 
 def test_a_reply_without_choices_is_no_message() -> None:
-    assert reply({"choices": []}) == ()
+    assert parse_reply({"choices": []}) == ()
 
 
 DATA = Path(os.environ.get("FOLDLINE_DATA", "/nowhere"))
@@ -415,11 +416,11 @@ def test_real_messages_come_back_and_cross_over(source: str) -> None:
     for path in files:
         for elements in _lists(_load(path)):
             messages = [parse(element, None) for element in elements]
-            back = codec.render(messages, "openai").body["messages"]
+            back = rendering.render(messages, "openai").body["messages"]
             tally["messages"] += len(messages)
             tally["differences"] += sum(new is not old for new, old in zip(back, elements, strict=True))
             for provider in ("openai-responses", "anthropic", "gemini"):
-                made = codec.render(messages, provider)
+                made = rendering.render(messages, provider)
                 tally[f"lost to {provider}"] += len(made.lost)
                 tally[f"unsaid to {provider}"] += not made.lost and said(provider, made.body) != talk(messages)
     sys.stdout.write(f"{source}: {dict(tally)}\n")
@@ -432,7 +433,7 @@ def test_real_messages_come_back_and_cross_over(source: str) -> None:
 @pytest.mark.skipif(not DATA.is_dir(), reason="FOLDLINE_DATA names no folder")
 def test_real_replies_have_usage_and_a_reason_to_stop() -> None:
     found = [_load(path) for path in sorted(DATA.glob(SOURCES["openhands"]))]
-    replies = [reply(log["response"]) for log in found if isinstance(log, dict)]
+    replies = [parse_reply(log["response"]) for log in found if isinstance(log, dict)]
     assert replies
     for (message,) in replies:
         assert message.meta.usage

@@ -29,17 +29,19 @@ from foldline.message import (
     user,
 )
 from foldline.placeholders import TOOL_ERROR
-from foldline.wire import formats as codec
-from foldline.wire.formats import Loss, Lost
-from foldline.wire.openai_chat import render as openai_chat
-from foldline.wire.openai_responses.render_messages import CODEC, parse, parse_system, render, reply
+from foldline.wire import rendering
+from foldline.wire.formats import LossCollector, Lost
+from foldline.wire.openai_chat import parse as openai_chat
+from foldline.wire.openai_responses import FORMAT
+from foldline.wire.openai_responses.parse import parse, parse_reply, parse_system
+from foldline.wire.openai_responses.render import render
 from support.openai_elements import CALL_ITEMS, CHAT_MESSAGES, INPUT_ITEMS, JSON, MESSAGES, RESULT_ITEMS
 
 PNG = "data:image/png;base64,aGk="
 
 
 def rendered(*messages: Message) -> tuple[list[Any], tuple[Lost, ...]]:
-    made = codec.render(messages, "openai-responses")
+    made = rendering.render(messages, "openai-responses")
     return made.body["input"], made.lost
 
 
@@ -52,7 +54,7 @@ def inner(parts: tuple[Part, ...]) -> list[Part]:
 @settings(max_examples=100)
 def test_untouched_is_the_same_object(item: dict[str, Any]) -> None:
     before = json.dumps(item)
-    loss = Loss()
+    loss = LossCollector()
     (made,) = render(parse(item, None), loss)
     assert made is item
     assert json.dumps(made) == before
@@ -63,7 +65,7 @@ def test_untouched_is_the_same_object(item: dict[str, Any]) -> None:
 @settings(max_examples=150)
 def test_rebuilt_says_the_same_and_keeps_unknown_fields(item: dict[str, Any]) -> None:
     message = parse(item, None)
-    loss = Loss()
+    loss = LossCollector()
     made = render(message.with_parts(*message.parts), loss)
     assert [parse(json.loads(json.dumps(element)), None) for element in made] == [message] or is_error_said(message)
     assert not loss.items or is_error_said(message)
@@ -124,13 +126,13 @@ def test_any_json_is_a_message_or_an_error_that_names_the_field(value: Any) -> N
     if fault is not None:
         assert fault.field
     elif not isinstance(value, str):
-        assert render(message, Loss()) == [value]
+        assert render(message, LossCollector()) == [value]
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=3))
 @settings(max_examples=150)
 def test_foreign_parts_are_carried_or_reported(messages: list[Message]) -> None:
-    made = codec.render(messages, "openai-responses")
+    made = rendering.render(messages, "openai-responses")
     json.dumps(made.body)
     again = [part for item in made.body["input"] for part in inner(parse(item, None).parts)]
     said = "\0".join([made.body.get("instructions", ""), *(part.text for part in again if isinstance(part, Text))])
@@ -182,7 +184,7 @@ def test_what_is_written_new_is_what_the_sdk_types_demand(messages: list[Message
 @settings(max_examples=100)
 def test_chat_to_items_and_back_says_the_same_or_says_what_is_lost(elements: list[dict[str, Any]]) -> None:
     messages = [openai_chat.parse(element, None) for element in elements]
-    made = codec.render(messages, "openai-responses")
+    made = rendering.render(messages, "openai-responses")
     back = [parse(item, None) for item in made.body["input"]]
     if "instructions" in made.body:
         back.insert(0, parse_system(made.body["instructions"]))
@@ -204,7 +206,9 @@ def talk(messages: list[Message]) -> Any:
 def test_plain_input_is_what_the_user_says() -> None:
     assert parse("hi", '"hi"') == user("hi")
     assert rendered(parse("hi", '"hi"'))[0] == [{"role": "user", "content": "hi"}]
-    assert codec.elements([parse("hi", '"hi"')], CODEC, Loss()) == [({"role": "user", "content": "hi"}, None)]
+    assert rendering.elements([parse("hi", '"hi"')], FORMAT, LossCollector()) == [
+        ({"role": "user", "content": "hi"}, None)
+    ]
 
 
 def test_easy_and_full_messages_say_the_same() -> None:
@@ -344,7 +348,7 @@ def test_what_is_not_looked_into_is_opaque_in_its_role(item: dict[str, Any], rol
     message = parse(item, None)
     assert message.role == role
     assert isinstance(message.parts[0], Opaque)
-    elements, lost = codec.render([message], "openai").body["messages"], codec.render([message], "openai").lost
+    elements, lost = rendering.render([message], "openai").body["messages"], rendering.render([message], "openai").lost
     assert elements == []
     assert lost
 
@@ -352,11 +356,11 @@ def test_what_is_not_looked_into_is_opaque_in_its_role(item: dict[str, Any], rol
 def test_instructions_are_the_system() -> None:
     message = parse_system("be brief")
     assert message == system("be brief")
-    assert codec.render([message, user("hi")], "openai-responses").body == {
+    assert rendering.render([message, user("hi")], "openai-responses").body == {
         "instructions": "be brief",
         "input": [{"type": "message", "role": "user", "content": "hi"}],
     }
-    joined = codec.render([message, system("and kind")], "openai-responses").body["instructions"]
+    joined = rendering.render([message, system("and kind")], "openai-responses").body["instructions"]
     assert joined == "be brief\n\nand kind"
     with pytest.raises(WireError, match="instructions"):
         parse_system(["x"])
@@ -364,8 +368,10 @@ def test_instructions_are_the_system() -> None:
 
 def test_developer_items_stay_items() -> None:
     item = {"role": "developer", "content": "be brief"}
-    assert codec.render([parse(item, None)], "openai-responses").body == {"input": [item]}
-    assert codec.render([parse(item, None)], "openai").body == {"messages": [{"role": "system", "content": "be brief"}]}
+    assert rendering.render([parse(item, None)], "openai-responses").body == {"input": [item]}
+    assert rendering.render([parse(item, None)], "openai").body == {
+        "messages": [{"role": "system", "content": "be brief"}]
+    }
 
 
 def test_edited_text_keeps_no_pointers_into_the_old_one() -> None:
@@ -407,7 +413,7 @@ RESPONSE: dict[str, Any] = {
 
 
 def test_the_items_of_a_reply_share_its_id_and_the_last_has_the_usage() -> None:
-    first, last = reply(RESPONSE)
+    first, last = parse_reply(RESPONSE)
     assert first.meta.reply == last.meta.reply == "resp_1"
     assert first.meta.usage is None
     assert last.meta.usage == Usage(input=30, cache_read=60, cache_write=10, output=9, reasoning=4)
@@ -417,23 +423,23 @@ def test_the_items_of_a_reply_share_its_id_and_the_last_has_the_usage() -> None:
 
 def test_an_incomplete_reply_says_why() -> None:
     value = {**RESPONSE, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    assert reply(value)[-1].meta.stop == "max_output_tokens"
+    assert parse_reply(value)[-1].meta.stop == "max_output_tokens"
 
 
 def test_sdk_objects_are_accepted_as_they_are() -> None:
     from openai.types.responses import Response
 
     response = Response.model_validate(RESPONSE)
-    assert reply(response) == reply(RESPONSE)
-    assert [parse(item) for item in response.output] == list(reply(RESPONSE))
+    assert parse_reply(response) == parse_reply(RESPONSE)
+    assert [parse(item) for item in response.output] == list(parse_reply(RESPONSE))
 
 
 def test_a_broken_reply_names_the_field() -> None:
     with pytest.raises(WireError) as caught:
-        reply({"output": [{"type": "function_call", "name": 1}]})
+        parse_reply({"output": [{"type": "function_call", "name": 1}]})
     assert caught.value.field == "output[0].name"
     with pytest.raises(WireError) as caught:
-        reply([])
+        parse_reply([])
     assert caught.value.field == "output"
 
 

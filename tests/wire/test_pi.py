@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from foldline.errors import WireError
 from foldline.message import Media, Message, Text, Thinking, ToolCall, Usage, assistant, tool, user
-from foldline.wire import PROVIDERS, parse, render
-from foldline.wire.formats import Line, Loss
+from foldline.wire import REQUEST_FORMATS, parse, render
+from foldline.wire.formats import JsonLine, LossCollector
 from foldline.wire.session_logs.pi import parse as parse_pi
 from foldline.wire.session_logs.pi import parse_object, read
 from foldline.wire.session_logs.pi import render as render_pi
@@ -67,8 +67,8 @@ def entry(number: int, message: dict[str, Any] | None = None, **fields: Any) -> 
     return {key: value for key, value in {**made, **fields}.items() if key != "message" or value is not None}
 
 
-def lines(*values: Any) -> list[Line]:
-    return [Line(number, value, json.dumps(value)) for number, value in enumerate(values, start=1)]
+def lines(*values: Any) -> list[JsonLine]:
+    return [JsonLine(number, value, json.dumps(value)) for number, value in enumerate(values, start=1)]
 
 
 @pytest.mark.promise("S0.12")
@@ -77,7 +77,7 @@ def test_all_seven_roles_are_messages_that_every_provider_gets_to_see(role: str)
     message = parse_pi(SEVEN[role])
     assert (message.role, message.kind) == KINDS[role]
     said = next(str(text) for text in json.dumps(SEVEN[role]).split('"') if text.startswith("said "))
-    for provider in PROVIDERS:
+    for provider in REQUEST_FORMATS:
         call = [parse_pi(SEVEN["assistant"])] if role == "toolResult" else []
         assert said.replace("\\n", "") in json.dumps(render([*call, message], provider).body)
 
@@ -91,7 +91,7 @@ def test_no_role_is_dropped_silently(order: list[str], extra: dict[str, Any], od
     messages = parse(values, "pi").messages
     assert len(messages) == len(values)
     assert messages[-1].role == f"x-{odd}"
-    assert [render_pi(message, Loss()) for message in messages] == [[value] for value in values]
+    assert [render_pi(message, LossCollector()) for message in messages] == [[value] for value in values]
 
 
 def test_what_an_assistant_message_tells() -> None:
@@ -172,7 +172,7 @@ def test_immutable_objects_are_read_by_their_attributes_and_come_back_as_themsel
     given_object = OBJECTS_BY_ROLE[role]
     message = parse_object(given_object)
     assert (message.role, message.kind) == KINDS[role]
-    (back,) = render_pi(message, Loss())
+    (back,) = render_pi(message, LossCollector())
     assert back is given_object
     assert parse([given_object, message]).messages == (message, message)
 
@@ -209,7 +209,7 @@ def test_a_session_keeps_the_text_of_each_line(roles: list[tuple[str, str]]) -> 
     transcript = parse(text)
     assert transcript.format == "pi"
     assert [m.wire.raw for m in transcript.messages if m.wire] == text.split("\n")[1:-1]
-    assert [element for m in transcript.messages for element in render_pi(m, Loss())] == values
+    assert [element for m in transcript.messages for element in render_pi(m, LossCollector())] == values
 
 
 def test_the_path_to_the_last_entry_is_the_conversation() -> None:
@@ -261,18 +261,20 @@ def test_an_edited_message_keeps_its_other_fields() -> None:
     line = entry(1, SEVEN["toolResult"], timestamp="t")
     message = parse_pi(line)
     stub = replace(message.results[0], parts=(Text(text="[stub]"),))
-    (edited,) = render_pi(message.with_parts(stub), Loss())
+    (edited,) = render_pi(message.with_parts(stub), LossCollector())
     assert edited == {**line, "message": {**SEVEN["toolResult"], "content": [{"type": "text", "text": "[stub]"}]}}
     compaction = {"type": "compaction", "id": "e", "parentId": None, "summary": "old", "tokensBefore": 9}
-    assert render_pi(parse_pi(compaction).with_parts(Text(text="new")), Loss()) == [{**compaction, "summary": "new"}]
+    assert render_pi(parse_pi(compaction).with_parts(Text(text="new")), LossCollector()) == [
+        {**compaction, "summary": "new"}
+    ]
     frozen = parse_object(OBJECTS_BY_ROLE["toolResult"])
-    (made,) = render_pi(frozen.with_parts(replace(frozen.results[0], parts=())), Loss())
+    (made,) = render_pi(frozen.with_parts(replace(frozen.results[0], parts=())), LossCollector())
     assert (made["tool_call_id"], made["content"]) == ("c1", [])
     assert "toolCallId" not in made
 
 
 def test_foreign_messages_become_pi_messages() -> None:
-    loss = Loss()
+    loss = LossCollector()
     loss.names["c1"] = "ls"
     asked = assistant("go", ToolCall(id="c1", name="ls", arguments='{"a":1}'))
     assert render_pi(asked, loss) == [

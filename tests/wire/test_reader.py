@@ -19,9 +19,9 @@ from openai.types.responses import Response
 
 from foldline.errors import ConfigError, FormatUnknown, InputError, WireError
 from foldline.message import ToolCall, Usage, user
-from foldline.wire import FORMATS, PROVIDERS, Transcript, parse, read, read_all, render
-from foldline.wire.formats import codec
-from foldline.wire.reader import detect
+from foldline.wire import FORMATS, REQUEST_FORMATS, Transcript, parse, read, read_all, render
+from foldline.wire.detect import detect
+from foldline.wire.formats import format_of
 from support.jsontext import written
 from support.replies import REPLIES
 
@@ -106,7 +106,9 @@ UNCLEAR: list[Any] = [
 
 @pytest.mark.parametrize(("form", "items"), CASES)
 def test_every_format_is_recognised_and_read_in_every_wrapping(form: str, items: list[Any], tmp_path: Path) -> None:
-    assert detect(items) == form
+    detected = detect(items)
+    assert detected is not None
+    assert detected.format == form
     messages = parse(items).messages
     assert messages
     assert parse(items, form).messages == messages
@@ -125,7 +127,7 @@ def test_every_format_is_recognised_and_read_in_every_wrapping(form: str, items:
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_has_a_case(form: str) -> None:
     assert LISTS[form]
-    assert codec(form).name == form
+    assert format_of(form).name == form
 
 
 @pytest.mark.parametrize("value", UNCLEAR)
@@ -154,7 +156,7 @@ def test_messages_keep_the_text_they_had(random: Any, case: tuple[str, list[Any]
     for message in parse(text, form).messages:
         if message.wire is not None and message.wire.raw is not None:
             assert message.wire.raw in text
-            assert form not in PROVIDERS or json.loads(message.wire.raw) == message.wire.value
+            assert form not in REQUEST_FORMATS or json.loads(message.wire.raw) == message.wire.value
 
 
 KEYS = st.text(max_size=4) | st.sampled_from(
@@ -204,7 +206,8 @@ ITEMS = st.dictionaries(KEYS, JSON | WORDS, max_size=6)
 @settings(max_examples=100, deadline=None)
 @given(st.lists(ITEMS, max_size=4) | ITEMS | JSON)
 def test_any_value_is_a_transcript_or_an_input_error(value: Any) -> None:
-    assert detect(value) in (None, *FORMATS)
+    detected = detect(value)
+    assert detected is None or detected.format in FORMATS
     for form in (None, *FORMATS):
         with suppress(InputError):
             assert isinstance(parse(value, form), Transcript)
@@ -235,7 +238,7 @@ def test_a_cut_file_never_breaks_the_reader(case: tuple[str, list[Any]], data: s
         assert len(whole.messages) <= len(parse(text).messages)
 
 
-@given(st.sampled_from(PROVIDERS), st.data())
+@given(st.sampled_from(REQUEST_FORMATS), st.data())
 def test_replies_of_every_provider_are_messages(provider: str, data: st.DataObject) -> None:
     reply = data.draw(REPLIES[provider])
     transcript = parse(reply)

@@ -18,14 +18,15 @@ import foldline
 from foldline import testing
 from foldline.message import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult, assistant, system, tool, user
 from foldline.testing import assert_sendable, violations
-from foldline.wire.formats import PROVIDERS, codec, render
+from foldline.wire.formats import REQUEST_FORMATS, format_of
+from foldline.wire.rendering import render
 from foldline.wire.repair import Repaired, repair
 from foldline.wire.repair import history as repair_module
 from foldline.wire.repair import single_messages as repair_parts
 from strategies import arrived, broken, sound
 
 quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-each_format = pytest.mark.parametrize("format", PROVIDERS)
+each_format = pytest.mark.parametrize("format", REQUEST_FORMATS)
 
 
 def call(name: str, tool: str = "run", arguments: str = "{}") -> ToolCall:
@@ -70,7 +71,7 @@ def shape(messages: tuple[Message, ...]) -> str:
 @quick
 @given(messages=broken())
 def test_anything_becomes_sendable(messages: list[Message]) -> None:
-    for format in PROVIDERS:
+    for format in REQUEST_FORMATS:
         repaired = checked_repair(messages, format)
         _assert_every_text_is_there(messages, repaired)
         if not violations(messages, format) and not any(_has_part_in_wrong_role(message) for message in messages):
@@ -98,18 +99,18 @@ def _assert_only_invisible_parts_changed(repaired: Repaired) -> None:
 @quick
 @given(messages=sound())
 def test_sound_messages_come_back_as_the_same_objects(messages: list[Message]) -> None:
-    for format in PROVIDERS:
+    for format in REQUEST_FORMATS:
         repaired = repair(messages, format)
         assert repaired.notes == ()
         assert all(one is two for one, two in zip(repaired.messages, messages, strict=True))
 
 
-@pytest.mark.parametrize("source", PROVIDERS)
+@pytest.mark.parametrize("source", REQUEST_FORMATS)
 @settings(quick, max_examples=60)
 @given(data=st.data())
 def test_a_sound_request_is_sent_as_it_came(source: str, data: st.DataObject) -> None:
     messages = data.draw(arrived(source))
-    for format in PROVIDERS:
+    for format in REQUEST_FORMATS:
         checked_repair(messages, format)
     repaired = repair(messages, source)
     assert repaired.notes == ()
@@ -168,7 +169,7 @@ _LONG: dict[str, Callable[[int], list[Message]]] = {
 
 
 def _inline_system() -> Message:
-    return codec("anthropic").parse({"role": "system", "content": "now"}, None)
+    return format_of("anthropic").parse({"role": "system", "content": "now"}, None)
 
 
 @each_format
@@ -280,7 +281,7 @@ def test_pa17_a_result_that_comes_after_the_fold_of_its_call_is_sent_as_text(for
 
 def test_pa18_an_approval_without_its_request_is_sent_as_text() -> None:
     approval = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    parse = codec("openai-responses").parse
+    parse = format_of("openai-responses").parse
     repaired = checked_repair([user("go"), parse(approval, None), user("x")], "openai-responses")
     assert codes(repaired) == ["result-orphan"]
     assert "approved" in text_of(repaired.messages)
@@ -288,7 +289,7 @@ def test_pa18_an_approval_without_its_request_is_sent_as_text() -> None:
 
 def test_pa19_a_pending_approval_request_stays() -> None:
     request = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "t", "arguments": "{}"}
-    messages = [user("go"), codec("openai-responses").parse(request, None)]
+    messages = [user("go"), format_of("openai-responses").parse(request, None)]
     assert checked_repair(messages, "openai-responses").notes == ()
 
 
@@ -352,7 +353,7 @@ def test_call_ids_that_start_from_zero_in_every_turn_become_unique(format: str) 
 
 
 def test_pa25_gemini_gets_as_many_results_as_calls_in_every_turn() -> None:
-    parse = codec("gemini").parse
+    parse = format_of("gemini").parse
     three = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"n": n}}} for n in range(3)]}
     apart = [{"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"n": n}}}]} for n in range(2)]
     repaired = checked_repair(
@@ -433,7 +434,7 @@ def test_calls_and_results_without_ids_pair_by_name_and_order(format: str) -> No
 
 
 def test_legacy_function_calls_are_not_changed() -> None:
-    parse = codec("openai").parse
+    parse = format_of("openai").parse
     asked = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
     result_with = {"role": "function", "name": "read", "content": "text"}
     messages = [user("go"), parse(asked, None), parse(result_with, None), user("x")]
@@ -478,7 +479,7 @@ def test_or05_or06_a_request_never_ends_with_the_assistant(format: str) -> None:
 
 def test_or07_roles_are_checked_as_they_are_rendered() -> None:
     """A last message that renders to nothing in Anthropic's format leaves the assistant last."""
-    unseen = codec("openai-responses").parse({"type": "item_from_the_future", "id": "i"}, None)
+    unseen = format_of("openai-responses").parse({"type": "item_from_the_future", "id": "i"}, None)
     repaired = checked_repair([user("go"), assistant("done"), unseen])
     assert codes(repaired) == ["end"]
     assert repaired.messages[2] is unseen
@@ -512,7 +513,7 @@ def test_or11_or14_an_empty_result_gets_a_placeholder(format: str, blank: str) -
 
 def test_or14_an_empty_text_block_in_a_result_gets_a_placeholder() -> None:
     """A tool server returned one block of empty text. An empty string instead of blocks is accepted and stays."""
-    parse = codec("anthropic").parse
+    parse = format_of("anthropic").parse
     asked = [user("go"), assistant("", call("1"))]
 
     def result_with(content: Any, **more: Any) -> Message:
@@ -530,7 +531,7 @@ def test_or13_a_blank_text_beside_thinking_and_a_call_is_left_out() -> None:
         {"type": "text", "text": ""},
         {"type": "tool_use", "id": "1", "name": "run", "input": {}},
     ]
-    reply = codec("anthropic").parse({"role": "assistant", "content": blocks}, None)
+    reply = format_of("anthropic").parse({"role": "assistant", "content": blocks}, None)
     repaired = checked_repair([user("go"), reply, tool("1", "r")])
     assert codes(repaired) == ["blank"]
     assert render(repaired.messages, "anthropic").body["messages"][1]["content"] == [blocks[0], blocks[2]]
@@ -560,7 +561,7 @@ def test_a_system_message_inside_the_list_moves_to_the_end_of_a_user_turn() -> N
 def test_messages_of_unknown_roles_and_kinds_are_sent_as_the_users(format: str) -> None:
     messages = [Message(role="narrator", parts=(Text(text="once"),), kind="legend"), assistant("hm"), user("x")]
     assert checked_repair(messages, format).notes == ()
-    strange = codec("openai").parse({"role": "narrator", "content": "once"}, None)
+    strange = format_of("openai").parse({"role": "narrator", "content": "once"}, None)
     checked_repair([strange, assistant("hm"), user("x")], format)
 
 
@@ -569,7 +570,7 @@ def test_messages_of_unknown_roles_and_kinds_are_sent_as_the_users(format: str) 
 
 @each_format
 def test_st05_thinking_that_a_broken_stream_left_is_not_sent(format: str) -> None:
-    empty = codec("anthropic").parse(
+    empty = format_of("anthropic").parse(
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": ""}]}, None
     )
     repaired = checked_repair([user("go"), empty, user("and?")], format)
@@ -585,7 +586,7 @@ def test_pr05_thinking_without_its_signature_is_left_out() -> None:
 
 def test_thinking_that_nothing_follows_is_left_out() -> None:
     signed = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
-    alone = codec("anthropic").parse(signed, None)
+    alone = format_of("anthropic").parse(signed, None)
     assert codes(checked_repair([user("go"), alone, user("x")])) == ["thinking-alone"]
     split = [user("go"), alone, assistant("so"), user("x")]
     assert checked_repair(split).notes == ()
@@ -593,11 +594,11 @@ def test_thinking_that_nothing_follows_is_left_out() -> None:
 
 def reasoning(name: str = "rs_1") -> Message:
     item = {"type": "reasoning", "id": name, "summary": [], "encrypted_content": "sealed"}
-    return codec("openai-responses").parse(item, None)
+    return format_of("openai-responses").parse(item, None)
 
 
 def test_pr09_a_built_in_call_keeps_its_reasoning() -> None:
-    search = codec("openai-responses").parse({"type": "web_search_call", "id": "ws_1", "status": "completed"}, None)
+    search = format_of("openai-responses").parse({"type": "web_search_call", "id": "ws_1", "status": "completed"}, None)
     messages = [user("go"), reasoning(), search, assistant("found"), user("x")]
     assert checked_repair(messages, "openai-responses").notes == ()
 
@@ -626,7 +627,7 @@ def test_pr11_reasoning_at_the_end_is_left_out(after: list[Message]) -> None:
 
 
 def test_pr13_an_item_that_occurs_twice_loses_its_id() -> None:
-    parse = codec("openai-responses").parse
+    parse = format_of("openai-responses").parse
     said_twice = parse({"type": "message", "id": "msg_1", "role": "assistant", "content": "hi"}, None)
     messages = [user("go"), reasoning(), said_twice, reasoning(), said_twice, user("x")]
     repaired = checked_repair(messages, "openai-responses")
@@ -635,7 +636,7 @@ def test_pr13_an_item_that_occurs_twice_loses_its_id() -> None:
 
 
 def test_a_call_of_the_providers_own_tool_is_sent_with_its_result_or_not_at_all() -> None:
-    parse = codec("anthropic").parse
+    parse = format_of("anthropic").parse
     asked = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
     result_with = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
     text = {"type": "text", "text": "so"}
@@ -664,7 +665,7 @@ def test_media_are_sent_only_where_the_format_takes_them(format: str) -> None:
 
 def test_malformed_elements_of_the_same_format_are_rewritten() -> None:
     """Elements that the parser accepts although the provider would refuse them."""
-    parse = codec("openai").parse
+    parse = format_of("openai").parse
     spoilt: tuple[dict[str, Any], ...] = (
         {"role": "user", "content": None},
         {"role": "user", "content": []},
@@ -677,7 +678,7 @@ def test_malformed_elements_of_the_same_format_are_rewritten() -> None:
     checked_repair([user("go"), called, parse({"role": "tool", "tool_call_id": "1", "content": []}, None)], "openai")
     scalar = {"type": "tool_use", "id": "1", "name": "run", "input": "text"}
     untyped = {"type": "text"}
-    reply = codec("anthropic").parse({"role": "assistant", "content": [scalar, untyped]}, None)
+    reply = format_of("anthropic").parse({"role": "assistant", "content": [scalar, untyped]}, None)
     assert {"input", "shape"} <= set(codes(checked_repair([user("go"), reply, tool("1", "r")])))
 
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foldline.message import Message, ToolCall, assistant, tool, user
-from foldline.wire.formats import PROVIDERS
+from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.repair import Repaired, RepairedHistory, repair
 from strategies import broken, sound
 
-each_format = pytest.mark.parametrize("format", PROVIDERS)
+each_format = pytest.mark.parametrize("format", REQUEST_FORMATS)
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from foldline.errors import ConfigError, FormatUnknown, InputError, WireError
 from foldline.message import Message, Text, system, user
 from foldline.wire import Request, render
-from foldline.wire.formats import Loss
+from foldline.wire.formats import LossCollector
 from support.jsontext import duplicated, written
 
 TEXTS = st.text(max_size=30)
@@ -200,7 +200,7 @@ def test_what_a_new_message_cannot_carry_is_told_on_request() -> None:
     thought = Request.parse(
         {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": "s"}]}]}
     )
-    loss = Loss()
+    loss = LossCollector()
     gemini = Request.parse({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]})
     gemini.render((*gemini.messages, *thought.messages), loss)
     assert [(item.message, item.what) for item in loss.items] == [(1, "thinking")]

@@ -11,24 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.message import tool, user
-from foldline.wire.anthropic import parse as anthropic
-from foldline.wire.formats import PROVIDERS, render
-from foldline.wire.gemini import parse as gemini
-from foldline.wire.openai_chat import render as openai_chat
-from foldline.wire.openai_responses import render_messages as openai_responses
+from foldline.message import Message, tool, user
+from foldline.wire.formats import REQUEST_FORMATS, format_of
+from foldline.wire.rendering import render
 from foldline.wire.streaming import Assembler, Reply
 from foldline.wire.validate import check
 from support.replies import REPLIES
 from support.samples import SAMPLES
 from support.streams import Pieces, by, sse, stream
 
-READ = {
-    "anthropic": lambda value: (anthropic.parse(value),),
-    "openai": openai_chat.reply,
-    "openai-responses": openai_responses.reply,
-    "gemini": gemini.reply,
-}
+
+def parse_reply(provider: str, value: Any) -> tuple[Message, ...]:
+    """The messages of a reply that came whole."""
+    replies = format_of(provider).reply
+    assert replies
+    return replies.parse(value)
+
+
 NEWLINES = st.sampled_from(["\n", "\r\n", "\r"])
 
 
@@ -50,14 +49,14 @@ def loosely(random: Random) -> Pieces:
     return pieces
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 @settings(max_examples=120)
 @given(st.data(), NEWLINES, st.lists(st.integers(0, 6000), max_size=40), st.randoms(use_true_random=False))
 def test_a_streamed_reply_is_the_non_streamed_one(
     provider: str, data: st.DataObject, newline: str, cuts: list[int], random: Random
 ) -> None:
     value = data.draw(REPLIES[provider])
-    expected = READ[provider](value)
+    expected = parse_reply(provider, value)
     reply = assemble(provider, sse(stream(provider, value, loosely(random)), newline=newline), *cuts)
     assert reply is not None
     assert reply.messages == tuple(expected)
@@ -68,14 +67,14 @@ def test_a_streamed_reply_is_the_non_streamed_one(
     assert (reply.error, reply.lost) == (None, ())
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 @settings(max_examples=40)
 @given(st.data())
 def test_a_reply_that_was_not_streamed_is_read_too(provider: str, data: st.DataObject) -> None:
     value = data.draw(REPLIES[provider])
     reply = assemble(provider, json.dumps(value, indent=1).encode(), 1, 50)
     assert reply is not None
-    assert reply.messages == tuple(READ[provider](value))
+    assert reply.messages == parse_reply(provider, value)
     assert reply.complete
 
 
@@ -97,7 +96,7 @@ def check_cut(provider: str, reply: Reply | None, whole: Reply) -> None:
     assert check(provider, sent) == ()
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 @settings(max_examples=15)
 @given(st.data(), st.randoms(use_true_random=False))
 def test_a_stream_cut_at_any_byte_is_valid_or_nothing(provider: str, data: st.DataObject, random: Random) -> None:
@@ -117,6 +116,6 @@ def test_a_sample_cut_at_every_byte_is_valid_or_nothing(provider: str, name: str
     sent = sse(stream(provider, value, by(30)))
     whole = assemble(provider, sent)
     assert whole is not None
-    assert whole.messages == tuple(READ[provider](value)), name
+    assert whole.messages == parse_reply(provider, value), name
     for end in range(len(sent)):
         check_cut(provider, assemble(provider, sent[:end]), whole)

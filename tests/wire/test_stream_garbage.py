@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
-from foldline.wire.formats import PROVIDERS, render
+from foldline.wire.formats import REQUEST_FORMATS
+from foldline.wire.rendering import render
 from foldline.wire.streaming import Assembler, Reply
 from support.samples import SAMPLES
 from support.streams import by, stream
@@ -49,13 +50,13 @@ def finish(provider: str, *chunks: bytes) -> Reply | None:
     return reply
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([b"data: ", b"\n\n", b"[1]", b"{}", b"\xff"]), max_size=8))
 def test_bytes_never_raise(provider: str, chunks: list[bytes]) -> None:
     finish(provider, *chunks)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 @settings(max_examples=100)
 @given(st.lists(SHAPES, max_size=8))
 def test_events_of_any_shape_never_raise(provider: str, values: list[Any]) -> None:
@@ -83,7 +84,7 @@ def leaves(value: Any, *path: str | int) -> Iterator[tuple[str | int, ...]]:
         yield from leaves(field, *path, key)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 @pytest.mark.parametrize("depth", [300, 700, 100_000])
 def test_deep_nesting_anywhere_never_raises(provider: str, depth: int) -> None:
     for sample in SAMPLES[provider].values():
@@ -101,11 +102,11 @@ def test_deep_nesting_anywhere_never_raises(provider: str, depth: int) -> None:
 
 
 def test_an_unknown_provider_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="no provider is called 'cohere': use one of anthropic, openai"):
+    with pytest.raises(ConfigError, match="unknown wire format 'cohere': use one of anthropic, openai"):
         Assembler("cohere")
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", REQUEST_FORMATS)
 def test_nothing_gives_nothing(provider: str) -> None:
     assert finish(provider) is None
     assert finish(provider, b"", b": ping\n\n", b"data: [DONE]\n\n", b"event: ping\ndata: {}\n\n") is None

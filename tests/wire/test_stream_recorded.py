@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from foldline.message import tool, user
-from foldline.wire.formats import render
+from foldline.wire.rendering import render
 from foldline.wire.streaming import Assembler, Reply
 from foldline.wire.validate import check
 from support.streams import sse

@@ -9,15 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.message import Usage
-from foldline.wire import usage
+from foldline.wire.anthropic.usage import anthropic_usage
+from foldline.wire.gemini.usage import gemini_usage
+from foldline.wire.openai_chat.usage import chat_usage
+from foldline.wire.openai_responses.usage import responses_usage
+from foldline.wire.session_logs.usage import codex_usage, pi_usage
 
 READERS = {
-    "anthropic": usage.anthropic_usage,
-    "chat": usage.chat_usage,
-    "responses": usage.responses_usage,
-    "codex": usage.codex_usage,
-    "gemini": usage.gemini_usage,
-    "pi": usage.pi_usage,
+    "anthropic": anthropic_usage,
+    "chat": chat_usage,
+    "responses": responses_usage,
+    "codex": codex_usage,
+    "gemini": gemini_usage,
+    "pi": pi_usage,
 }
 
 FIGURES = st.one_of(
@@ -96,22 +100,20 @@ def test_co19_cached_tokens_are_counted_once_whoever_reports_them(provider: str,
 def test_cache_writes_are_inside_for_openai_and_beside_for_anthropic() -> None:
     details = {"cached_tokens": 60, "cache_write_tokens": 30}
     expected = Usage(input=10, cache_read=60, cache_write=30, output=1)
-    assert (
-        usage.chat_usage({"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": details}) == expected
-    )
-    assert usage.responses_usage({"input_tokens": 100, "output_tokens": 1, "input_tokens_details": details}) == expected
+    assert chat_usage({"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": details}) == expected
+    assert responses_usage({"input_tokens": 100, "output_tokens": 1, "input_tokens_details": details}) == expected
     beside = {"input_tokens": 10, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 30, "output_tokens": 1}
-    assert usage.anthropic_usage(beside) == expected
+    assert anthropic_usage(beside) == expected
 
 
 def test_a_server_that_reports_more_cached_than_prompt_reports_it_beside() -> None:
-    found = usage.chat_usage({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 90}})
+    found = chat_usage({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 90}})
     assert found is not None
     assert found.prompt == 100
 
 
 def test_anthropic_hour_writes_and_thinking_are_shares() -> None:
-    found = usage.anthropic_usage(
+    found = anthropic_usage(
         {
             "input_tokens": 2,
             "cache_creation_input_tokens": None,
@@ -132,9 +134,9 @@ def test_co21_a_compaction_pass_is_not_in_the_window() -> None:
             {"type": "message", "input_tokens": 23_000, "output_tokens": 1_000},
         ],
     }
-    assert usage.anthropic_usage(value) == Usage(input=23_000, output=1_000)
+    assert anthropic_usage(value) == Usage(input=23_000, output=1_000)
     value["iterations"] = value["iterations"][:1]
-    assert usage.anthropic_usage(value) == Usage(input=23_000, output=1_000)
+    assert anthropic_usage(value) == Usage(input=23_000, output=1_000)
 
 
 def test_co21_a_tool_loop_of_twelve_calls_holds_what_the_last_one_held() -> None:
@@ -143,7 +145,7 @@ def test_co21_a_tool_loop_of_twelve_calls_holds_what_the_last_one_held() -> None
         for n in range(12)
     ]
     total = {"input_tokens": 60, "cache_read_input_tokens": 1_800_066, "output_tokens": 120, "iterations": calls}
-    assert usage.anthropic_usage(total) == Usage(input=5, cache_read=150_011, output=10)
+    assert anthropic_usage(total) == Usage(input=5, cache_read=150_011, output=10)
 
 
 def test_co21_codex_running_total_is_not_the_window() -> None:
@@ -157,9 +159,9 @@ def test_co21_codex_running_total_is_not_the_window() -> None:
         },
     }
     expected = Usage(input=3_591, cache_read=15_232, output=358, reasoning=46)
-    assert usage.codex_usage(info) == expected
-    assert usage.codex_usage({"type": "token_count", "info": info, "rate_limits": {}}) == expected
-    assert usage.codex_usage({"type": "token_count", "info": None}) is None
+    assert codex_usage(info) == expected
+    assert codex_usage({"type": "token_count", "info": info, "rate_limits": {}}) == expected
+    assert codex_usage({"type": "token_count", "info": None}) is None
 
 
 def test_gemini_thoughts_are_output_and_tool_results_are_input() -> None:
@@ -170,7 +172,7 @@ def test_gemini_thoughts_are_output_and_tool_results_are_input() -> None:
         "thoughtsTokenCount": 30,
         "totalTokenCount": 157,
     }
-    assert usage.gemini_usage(value) == Usage(input=120, output=37, reasoning=30)
+    assert gemini_usage(value) == Usage(input=120, output=37, reasoning=30)
 
 
 @pytest.mark.parametrize("provider", READERS)
@@ -181,8 +183,8 @@ def test_no_usage_is_none(provider: str, value: Any) -> None:
 
 @pytest.mark.parametrize("bad", [-5, "12", True, 1e300, float("nan"), float("inf"), 2**70, [], {}, 0.5])
 def test_garbage_counts_as_nothing(bad: Any) -> None:
-    assert usage.anthropic_usage({"input_tokens": bad, "output_tokens": 3}) == Usage(output=3)
-    assert usage.chat_usage({"prompt_tokens": 8, "prompt_tokens_details": {"cached_tokens": bad}}) == Usage(input=8)
+    assert anthropic_usage({"input_tokens": bad, "output_tokens": 3}) == Usage(output=3)
+    assert chat_usage({"prompt_tokens": 8, "prompt_tokens_details": {"cached_tokens": bad}}) == Usage(input=8)
 
 
 @given(provider=st.sampled_from(sorted(READERS)), value=REPORTS)

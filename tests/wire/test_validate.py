@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from foldline.errors import ConfigError
 from foldline.message import Message, assistant, user
 from foldline.testing import assert_sendable, violations
-from foldline.wire.formats import PROVIDERS, render
+from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.grammar import RequestLimits, grammar_of
+from foldline.wire.rendering import render
 from foldline.wire.repair import RepairedHistory, repair
 from foldline.wire.validate import check, validator
 from strategies import sound
 
-each_format = pytest.mark.parametrize("format", PROVIDERS)
+each_format = pytest.mark.parametrize("format", REQUEST_FORMATS)
 
 
 def u(content: Any = "hi", **more: Any) -> dict[str, Any]:
@@ -328,7 +329,7 @@ GEMINI: list[tuple[str, Any, set[str]]] = [
 
 CASES = [
     pytest.param(format, request, expected, id=f"{format}: {name}")
-    for format, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True)
+    for format, table in zip(REQUEST_FORMATS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True)
     for name, request, expected in table
 ]
 
@@ -342,7 +343,7 @@ def test_a_request_breaks_exactly_the_rules_of_its_case(format: str, request_: A
 
 def test_every_answer_of_a_provider_belongs_to_a_rule_that_is_checked() -> None:
     """No answer is stored for a code that no case reaches."""
-    for format, table in zip(PROVIDERS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True):
+    for format, table in zip(REQUEST_FORMATS, (ANTHROPIC, OPENAI, RESPONSES, GEMINI), strict=True):
         reached = {code for _, _, expected in table for code in expected} | {"total-bytes"}
         assert set(grammar_of(format).says) <= reached
 
@@ -408,7 +409,7 @@ FIELDS = [
 )
 def test_no_json_value_makes_the_validator_raise(value: Any) -> None:
     for request in (value, [value], {"messages": value, "input": value, "contents": value}):
-        for format in PROVIDERS:
+        for format in REQUEST_FORMATS:
             assert all(isinstance(violation.message, str) for violation in check(format, request))
 
 
@@ -416,14 +417,14 @@ def test_deep_nesting_does_not_make_the_validator_raise() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
-    for format in PROVIDERS:
+    for format in REQUEST_FORMATS:
         check(format, [u(deep), {"role": "user", "parts": [deep]}])
 
 
 @settings(max_examples=50, deadline=None)
 @given(messages=sound())
 def test_sound_histories_are_sendable_in_every_format(messages: list[Message]) -> None:
-    for format in PROVIDERS:
+    for format in REQUEST_FORMATS:
         assert_sendable(messages, format)
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from foldline.errors import InputError
 from foldline.message import Message, Text, ToolResult, user
-from foldline.wire import PROVIDERS, parse
-from foldline.wire.writer import WRITABLE, rewrite
+from foldline.wire import FORMATS, REQUEST_FORMATS, parse
+from foldline.wire.formats import format_of
+from foldline.wire.writer import rewrite
 from support.sessions import SESSIONS
 
 DIGEST = user("[digest] 7091 is the worker's port.", kind="digest")
@@ -39,7 +40,7 @@ def test_what_is_written_is_what_is_read(name: str, steps: int, start: int, pin:
     messages = cut(text, start, pin=pin)
     back = parse(rewrite(text, messages).data)
     assert back.format == parse(text).format
-    if back.format in PROVIDERS:
+    if back.format in REQUEST_FORMATS:
         assert [message.parts for message in back.messages] == [message.parts for message in messages]
     else:
         lead = [message for message in messages if message.role == "system"]
@@ -64,7 +65,10 @@ def test_a_message_that_stays_keeps_its_text(name: str) -> None:
 
 
 def test_every_writable_format_is_tried() -> None:
-    assert {parse(make(2)).format for make in SESSIONS.values()} == set(WRITABLE)
+    assert {parse(make(2)).format for make in SESSIONS.values()} == {
+        *REQUEST_FORMATS,
+        *(name for name in FORMATS if format_of(name).writer),
+    }
 
 
 def test_a_request_keeps_its_other_fields_byte_for_byte() -> None:

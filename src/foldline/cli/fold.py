@@ -23,8 +23,8 @@ from foldline.message import Message
 from foldline.plan.timeline import handle
 from foldline.session import Session
 from foldline.view.compose import head
-from foldline.wire import PROVIDERS, render
-from foldline.wire.formats import Lost, dialect
+from foldline.wire import REQUEST_FORMATS, render
+from foldline.wire.formats import Lost, element_format
 from foldline.wire.repair import repair
 from foldline.wire.writer import rewrite
 
@@ -35,7 +35,7 @@ MISSING = 5
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option("--out", "-o", required=True, type=click.Path(), help="Write to this file; - is standard output.")
-@click.option("--to", type=click.Choice(PROVIDERS), help="Write a request in this format instead.")
+@click.option("--to", type=click.Choice(REQUEST_FORMATS), help="Write a request in this format instead.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @options.format_option
 @options.policy_options
@@ -95,11 +95,13 @@ def folded_file(
     if to is not None:
         made = render(repair(shown, to).messages, to)
         same = (
-            {"model": session.model.name, "tools": list(transcript.tools)} if dialect(transcript.format) == to else {}
+            {"model": session.model.name, "tools": list(transcript.tools)}
+            if element_format(transcript.format) == to
+            else {}
         )
         body = {**{key: value for key, value in same.items() if value}, **made.body}
         return encode(dumps(body) + "\n"), made.lost
-    if transcript.format in PROVIDERS:
+    if transcript.format in REQUEST_FORMATS:
         shown = repair(shown, transcript.format).messages
     text = read_text(found.file)
     if len(shown) == len(found.messages) and all(map(_is_original, shown, found.messages)):

@@ -18,8 +18,8 @@ from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.plan.timeline import handle
 from foldline.replay import seen_together, unmeasured
 from foldline.session import Session
-from foldline.wire import PROVIDERS, Transcript, read_all
-from foldline.wire.formats import dialect
+from foldline.wire import REQUEST_FORMATS, Transcript, read_all
+from foldline.wire.formats import element_format
 from foldline.wire.repair import repair
 
 LARGEST = 5
@@ -57,8 +57,8 @@ def examine(transcript: Transcript, settings: Settings) -> dict[str, Any]:
     seen = seen_together(transcript)[-1]
     session.add(*unmeasured(seen))
     sizes = [session.size(message) for message in transcript.messages]
-    spoken = dialect(transcript.format)
-    provider = spoken if spoken in PROVIDERS else session.model.format or "openai"
+    spoken = element_format(transcript.format)
+    provider = spoken if spoken in REQUEST_FORMATS else session.model.format or "openai"
     mended = repair(transcript.messages, provider)
     return {
         "format": transcript.format,

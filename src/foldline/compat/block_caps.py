@@ -15,7 +15,7 @@ from typing import Literal
 from foldline.compat.text_caps import End, dedupe, fit_text
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import Counter
-from foldline.measure.message_size import framing_for, message_tokens
+from foldline.measure.message_size import TEXT_ONLY, message_tokens
 from foldline.message import Message, Part, Text, ToolResult
 from foldline.placeholders import shortened
 from foldline.plan.timeline import Timeline, handle
@@ -238,7 +238,7 @@ def _level(sizes: list[int], room: int) -> int:
 
 def size_of(message: Message, counter: Counter) -> int:
     """The size of what a message says, with nothing around it."""
-    return message_tokens(message, counter, framing_for("none"))
+    return message_tokens(message, counter, TEXT_ONLY)
 
 
 def shorten(message: Message, name: str, room: int, counter: Counter) -> Message | None:

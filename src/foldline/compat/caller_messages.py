@@ -13,8 +13,9 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Part, Text, ToolResult
-from foldline.wire.detect import find
-from foldline.wire.formats import FORMATS, PROVIDERS, Loss, codec, dialect
+from foldline.wire.detect import detect
+from foldline.wire.formats import FORMATS, REQUEST_FORMATS, LossCollector, element_format
+from foldline.wire.formats import format_of as wire_format
 from foldline.wire.reader import parse
 from foldline.wire.request import unknown
 from foldline.wire.session_logs.pi import parse_object
@@ -62,7 +63,7 @@ def format_of(items: Sequence[Any]) -> str:
     """The format of a list: a wire format, `message` or `object`. An empty list counts as OpenAI dicts."""
     dicts = [item for item in items if isinstance(item, Mapping)]
     if dicts:
-        found = find(dicts)
+        found = detect(dicts)
         if found is None:
             raise unknown(dicts, "list of messages")
         return found.format
@@ -74,7 +75,8 @@ def format_of(items: Sequence[Any]) -> str:
 def wire_format_of(format: str, messages: Iterable[Message]) -> str:
     """The wire format of a list: its own, or the one its messages were read from; else `openai`."""
     formats = [format, *(message.wire.format for message in messages if message.wire is not None)]
-    return next((dialect(name) for name in formats if name in FORMATS and dialect(name) in PROVIDERS), "openai")
+    names = [element_format(name) for name in formats if name in FORMATS]
+    return next((name for name in names if name in REQUEST_FORMATS), "openai")
 
 
 def _is_sdk(item: Any) -> bool:
@@ -85,7 +87,7 @@ def _read(item: Any, format: str) -> Message:
     if isinstance(item, Message):
         return item
     if isinstance(item, Mapping):
-        return codec(format).parse(item, None)
+        return wire_format(format).parse(item, None)
     if _is_sdk(item):
         found = parse([item], None if format == OBJECT else format).messages
         if len(found) == 1:
@@ -103,7 +105,7 @@ def render_list(messages: Iterable[Message], format: str, originals: Mapping[int
     if format in {MESSAGE, OBJECT}:
         render = (lambda message: message) if format == MESSAGE else as_object
         return [originals[id(each)] if id(each) in originals else render(each) for each in messages]
-    target, loss = codec(format), Loss()
+    target, loss = wire_format(format), LossCollector()
     elements: list[Any] = []
     fresh = False
     for message in messages:

@@ -40,14 +40,14 @@ from foldline.digest.prompt import cumulative_prompt
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4
-from foldline.measure.message_size import framing_for, message_tokens
+from foldline.measure.message_size import TEXT_ONLY, message_tokens
 from foldline.message import Message
 from foldline.models.table import model as model_of
 from foldline.models.table import plain_name
 from foldline.policy import Policy
 
 _RETRIES = RetryLimits(seconds=PRESET.digest_seconds)
-_FRAMING = framing_for("none")
+_FRAMING = TEXT_ONLY
 
 
 class CompactionEvent(NamedTuple):

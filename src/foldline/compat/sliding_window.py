@@ -23,7 +23,7 @@ from foldline.digest.local import local_digest
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4, Count, Counter, human
-from foldline.measure.message_size import framing_for, message_tokens
+from foldline.measure.message_size import TEXT_ONLY, message_tokens
 from foldline.measure.tokenizers import counter_for
 from foldline.message import Message, Text, ToolCall, ToolResult, user
 from foldline.plan.gate import Load
@@ -205,7 +205,7 @@ class SlidingWindow:
         self._unsure.append(self._unsure[-1] + (not self._counter.sure or not _is_text(message)))
 
     def _size(self, message: Message) -> int:
-        return message_tokens(message, self._counter, framing_for("none"))
+        return message_tokens(message, self._counter, TEXT_ONLY)
 
     def _count(self, first: int, after: int) -> Count:
         sure = self._counter.exact and self._unsure[after] == self._unsure[first]

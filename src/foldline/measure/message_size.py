@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from foldline.measure.estimator import Counter
@@ -43,23 +43,8 @@ class Framing:
     media: MediaRule = _CAUTIOUS
 
 
-_FRAMINGS = {
-    # Claude: fitted on the input growth of 9,000 requests of real sessions (Opus 4.5 and 4.6, Sonnet 4.5): a call with
-    # its result adds 70 (median) to 90 (mean) beyond its text. Tool instructions: 346 in the provider's price page.
-    "anthropic": Framing(name="anthropic", message=4, part=1, call=45, result=20, tools=346),
-    # OpenAI: 3 a message and 3 for the reply by its cookbook; calls and results fitted on Codex sessions with usage.
-    "openai": Framing(name="openai", message=3, part=1, call=11, result=7, tools=12),
-    # Gemini states no figures; these are OpenAI's.
-    "gemini": Framing(name="gemini", message=3, part=1, call=11, result=7),
-    # The presets of other designs count text alone.
-    "none": Framing(name="none", message=0, call=0, result=0, reply=0, tool=0),
-}
-
-
-def framing_for(form: str, *, media: MediaRule | None = None) -> Framing:
-    """The framing of a wire format, with a model's media rule. An unknown format has the framing of OpenAI's."""
-    found = _FRAMINGS.get(form, _FRAMINGS["openai"])
-    return replace(found, media=media) if media else found
+TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)
+"""No tokens around anything: for the presets of other designs, which count text alone."""
 
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:

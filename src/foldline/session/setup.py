@@ -11,14 +11,14 @@ from typing import Any
 
 from foldline.errors import ConfigError
 from foldline.measure.estimator import Counter
-from foldline.measure.message_size import Framing, framing_for, message_tokens, tools_tokens
+from foldline.measure.message_size import TEXT_ONLY, Framing, message_tokens, tools_tokens
 from foldline.measure.tokenizers import counter_for
 from foldline.message import Message
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
 from foldline.plan.media_budget import Allowance, allowed
 from foldline.policy import Policy, read_knobs
-from foldline.wire.formats import PROVIDERS
+from foldline.wire.formats import REQUEST_FORMATS, framing_of
 from foldline.wire.grammar import grammar_of
 
 DEFAULT_POLICY = "balanced"
@@ -90,7 +90,7 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     measured = chosen.counter == "model"
     if counter is None or not measured:
         counter = counter_for(known.name, kind=chosen.counter)
-    framing = framing_for(used if measured else "none", media=known.media)
+    framing = framing_of(used, known.media) if measured else TEXT_ONLY
     window = chosen.window_tokens or known.window
     usable = _usable(window, known, chosen)
     limits = grammar_of(usual).limits
@@ -113,8 +113,8 @@ def setup(  # noqa: PLR0913 (all are named at the call)
 
 def check_format(format: str) -> str:
     """The name of a wire format that requests can be sent in, or "" when none is named."""
-    if format and format not in PROVIDERS:
-        raise ConfigError(f"unknown wire format {format!r}", hint=f"use one of {', '.join(PROVIDERS)}")
+    if format and format not in REQUEST_FORMATS:
+        raise ConfigError(f"unknown wire format {format!r}", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
     return format
 
 

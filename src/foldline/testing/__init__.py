@@ -28,7 +28,8 @@ from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.markup import HEADINGS
 from foldline.errors import ConfigError
 from foldline.message import Message
-from foldline.wire.formats import PROVIDERS, Rendered, render
+from foldline.wire.formats import REQUEST_FORMATS
+from foldline.wire.rendering import Rendered, render
 from foldline.wire.validate import Violation, check
 
 __all__ = ["FAULTS", "Scripted", "Violation", "assert_sendable", "faulty", "violations"]
@@ -44,11 +45,11 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
     'start'
     """
     if isinstance(request, Rendered):
-        if format not in ("", request.provider):
-            raise ConfigError(f"rendered in format {request.provider!r}, not {format!r}", hint="leave out the format")
-        return check(request.provider, request.body)
+        if format not in ("", request.format):
+            raise ConfigError(f"rendered in format {request.format!r}, not {format!r}", hint="leave out the format")
+        return check(request.format, request.body)
     if not format:
-        raise ConfigError("no wire format was given", hint=f"use one of {', '.join(PROVIDERS)}")
+        raise ConfigError("no wire format was given", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
     if isinstance(request, Mapping | str) or not isinstance(request, Iterable):
         return check(format, request)
     elements = list(request)
@@ -65,7 +66,7 @@ def assert_sendable(request: Any, format: str = "") -> None:
     __tracebackhide__ = True
     found = violations(request, format)
     if found:
-        name = format or request.provider
+        name = format or request.format
         lines = "\n".join(f"  {violation}" for violation in found)
         raise AssertionError(f"{name} would refuse this request:\n{lines}")
 

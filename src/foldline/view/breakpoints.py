@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from foldline.wire.formats import Rendered
+from foldline.wire.rendering import Rendered
 
 LIMIT = 4
 """Marks that one request may carry."""
@@ -21,7 +21,7 @@ _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 def place(rendered: Rendered, most: int = LIMIT) -> Rendered:
     """The same request with marks, at most `most` of them. Only Anthropic's format has such marks."""
-    if rendered.provider != "anthropic":
+    if rendered.format != "anthropic":
         return rendered
     body = dict(rendered.body)
     room = min(most, LIMIT) - count(body)

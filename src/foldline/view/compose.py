@@ -15,7 +15,7 @@ from foldline.placeholders import missing_messages
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.breakpoints import place
-from foldline.wire.formats import Rendered, render
+from foldline.wire.rendering import Rendered, render
 from foldline.wire.repair import repair
 
 

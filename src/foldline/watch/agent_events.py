@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from foldline import tool_calls
 from foldline.message import Usage
-from foldline.wire.usage import anthropic_usage
+from foldline.wire.anthropic.usage import anthropic_usage
 
 RawEvent: TypeAlias = dict[str, Any]
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from foldline.errors import ConfigError
 from foldline.message import Usage
 from foldline.watch.agent_events import AgentEvent, RawEvent, dict_at, is_compaction, text_at
-from foldline.wire.usage import anthropic_usage, codex_usage
+from foldline.wire.anthropic.usage import anthropic_usage
+from foldline.wire.session_logs.usage import codex_usage
 
 WARN_RATIO, COMPACT_RATIO = 0.70, 0.78
 DEFAULT_WINDOW = 200_000

@@ -9,13 +9,14 @@ render(messages, format) -> Rendered
     The messages in a request format.
 """
 
-from foldline.wire.formats import FORMATS, PROVIDERS, Lost, Rendered, Transcript, render
+from foldline.wire.formats import FORMATS, REQUEST_FORMATS, Lost, Transcript
 from foldline.wire.reader import parse, read, read_all, sign_of
+from foldline.wire.rendering import Rendered, render
 from foldline.wire.request import Request
 
 __all__ = [
     "FORMATS",
-    "PROVIDERS",
+    "REQUEST_FORMATS",
     "Lost",
     "Rendered",
     "Request",

@@ -35,6 +35,29 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def string_at(value: Any, key: str) -> str:
+    """The string under `key` of an object, or ""."""
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def object_at(value: Any, key: str) -> dict[str, Any]:
+    """The object under `key` of an object, or an empty one."""
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, dict) else {}
+
+
+def list_at(value: Any, key: str) -> list[Any]:
+    """The list under `key` of an object, or an empty one."""
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+def block_types(item: Mapping[str, Any]) -> set[str]:
+    """The types of a message's content blocks; "" for a block without one."""
+    return {string_at(block, "type") for block in list_at(item, "content")}
+
+
 def spelled(value: Mapping[str, Any], name: str) -> str:
     """The key under which a mapping has the field, so that a rewritten field keeps its spelling."""
     return snake(name) if name not in value and snake(name) in value else name

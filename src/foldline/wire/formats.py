@@ -1,93 +1,58 @@
-"""What a wire format is to the rest of foldline, and the values that reading and rendering give.
+"""The wire formats: what each one registers, and the values that reading and rendering exchange.
 
-A format module (`anthropic`, `openai_chat`, ...) describes itself with one `Codec` named `CODEC`: data and functions,
-no class to inherit from. Provider formats parse and render one element of their message list at a time; file formats
-(session logs) borrow the elements of the provider they record (their `dialect`).
+A format describes itself with one `Format` named `FORMAT`: data and functions, no class to inherit from. A request
+format (`anthropic`, `openai`, ...) is a folder; a session log is a module in `session_logs/` and uses the elements of
+the request format it records (its `element_format`). To add a format, write its folder and add one line to the
+registry below.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
-from foldline.message import Message, Part, ToolCall, ToolResult
+from foldline.measure.message_size import Framing
+from foldline.message import Message, Usage
+from foldline.models.table import MediaRule
 
-PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
-"""The formats a request can be rendered in."""
-
-_MODULES = {
-    "anthropic": "anthropic.parse",
-    "openai": "openai_chat.render",
-    "openai-responses": "openai_responses.render_messages",
-    "gemini": "gemini.parse",
-    "claude-code": "session_logs.claude_code",
-    "stream-json": "session_logs.claude_code_stream",
-    "codex": "session_logs.codex",
-    "pi": "session_logs.pi",
-    "gemini-cli": "session_logs.gemini_cli",
+_REQUEST_MODULES = {
+    "anthropic": "foldline.wire.anthropic",
+    "openai": "foldline.wire.openai_chat",
+    "openai-responses": "foldline.wire.openai_responses",
+    "gemini": "foldline.wire.gemini",
 }
-FORMATS = tuple(_MODULES)
-"""Every format that can be read."""
-_TIED_BY_ID = ("anthropic", "openai", "openai-responses")
-"""Providers that tie a result to its call by id alone."""
+_LOG_MODULES = {
+    "claude-code": "foldline.wire.session_logs.claude_code",
+    "stream-json": "foldline.wire.session_logs.claude_code_stream",
+    "codex": "foldline.wire.session_logs.codex",
+    "pi": "foldline.wire.session_logs.pi",
+    "gemini-cli": "foldline.wire.session_logs.gemini_cli",
+}
+REQUEST_FORMATS = tuple(_REQUEST_MODULES)
+"""The formats that a request can be written in."""
+FORMATS = (*_REQUEST_MODULES, *_LOG_MODULES)
+"""All formats that can be read."""
 
 
 class Lost(NamedTuple):
-    """Something a rendering could not carry to another provider."""
+    """Something that a rendering could not carry into the other format."""
 
     message: int
-    """Which one, by its place in the list that was rendered."""
+    """The index of its message in the list that was rendered."""
     what: str
     """The part, by kind: "thinking", "media image", "opaque web_search_call"."""
     why: str
 
 
-class Note(NamedTuple):
-    """Something a reader did not take as a message, or took with a grain of salt."""
+class LossCollector:
+    """Collects what is lost while messages are rendered one after another.
 
-    line: int
-    text: str
-
-
-class Line(NamedTuple):
-    """One line of a session file: its number from 1, its JSON value, its exact text."""
-
-    number: int
-    value: Any
-    raw: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
-    """A conversation that was read: messages in the order the model saw them, leading system messages included."""
-
-    format: str
-    messages: tuple[Message, ...]
-    tools: tuple[Any, ...] = ()
-    """Tool definitions as they stand on the wire."""
-    model: str = ""
-    notes: tuple[Note, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
-    """Messages in a provider's form: the request fields that hold them, and what could not be carried."""
-
-    provider: str
-    body: dict[str, Any]
-    lost: tuple[Lost, ...] = ()
-
-
-class Loss:
-    """Collects what is lost while one message after another is rendered.
-
-    `names` and `kinds` know the calls rendered so far, by id: some providers want the function's name in its result,
-    others a result of the call's own kind.
+    `names` and `kinds` hold the name and the kind of each call rendered so far, by id: some formats repeat the
+    function's name in its result, others need a result of the call's own kind.
     """
 
     def __init__(self) -> None:
@@ -101,149 +66,167 @@ class Loss:
         self.items.append(Lost(self.message, what, why))
 
 
+class JsonLine(NamedTuple):
+    """One line of a session file: its number from 1, its JSON value, its exact text."""
+
+    number: int
+    value: Any
+    raw: str | None
+
+
+class ReadNote(NamedTuple):
+    """A remark of a reader: a line that is not a message, or one that was read with an assumption."""
+
+    line: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codec:
+class Transcript:
+    """A conversation that was read: messages in the order the model saw them, leading system messages included."""
+
+    format: str
+    messages: tuple[Message, ...]
+    tools: tuple[Any, ...] = ()
+    """Tool definitions as they are on the wire."""
+    model: str = ""
+    notes: tuple[ReadNote, ...] = ()
+
+
+class Sign(NamedTuple):
+    """A test that only values of one format pass."""
+
+    description: str
+    """What the value has, for error messages."""
+    test: Callable[[Mapping[str, Any]], bool]
+
+
+class ReplyStream(Protocol):
+    """Assembles the events of a streamed reply to the JSON value of the non-streamed one."""
+
+    stop: str
+    """Why the model stopped, in the provider's word; "" until the provider sent it."""
+
+    def take(self, value: dict[str, Any]) -> None:
+        """Take the JSON value of one event. An unknown event has no effect; nothing raises."""
+
+    def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
+        """The reply so far, or None if nothing came. After a `cut`, only what may be sent back to the provider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyFormat:
+    """The replies of a request format: how they are parsed, streamed and counted."""
+
+    parse: Callable[[Any], tuple[Message, ...]]
+    stream: Callable[[], ReplyStream]
+    usage: Callable[[Any], Usage | None]
+    list_key: str
+    """The field that holds the content of a reply."""
+    usage_key: str = "usage"
+    object_type: str | None = None
+    """The value of a reply's field `object`, if it has that field; None where a reply is an ordinary element."""
+    chunked: bool = False
+    """True if a list of replies is one reply that was streamed in chunks."""
+
+
+class StoredElements(NamedTuple):
+    """The request elements that a line of a session log holds."""
+
+    items: list[Any]
+    complete: bool = True
+    """False when the elements must be rendered from the message's parts instead."""
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogWriter:
+    """How new lines of a session log are written."""
+
+    make: Callable[[Message, Mapping[str, Any], LossCollector], list[dict[str, Any]]]
+    """The lines for a message. They take session, folder and time from the line that is passed with it."""
+    without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
+    """The line with its usage set to 0; the same object when it has none."""
+    head_types: tuple[str, ...] = ()
+    """Types of the leading lines that describe the session: the last line of each type is kept."""
+    id_fields: tuple[str, str] | None = None
+    """The fields that hold a line's id and the id of its parent line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
     """One wire format.
 
-    `parse(value, raw)` makes a message of one element, raising `WireError` with the field that is wrong; what it does
-    not know becomes `Opaque`, never an error. `render(message, loss)` gives the elements of the *dialect* for one
-    message (usually one, none when nothing can be carried): the original value when the message's wire is exact and of
-    the same dialect, otherwise rebuilt from its parts, using each part's own wire value where that is of the dialect.
+    `parse(value, raw)` makes a message of one element and raises `WireError` with the field that is wrong; an unknown
+    kind of part becomes `Opaque`. `render(message, loss)` gives the elements of `element_format` for one message:
+    the original value if the message's wire is exact and of that format, otherwise a value built from its parts, each
+    part by its own wire value where that has the format. The list is empty if nothing of the message can be carried.
     """
 
     name: str
-    dialect: str
+    element_format: str
+    """The format of the message elements: for a session log the request format it records, otherwise the name."""
     parse: Callable[[Any, str | None], Message]
-    render: Callable[[Message, Loss], list[Any]]
+    render: Callable[[Message, LossCollector], list[Any]]
+    sign: Sign
+    """Recognises an element, or a line of a session log."""
+    framing: Framing
+    """The tokens that the provider adds around messages, parts, calls and tools."""
+    plain_fields: tuple[str, ...] = ()
+    """An element without a clear sign can be read in this format if it has one of these fields."""
+    body_sign: Sign | None = None
+    """Recognises a request body by the fields beside messages that show no sign."""
     list_key: str = ""
-    """The request field that holds the messages; "" for a session file."""
+    """The request field that holds the messages; "" for a session log."""
+    text_list: bool = False
+    """True if that field may hold one text instead of a list."""
     system_key: str = ""
-    """The request field that holds the system text; "" where it is an ordinary message."""
+    """The request field that holds the system text; "" where that is an ordinary message."""
     parse_system: Callable[[Any], Message] | None = None
     """Makes a system message of the value under `system_key`; its wire value is that value."""
-    render_system: Callable[[tuple[Message, ...], Loss], Any] | None = None
+    render_system: Callable[[tuple[Message, ...], LossCollector], Any] | None = None
     """The value under `system_key` for the leading system messages."""
     join: Callable[[Any, Any], Any | None] | None = None
-    """Two newly written neighbours as one element, where the provider wants that; None when they stay two."""
-    read: Callable[[Iterable[Line]], Transcript] | None = None
-    """For a session file: all lines to a transcript."""
+    """Merges two newly written neighbours where the provider wants one element; None when they stay two."""
+    has_call_ids: bool = True
+    """False where results are matched to calls by name and order, so that ids may be missing."""
+    reply: ReplyFormat | None = None
+    read: Callable[[Iterable[JsonLine]], Transcript] | None = None
+    """For a session log: the transcript of all its lines."""
+    stored_elements: Callable[[Any], StoredElements] | None = None
+    """For a session log that stores request elements: those in the wire value of a message."""
+    writer: LogWriter | None = None
+    """For a session log that can be written."""
 
 
 @cache
-def codec(name: str) -> Codec:
-    """The codec of a format, imported when first asked for."""
-    module = _MODULES.get(name)
+def format_of(name: str) -> Format:
+    """The format of that name; its module is imported at the first call."""
+    module = _REQUEST_MODULES.get(name) or _LOG_MODULES.get(name)
     if module is None:
-        raise ConfigError(f"no wire format is called {name!r}", hint=f"use one of {', '.join(FORMATS)}")
-    found: Codec = import_module(f"foldline.wire.{module}").CODEC
+        raise ConfigError(f"unknown wire format {name!r}", hint=f"use one of {', '.join(FORMATS)}")
+    found: Format = import_module(module).FORMAT
     return found
 
 
-def dialect(name: str) -> str:
-    """The provider whose message elements a format uses."""
-    return codec(name).dialect
+def request_format(name: str) -> Format:
+    """The format of that name, if requests can be written in it."""
+    found = format_of(name)
+    if name not in _REQUEST_MODULES:
+        raise ConfigError(f"{name!r} is not a request format", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
+    return found
 
 
-def render(messages: Iterable[Message], provider: str) -> Rendered:
-    """Messages in a provider's form. Untouched messages of that provider come out as they came in."""
-    target = codec(provider)
-    if target.name not in PROVIDERS:
-        raise ConfigError(f"{provider!r} cannot be sent", hint=f"render to one of {', '.join(PROVIDERS)}")
-    loss = Loss()
-    everything = tuple(messages)
-    system = leading_system(everything, target)
-    body: dict[str, Any] = {}
-    if system and target.render_system:
-        body[target.system_key] = target.render_system(system, loss)
-    body[target.list_key] = [element for element, _ in elements(everything, target, loss, start=len(system))]
-    return Rendered(provider=provider, body=body, lost=tuple(loss.items))
+def framing_of(name: str, media: MediaRule | None = None) -> Framing:
+    """The framing of a format, with a model's media rule; OpenAI's where the format is not known."""
+    framing = format_of(name if name in FORMATS else "openai").framing
+    return replace(framing, media=media) if media else framing
 
 
-def elements(messages: Sequence[Message], target: Codec, loss: Loss, *, start: int = 0) -> list[tuple[Any, str | None]]:
-    """The list elements for the messages from `start` on, each with its original text if that is still true."""
-    messages = with_ids(messages, target)
-    made: list[tuple[Any, str | None]] = []
-    fresh = False
-    for index in range(start, len(messages)):
-        message = messages[index]
-        loss.message = index
-        for call in message.calls:
-            loss.names[call.id] = call.name
-            loss.kinds[call.id] = call.kind
-        exact = is_exact(message, target)
-        raw = message.wire.raw if exact and message.wire and message.wire.format == target.name else None
-        for element in target.render(message, loss):
-            joined = target.join(made[-1][0], element) if target.join and fresh and not exact else None
-            if joined is None:
-                made.append((element, raw))
-            else:
-                made[-1] = (joined, None)
-            fresh = not exact
-    return made
+def element_format(name: str) -> str:
+    """The name of the format whose elements the format of that name uses.
 
-
-def with_ids(messages: Sequence[Message], target: Codec) -> Sequence[Message]:
-    """Messages for a provider that ties by id, with ids for the calls that another format tied by name and order.
-
-    An id is made of what is called and how often it was called before, so the same messages always get the same ids.
+    >>> element_format("claude-code"), element_format("openai")
+    ('anthropic', 'openai')
     """
-    if target.name not in _TIED_BY_ID or not any(_lacks_id(message) for message in messages):
-        return messages
-    waiting: list[ToolCall] = []
-    seen: dict[str, int] = {}
-    return [
-        replace(message, parts=tuple([_tie(part, waiting, seen) for part in message.parts]))
-        if _lacks_id(message) and not (message.wire and dialect(message.wire.format) == target.dialect)
-        else message
-        for message in messages
-    ]
-
-
-def _lacks_id(message: Message) -> bool:
-    return any(
-        (isinstance(part, ToolCall) and not part.id) or (isinstance(part, ToolResult) and not part.call_id)
-        for part in message.parts
-    )
-
-
-def _tie(part: Part, waiting: list[ToolCall], seen: dict[str, int]) -> Part:
-    """A call without id with one; a result without id with that of the first call of its name that still waits."""
-    if isinstance(part, ToolCall) and not part.id:
-        said = f"{part.name}\0{part.arguments}".encode("utf-8", "surrogatepass")
-        base = "call_" + hashlib.sha256(said).hexdigest()[:16]
-        count = seen[base] = seen.get(base, 0) + 1
-        call = replace(part, id=base if count == 1 else f"{base}_{count}")
-        waiting.append(call)
-        return call
-    if isinstance(part, ToolResult) and not part.call_id:
-        for place, call in enumerate(waiting):
-            if part.name in ("", call.name):
-                del waiting[place]
-                return replace(part, call_id=call.id)
-    return part
-
-
-def is_exact(message: Message, target: Codec) -> bool:
-    """True if the message is untouched and came in the elements of this provider."""
-    wire = message.wire
-    return wire is not None and wire.exact and dialect(wire.format) == target.dialect
-
-
-def leading_system(messages: Sequence[Message], target: Codec) -> tuple[Message, ...]:
-    """System messages that belong into the request's own field.
-
-    One that stood *inside* the list of the same provider (newer Anthropic models allow it) is an element and stays one.
-    """
-    count = 0
-    while target.render_system and count < len(messages) and messages[count].role == "system":
-        wire = messages[count].wire
-        if wire is not None and dialect(wire.format) == target.dialect and _is_element(wire.value):
-            break
-        count += 1
-    return tuple(messages[:count])
-
-
-def _is_element(value: Any) -> bool:
-    """A Gemini system instruction may have a role as well, but never a `content`; a Codex line wraps its element."""
-    inner = value.get("payload", value) if isinstance(value, Mapping) else None
-    return isinstance(inner, Mapping) and "role" in inner and "content" in inner
+    return format_of(name).element_format

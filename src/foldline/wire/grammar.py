@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from foldline.wire.formats import dialect
+from foldline.wire.formats import element_format
 
 if TYPE_CHECKING:
     from foldline.wire.validate.plain_request import PlainRequest
@@ -103,6 +103,6 @@ class Grammar:
 def grammar_of(format: str) -> Grammar:
     """Grammar of a wire format; a session log has that of the elements it holds."""
     folder = {"openai": "openai_chat", "openai-responses": "openai_responses"}
-    name = dialect(format)
+    name = element_format(format)
     found: Grammar = import_module(f"foldline.wire.{folder.get(name, name)}.grammar").GRAMMAR
     return found

@@ -13,7 +13,7 @@ from foldline import json_text
 from foldline.errors import WireError
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
 from foldline.placeholders import TOOL_ERROR, unsupported_media
-from foldline.wire.formats import Loss
+from foldline.wire.formats import LossCollector
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
@@ -57,7 +57,7 @@ def document_name(media: Media) -> str:
     return f"document.{media.mime.rpartition('/')[2] or 'pdf'}"
 
 
-def sent_role(message: Message, loss: Loss) -> str:
+def sent_role(message: Message, loss: LossCollector) -> str:
     """The role in which a provider takes a message: kinds and roles of others are what the user says."""
     if message.kind or message.role in ("user", "tool"):
         return "user"
@@ -67,13 +67,13 @@ def sent_role(message: Message, loss: Loss) -> str:
     return "user"
 
 
-def left_out(media: Media, loss: Loss, why: str) -> Text:
+def left_out(media: Media, loss: LossCollector, why: str) -> Text:
     """Report media that cannot be carried, and give the mark that stands in its place."""
     loss.add(f"media {media.kind}", why)
     return Text(text=unsupported_media(media))
 
 
-def failed(result: ToolResult, loss: Loss) -> ToolResult:
+def failed(result: ToolResult, loss: LossCollector) -> ToolResult:
     """A failed result as one whose text says so, for formats that have no field for it."""
     if not result.is_error:
         return result

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -20,8 +19,8 @@ from foldline.errors import FormatUnknown, WireError
 from foldline.json_text import Slice, decode, loads, scan, scan_list
 from foldline.message import Message
 from foldline.text_lines import TextLine
-from foldline.wire.detect import PLAIN, Found, find
-from foldline.wire.formats import PROVIDERS, Codec, Line, Note, Transcript, codec, dialect
+from foldline.wire.detect import PLAIN, Detected, detect
+from foldline.wire.formats import REQUEST_FORMATS, Format, JsonLine, ReadNote, Transcript, element_format, format_of
 from foldline.wire.request import Request, parse_elements, unknown
 
 _PEEK = 100
@@ -37,19 +36,6 @@ class _Known(NamedTuple):
     default: str | None = None
 
 
-_REPLIES = {
-    "openai": "openai_chat.render",
-    "openai-responses": "openai_responses.render_messages",
-    "gemini": "gemini.parse",
-}
-
-
-def detect(value: Any) -> str | None:
-    """The format of a JSON value, when it is clear: of messages, a request body, a reply, the lines of a session."""
-    found = find(_json(value))
-    return found.format if found else None
-
-
 def sign_of(value: Any) -> str | None:
     """The request format that a message, list, body or reply clearly is in; None when it shows no sign of just one.
 
@@ -61,10 +47,10 @@ def sign_of(value: Any) -> str | None:
     if isinstance(value, Message):
         form = value.wire.format if value.wire else None
     else:
-        found = find(_json(value))
+        found = detect(_json(value))
         form = found.format if found and found.clear else None
-    form = form and dialect(form)
-    return form if form in PROVIDERS else None
+    form = form and element_format(form)
+    return form if form in REQUEST_FORMATS else None
 
 
 def parse(source: Any, format: str | None = None, *, default: str | None = None, file: str = "") -> Transcript:
@@ -129,7 +115,7 @@ def _is_spoken(item: Any) -> bool:
 
 def _from_objects(items: Sequence[Any], known: _Known) -> Transcript:
     """Messages that are objects already: ours stay what they are."""
-    parse_one = codec("pi").parse
+    parse_one = format_of("pi").parse
     messages = tuple(item if isinstance(item, Message) else parse_one(item, None) for item in items)
     form = known.format or next((message.wire.format for message in messages if message.wire), known.default or PLAIN)
     return Transcript(format=form, messages=messages, model=_model(messages))
@@ -156,11 +142,11 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
         raise WireError("empty: there is nothing to read")
     more = _through_text(source)
     try:
-        first = Line(head[-1].number, loads(head[-1].text), head[-1].text.removesuffix("\r"))
+        first = JsonLine(head[-1].number, loads(head[-1].text), head[-1].text.removesuffix("\r"))
     except WireError:
         first = None
     if first is not None and more and more[-1].text.strip():
-        notes: list[Note] = []
+        notes: list[ReadNote] = []
         yield from _from_jsonl(chain([first], _json_lines(chain(more, source), notes)), known, notes)
         return
     text = "".join(line.text + "\n" * line.ended for line in chain(head, more, source))
@@ -177,26 +163,26 @@ def _through_text(source: Iterator[TextLine]) -> list[TextLine]:
     return taken
 
 
-def _json_lines(source: Iterable[TextLine], notes: list[Note]) -> Iterator[Line]:
+def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
     """Each line as JSON. A writer may still be writing the last one: without a line end it may be incomplete."""
     for line in source:
         if not line.text.strip():
             continue
         try:
-            yield Line(line.number, loads(line.text), line.text.removesuffix("\r"))
+            yield JsonLine(line.number, loads(line.text), line.text.removesuffix("\r"))
         except WireError as error:
             if line.ended:
                 raise WireError(error.reason, line=line.number) from None
-            notes.append(Note(line.number, "half-written last line left out"))
+            notes.append(ReadNote(line.number, "half-written last line left out"))
 
 
-def _from_jsonl(source: Iterator[Line], known: _Known, notes: list[Note]) -> Iterator[Transcript]:
+def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]) -> Iterator[Transcript]:
     """A session file, one message per line, or one conversation per line."""
     head = list(islice(source, _PEEK))
     source = chain(head, source)
-    found = find([line.value for line in head], *known)
+    found = detect([line.value for line in head], *known)
     if found is not None and found.shape != "reply":
-        transcript = _from_one_file(source, codec(found.format))
+        transcript = _from_one_file(source, format_of(found.format))
         yield replace(transcript, notes=(*transcript.notes, *notes))
         return
     last = None
@@ -209,7 +195,7 @@ def _from_jsonl(source: Iterator[Line], known: _Known, notes: list[Note]) -> Ite
     yield replace(last, notes=(*last.notes, *notes))
 
 
-def _from_one_file(source: Iterator[Line], target: Codec) -> Transcript:
+def _from_one_file(source: Iterator[JsonLine], target: Format) -> Transcript:
     if target.read is not None:
         return target.read(source)
     messages: list[Message] = []
@@ -221,7 +207,7 @@ def _from_one_file(source: Iterator[Line], target: Codec) -> Transcript:
     return Transcript(format=target.name, messages=tuple(messages), model=_model(messages))
 
 
-def _one_per_line(source: Iterator[Line], known: _Known) -> Iterator[Transcript]:
+def _one_per_line(source: Iterator[JsonLine], known: _Known) -> Iterator[Transcript]:
     for line in source:
         try:
             yield from _inside(line.value, known)
@@ -233,8 +219,8 @@ def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[
     """The conversation that a value is, otherwise those that it holds."""
     for name in known:
         if name is not None:
-            codec(name)
-    found = find(value, *known)
+            format_of(name)
+    found = detect(value, *known)
     if found is not None:
         yield _transcript(value, found, text)
         return
@@ -250,34 +236,39 @@ def _inside(value: Any, known: _Known) -> Iterator[Transcript]:
     """The conversations in a document, each once: lists of messages, request bodies, a reply under `response`."""
     if not isinstance(value, (list, Mapping)):
         return
-    found = find(value)
+    found = detect(value)
     if found is not None and found.shape != "reply" and (isinstance(value, list) or found.key):
-        yield _transcript(value, find(value, *known) or found, None)
+        yield _transcript(value, detect(value, *known) or found, None)
         return
     for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
-        held = find(inner) if key == "response" else None
+        held = detect(inner) if key == "response" else None
         if held is not None and held.shape == "reply":
             yield _transcript(inner, held, None)
         else:
             yield from _inside(inner, known)
 
 
-def _transcript(value: Any, found: Found, text: str | None) -> Transcript:
+def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
     """The transcript of a value that is known to be one."""
     if found.shape == "reply":
-        messages = tuple(import_module(f"foldline.wire.{_REPLIES[found.format]}").reply(value))
+        messages = _reply_messages(found.format, value)
         return Transcript(format=found.format, messages=messages, model=_model(messages))
     if found.shape == "body":
         return _with_reply(Request.parse(value if text is None else text, found.format).transcript(), value)
-    target = codec(found.format)
+    target = format_of(found.format)
     items = _items(value, found.key, text)
     if target.read is not None:
         return target.read(
-            Line(number, item.value, text[item.start : item.end] if text is not None else None)
+            JsonLine(number, item.value, text[item.start : item.end] if text is not None else None)
             for number, item in enumerate(items, start=1)
         )
     messages = tuple(parse_elements(target, items, text, found.key))
     return Transcript(format=found.format, messages=messages, model=_model(messages))
+
+
+def _reply_messages(name: str, value: Any) -> tuple[Message, ...]:
+    reply = format_of(name).reply
+    return reply.parse(value) if reply else ()
 
 
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
@@ -294,7 +285,7 @@ def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
 def _with_reply(transcript: Transcript, value: Mapping[str, Any]) -> Transcript:
     """Request logs keep the reply beside the request: it is the next message."""
     response = value.get("response")
-    found = find(response) if isinstance(response, Mapping) else None
+    found = detect(response) if isinstance(response, Mapping) else None
     if found is None or found.shape != "reply":
         return transcript
     reply = _transcript(response, found, None)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from foldline.errors import ConfigError, FormatUnknown, WireError
+from foldline.errors import FormatUnknown, WireError
 from foldline.json_text import Scan, Slice, decode, dumps, encode, scan
 from foldline.message import Message, user
-from foldline.wire import formats as codecs
-from foldline.wire.detect import LIST_KEYS, candidates, find
+from foldline.wire.detect import candidates, detect, list_keys
 from foldline.wire.field_access import spelled
-from foldline.wire.formats import PROVIDERS, Codec, Loss, Transcript
+from foldline.wire.formats import FORMATS, Format, LossCollector, Transcript, request_format
+from foldline.wire.rendering import elements, leading_system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +41,16 @@ class Request:
         if isinstance(data, Mapping):
             body: Mapping[str, Any] = data
         elif isinstance(data, (str, bytes, bytearray, memoryview)):
-            places = scan(data if isinstance(data, str) else decode(data), *LIST_KEYS)
+            places = scan(data if isinstance(data, str) else decode(data), *list_keys())
             body = {key: found.value for key, found in places.fields.items()}
         else:
             raise WireError(f"a request body must be bytes, text or a mapping, not {type(data).__name__}")
         if format is None:
-            found = find(body)
+            found = detect(body)
             if found is None or found.shape != "body":
                 raise unknown(body, "request body")
             format = found.format
-        target = _provider(format)
+        target = request_format(format)
         tools = body.get("tools") or body.get("functions")
         model = body.get("model")
         return cls(
@@ -66,7 +66,7 @@ class Request:
         """The conversation in this request."""
         return Transcript(format=self.format, messages=self.messages, tools=self.tools, model=self.model)
 
-    def render(self, messages: Iterable[Message], loss: Loss | None = None) -> bytes | dict[str, Any]:
+    def render(self, messages: Iterable[Message], loss: LossCollector | None = None) -> bytes | dict[str, Any]:
         """The body with these messages: bytes when it came as text, otherwise a dict with the same key order.
 
         A `loss` collects what newly written messages could not carry.
@@ -74,13 +74,13 @@ class Request:
         everything = tuple(messages)
         if len(everything) == len(self.messages) and all(map(_same, everything, self.messages)):
             return dict(self.body) if self.places is None else encode(self.places.text)
-        target = _provider(self.format)
-        loss = loss or Loss()
-        system = codecs.leading_system(everything, target)
-        made = codecs.elements(everything, target, loss, start=len(system))
+        target = request_format(self.format)
+        loss = loss or LossCollector()
+        system = leading_system(everything, target)
+        made = elements(everything, target, loss, start=len(system))
         list_key, system_key = spelled(self.body, target.list_key), spelled(self.body, target.system_key)
         changes: dict[str, Any] = {}
-        if system != codecs.leading_system(self.messages, target) and target.render_system:
+        if system != leading_system(self.messages, target) and target.render_system:
             changes[system_key] = target.render_system(system, loss) if system else None
         if self.places is None:
             return _changed(self.body, {**changes, list_key: [element for element, _ in made]})
@@ -98,20 +98,13 @@ def unknown(value: Any, what: str) -> FormatUnknown:
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
     seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
-    names = ", ".join(shown or codecs.FORMATS)
+    names = ", ".join(shown or FORMATS)
     return FormatUnknown(
         f"the format of this {what} is not clear, {seen}", hint=f"name it (format=, or --format): one of {names}"
     )
 
 
-def _provider(format: str) -> Codec:
-    target = codecs.codec(format)
-    if target.name not in PROVIDERS:
-        raise ConfigError(f"{format!r} is no request format", hint=f"use one of {', '.join(PROVIDERS)}")
-    return target
-
-
-def _system(body: Mapping[str, Any], target: Codec) -> Iterator[Message]:
+def _system(body: Mapping[str, Any], target: Format) -> Iterator[Message]:
     key = spelled(body, target.system_key)
     if target.parse_system and body.get(key) is not None:
         try:
@@ -120,10 +113,10 @@ def _system(body: Mapping[str, Any], target: Codec) -> Iterator[Message]:
             raise WireError(error.reason, field=error.field or key, hint=error.hint) from None
 
 
-def _messages(body: Mapping[str, Any], places: Scan | None, target: Codec) -> list[Message]:
+def _messages(body: Mapping[str, Any], places: Scan | None, target: Format) -> list[Message]:
     key = spelled(body, target.list_key)
     held = body.get(key)
-    if isinstance(held, str) and target.name == "openai-responses":
+    if isinstance(held, str) and target.text_list:
         return [user(held)]
     if not isinstance(held, (list, tuple)):
         what = "must be a list" if key in body else "is missing"
@@ -132,7 +125,7 @@ def _messages(body: Mapping[str, Any], places: Scan | None, target: Codec) -> li
     return parse_elements(target, slices or [Slice(value, -1, -1) for value in held], places and places.text, key)
 
 
-def parse_elements(target: Codec, slices: Iterable[Slice], text: str | None, key: str) -> list[Message]:
+def parse_elements(target: Format, slices: Iterable[Slice], text: str | None, key: str) -> list[Message]:
     """Messages of list elements; an error says which one, and on which line of the text."""
     messages = []
     for index, item in enumerate(slices):

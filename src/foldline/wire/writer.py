@@ -14,14 +14,11 @@ from foldline import text_lines
 from foldline.errors import InputError
 from foldline.json_text import dumps, encode, loads
 from foldline.message import Message
-from foldline.wire.detect import Found, find
-from foldline.wire.formats import PROVIDERS, Line, Loss, Lost, codec, elements, leading_system
+from foldline.wire.detect import Detected, detect
+from foldline.wire.formats import REQUEST_FORMATS, JsonLine, LossCollector, Lost, format_of
+from foldline.wire.rendering import elements, leading_system
 from foldline.wire.request import Request
-from foldline.wire.session_logs.rewrite import FORMATS as LINE_FORMATS
-from foldline.wire.session_logs.rewrite import rewritten
-
-WRITABLE = (*PROVIDERS, *LINE_FORMATS)
-"""The formats that a file can be written in again."""
+from foldline.wire.session_logs.rewrite import rewritten_lines
 
 
 class Written(NamedTuple):
@@ -33,17 +30,18 @@ class Written(NamedTuple):
 
 def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> Written:
     """The text of a file with these messages instead of its own."""
-    source = [Line(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
+    source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)
-    found = find(value, format)
-    if found is None or found.shape == "reply" or found.format not in WRITABLE:
+    found = detect(value, format)
+    if found is None or found.shape == "reply" or not _is_writable(found.format):
         what = f"a {found.format} file" if found and found.shape != "reply" else "this kind of document"
-        hint = f"write a request instead (--to): one of {', '.join(PROVIDERS)}"
+        hint = f"write a request instead (--to): one of {', '.join(REQUEST_FORMATS)}"
         raise InputError(f"{what} can be read but not written", hint=hint)
-    loss = Loss()
+    loss = LossCollector()
     data: Any
-    if found.format in LINE_FORMATS:
-        data = _lines(value, found, is_lines, rewritten(found.format, _records(value, found, source), messages, loss))
+    if format_of(found.format).writer:
+        records = _records(value, found, source)
+        data = _lines(value, found, is_lines, rewritten_lines(found.format, records, messages, loss))
     elif found.shape == "body":
         data = Request.parse(text, found.format).render(messages, loss)
     else:
@@ -51,7 +49,11 @@ def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -
     return Written(encode(data) if isinstance(data, str) else bytes(data), tuple(loss.items))
 
 
-def _value(text: str, source: list[Line]) -> tuple[Any, bool]:
+def _is_writable(name: str) -> bool:
+    return name in REQUEST_FORMATS or format_of(name).writer is not None
+
+
+def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
     """What the file holds: one document, or the list of its lines when the first of several is a whole value."""
     if len(source) > 1:
         try:
@@ -62,7 +64,7 @@ def _value(text: str, source: list[Line]) -> tuple[Any, bool]:
     return loads(text), False
 
 
-def _whole(source: list[Line]) -> list[Line]:
+def _whole(source: list[JsonLine]) -> list[JsonLine]:
     """The lines without a last one that its writer has not finished."""
     try:
         loads(source[-1].value)
@@ -71,15 +73,17 @@ def _whole(source: list[Line]) -> list[Line]:
     return source
 
 
-def _records(value: Any, found: Found, source: list[Line]) -> list[Line]:
+def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLine]:
     """The records of a session file with the numbers its reader gave them: of lines, or places in a document."""
     if isinstance(value, list) and len(_whole(source)) == len(value):
-        return [Line(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)]
+        return [
+            JsonLine(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)
+        ]
     held = value[found.key] if found.key else value if isinstance(value, list) else [value]
-    return [Line(number, one, None) for number, one in enumerate(held, start=1)]
+    return [JsonLine(number, one, None) for number, one in enumerate(held, start=1)]
 
 
-def _lines(value: Any, found: Found, is_lines: bool, made: list[str]) -> str:
+def _lines(value: Any, found: Detected, is_lines: bool, made: list[str]) -> str:
     if is_lines or (isinstance(value, dict) and not found.key):
         return "".join(f"{line}\n" for line in made)
     if found.key:
@@ -87,8 +91,8 @@ def _lines(value: Any, found: Found, is_lines: bool, made: list[str]) -> str:
     return f"[{','.join(made)}]"
 
 
-def _elements(value: Any, found: Found, is_lines: bool, messages: Sequence[Message], loss: Loss) -> str:
-    target = codec(found.format)
+def _elements(value: Any, found: Detected, is_lines: bool, messages: Sequence[Message], loss: LossCollector) -> str:
+    target = format_of(found.format)
     lead = len(leading_system(messages, target))
     made = [dumps(element) if raw is None else raw for element, raw in elements(messages[lead:], target, loss, start=0)]
     if lead and target.render_system:

@@ -1,31 +1,20 @@
-"""Anthropic Messages: `{role, content}` with content a text or a list of blocks.
+"""Anthropic messages as parts: `{role, content}` with content a text or a list of blocks.
 
-Signed thinking, server-side calls and block kinds of tomorrow must go back exactly as they came, so every part keeps
-its block and an untouched message is its own rendering. A reply of the API is a message too, but with fields that a
-request must not have; it renders as role and content alone.
+Signed thinking, server-side calls and unknown block types must go back exactly as they came, so every part keeps its
+block. A reply of the API is a message too.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-import re
 from collections.abc import Callable
 from typing import Any
 
 from foldline.errors import WireError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire import part_mapping as carry
-from foldline.wire.formats import Codec, Loss
-from foldline.wire.usage import anthropic_usage
+from foldline.wire.anthropic.usage import anthropic_usage
 
 NAME = "anthropic"
-_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_PDF = "application/pdf"
-_bad_id = re.compile(r"[^a-zA-Z0-9_-]")
-_LONGEST_NAME = 128
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -45,6 +34,11 @@ def parse(value: Any, raw: str | None = None) -> Message:
     if is_reply(value):
         return Message(role=role, parts=parts, meta=reply_meta(value), wire=Wire(NAME, value))
     return Message(role=role, parts=parts, wire=Wire(NAME, value, raw))
+
+
+def parse_reply(value: Any) -> tuple[Message, ...]:
+    """The message of a reply."""
+    return (parse(value),)
 
 
 def parse_content(content: Any) -> tuple[Part, ...]:
@@ -164,131 +158,6 @@ _READERS: dict[str, Callable[[dict[str, Any], Wire], Part | None]] = {
 }
 
 
-def render(message: Message, loss: Loss) -> list[Any]:
-    """The element for one message; none when nothing of it can be carried."""
-    wire = message.wire
-    base = wire.value if wire is not None and wire.format == NAME and isinstance(wire.value, dict) else None
-    if base is not None and wire is not None and wire.exact:
-        return [{"role": base["role"], "content": base["content"]} if is_reply(base) else base]
-    content = _content(message.parts, loss)
-    if content == []:
-        return []
-    if base is not None and not is_reply(base):
-        return [{**base, "content": content}]
-    if message.role == "system":
-        loss.add("system role", "only leading system messages have it: sent as the user's")
-    return [{"role": "assistant" if message.role == "assistant" else "user", "content": content}]
-
-
-def join(before: Any, after: Any) -> Any | None:
-    """Two elements of one side as one: all calls of a step, and all their results, belong together.
-
-    A result after other content stays apart, because results must come first in their message.
-    """
-    if before["role"] != after["role"] or before.keys() != after.keys() or before["role"] not in ("user", "assistant"):
-        return None
-    first, second = _blocks(before["content"]), _blocks(after["content"])
-    late = any(_is_result(block) for block in second) and not _is_result(first[-1])
-    return None if late else {**before, "content": first + second}
-
-
-def _content(parts: tuple[Part, ...], loss: Loss) -> str | list[Any]:
-    """Parts as content. A single text that never was a block stays a text."""
-    if len(parts) == 1 and isinstance(parts[0], Text) and not _is_own(parts[0]):
-        return parts[0].text
-    return [block for part in parts if (block := _block(part, loss)) is not None]
-
-
-def _blocks(content: str | list[Any]) -> list[Any]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-def _is_result(block: dict[str, Any]) -> bool:
-    return block.get("type") == "tool_result"
-
-
-def _is_own(part: Part) -> bool:
-    return part.wire is not None and part.wire.format == NAME
-
-
-def _block(part: Part, loss: Loss) -> Any | None:
-    """One part as a block: its own if it has one, else written on top of that, else new."""
-    base: dict[str, Any] = {}
-    if part.wire is not None and part.wire.format == NAME:
-        if part.wire.exact:
-            return part.wire.value
-        base = part.wire.value
-    match part:
-        case Text(text=text):
-            return {**(base or {"type": "text"}), "text": text} if text else None
-        case ToolCall():
-            fields = {"id": _id(part.id), "name": _bad_id.sub("_", part.name)[:_LONGEST_NAME], "input": _input(part)}
-            return {**(base or {"type": "tool_use"}), **fields}
-        case ToolResult():
-            return _result_block(part, base or {"type": "tool_result"}, loss)
-        case Media():
-            return _media_block(part, base or {"type": part.kind}, loss)
-        case Thinking():
-            loss.add("thinking", "only the model that wrote it can read it, and only unchanged")
-        case Opaque(kind=kind):
-            loss.add(f"opaque {kind}".strip(), "unknown to Anthropic")
-    return None
-
-
-def _result_block(result: ToolResult, base: dict[str, Any], loss: Loss) -> dict[str, Any]:
-    block = {key: value for key, value in base.items() if key not in ("content", "is_error")}
-    block["tool_use_id"] = _id(result.call_id)
-    if content := _content(result.parts, loss):
-        block["content"] = content
-    if result.is_error:
-        block["is_error"] = True
-    return block
-
-
-def _media_block(media: Media, base: dict[str, Any], loss: Loss) -> dict[str, Any]:
-    held = carry.split_data_url(media.url)
-    mime, data = held or (media.mime, media.data)
-    source: dict[str, Any] | None = None
-    if data and mime in (_IMAGES if media.kind == "image" else (_PDF,)):
-        source = {"type": "base64", "media_type": mime, "data": data}
-    elif media.kind == "document" and media.text:
-        source = {"type": "text", "media_type": "text/plain", "data": media.text}
-    elif media.kind in ("image", "document") and media.url.startswith(("https://", "http://")):
-        source = {"type": "url", "url": media.url}
-    if source is None:
-        mark = carry.left_out(
-            media, loss, "Anthropic takes JPEG, PNG, GIF, WebP, PDF and plain text, by value or address"
-        )
-        return {"type": "text", "text": mark.text}
-    return {**base, "source": source}
-
-
-def _id(text: str) -> str:
-    """An id in the letters Anthropic allows; the same for a call and its result, different for different ids."""
-    if not _bad_id.search(text):
-        return text
-    return f"{_bad_id.sub('_', text)}_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
-def _input(call: ToolCall) -> dict[str, Any]:
-    """The arguments as the object that Anthropic demands; what is none goes in as text."""
-    if not call.arguments.strip():
-        return {}
-    try:
-        value = json.loads(call.arguments, parse_constant=_finite, parse_float=_finite)
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"input": call.arguments}
-
-
-def _finite(text: str) -> float:
-    """A number that can be written as JSON again: `NaN` and `1e999` cannot."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
-
-
 def parse_system(value: Any) -> Message:
     """The system message under `system`: a text or a list of text blocks."""
     if isinstance(value, list):
@@ -296,32 +165,3 @@ def parse_system(value: Any) -> Message:
     elif not isinstance(value, str):
         raise WireError("system must be a text or a list of text blocks", field="system")
     return Message(role="system", parts=parse_content(value), wire=Wire(NAME, value))
-
-
-def render_system(messages: tuple[Message, ...], loss: Loss) -> Any:
-    """The value under `system`: what was there if it is untouched, else its texts."""
-    only = messages[0].wire if len(messages) == 1 else None
-    if only is not None and only.format == NAME and only.exact:
-        return only.value
-    texts: list[Part] = []
-    for index, message in enumerate(messages):
-        loss.message = index
-        for part in message.parts:
-            if isinstance(part, Text):
-                texts.append(part)
-            else:
-                loss.add(f"{type(part).__name__.lower()} in system", "a system prompt holds text only")
-    return _content(tuple(texts), loss)
-
-
-CODEC = Codec(
-    name=NAME,
-    dialect=NAME,
-    parse=parse,
-    render=render,
-    list_key="messages",
-    system_key="system",
-    parse_system=parse_system,
-    render_system=render_system,
-    join=join,
-)

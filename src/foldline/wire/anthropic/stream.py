@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.wire.formats import Loss
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+from foldline.wire.field_access import list_at, object_at, string_at
+from foldline.wire.formats import LossCollector
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, whole_object
 
 _THINKING = ("thinking", "redacted_thinking")
 _ANSWERED_BY_SERVER = ("server_tool_use", "mcp_tool_use")
@@ -30,15 +31,15 @@ class _Block:
 
     @property
     def type(self) -> str:
-        return word(self.body.fields, "type")
+        return string_at(self.body.fields, "type")
 
     def add(self, delta: dict[str, Any]) -> None:
-        kind = word(delta, "type")
+        kind = string_at(delta, "type")
         if kind == "input_json_delta":
             piece = delta.get("partial_json")
             self.json.append(piece if isinstance(piece, str) else "")
         elif kind == "citations_delta":
-            self.body.fields["citations"] = citations = items(self.body.fields, "citations")
+            self.body.fields["citations"] = citations = list_at(self.body.fields, "citations")
             citations.append(delta.get("citation"))
         elif kind in _GROWS:
             self.body.add(_GROWS[kind], delta.get(_GROWS[kind]))
@@ -74,7 +75,7 @@ class AnthropicStream:
         if kind == "content_block_delta":
             block = self._block(value)
             if block is not None:
-                block.add(mapping(value, "delta"))
+                block.add(object_at(value, "delta"))
         elif kind == "content_block_start":
             self._open(value)
         elif kind == "content_block_stop":
@@ -82,13 +83,13 @@ class AnthropicStream:
             if block is not None:
                 block.closed = True
         elif kind == "message_start":
-            self._start(mapping(value, "message"))
+            self._start(object_at(value, "message"))
         elif kind == "message_delta":
             self._end(value)
         elif kind == "message":
             self._start(value)
 
-    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+    def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply; a call whose input is not whole is left out and reported."""
         if not self._message and not self._blocks:
             return None
@@ -114,15 +115,15 @@ class AnthropicStream:
 
     def _start(self, message: dict[str, Any]) -> None:
         self._message = dict(message)
-        self._blocks = [_Block(block, closed=True) for block in items(message, "content") if isinstance(block, dict)]
+        self._blocks = [_Block(block, closed=True) for block in list_at(message, "content") if isinstance(block, dict)]
         self._at = dict(enumerate(self._blocks))
         self._stopped()
 
     def _open(self, value: dict[str, Any]) -> None:
-        block = _Block(mapping(value, "content_block"))
+        block = _Block(object_at(value, "content_block"))
         self._blocks.append(block)
         self._at[_index(value)] = block
-        served_by = mapping(block.body.fields, "to").get("model")
+        served_by = object_at(block.body.fields, "to").get("model")
         if block.type == "fallback" and isinstance(served_by, str):
             self._message["model"] = served_by
 
@@ -131,12 +132,12 @@ class AnthropicStream:
 
     def _end(self, value: dict[str, Any]) -> None:
         """Take the stop and the usage, which is a running total: its figures replace those of the start."""
-        for source in (value, mapping(value, "delta")):
+        for source in (value, object_at(value, "delta")):
             for key, found in source.items():
                 if key not in ("type", "delta", "usage") and (found is not None or key not in self._message):
                     self._message[key] = found
-        known = {key: figure for key, figure in mapping(value, "usage").items() if figure is not None}
-        self._message["usage"] = {**mapping(self._message, "usage"), **known}
+        known = {key: figure for key, figure in object_at(value, "usage").items() if figure is not None}
+        self._message["usage"] = {**object_at(self._message, "usage"), **known}
         self._stopped()
 
     def _stopped(self) -> None:
@@ -152,21 +153,21 @@ def _index(value: dict[str, Any]) -> int:
 
 def _name(block: _Block) -> str:
     """What is lost, for people: its type, and which tool was called."""
-    return f"{block.type} {word(block.body.fields, 'name')}".rstrip()
+    return f"{block.type} {string_at(block.body.fields, 'name')}".rstrip()
 
 
-def _sendable(content: list[dict[str, Any]], loss: Loss) -> list[dict[str, Any]]:
+def _sendable(content: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
     """What may stand in a request of a reply that broke off.
 
     A server's call needs the server's result, a text must say something, and no reply may end in thinking.
     """
-    answered = {word(block, "tool_use_id") for block in content}
+    answered = {string_at(block, "tool_use_id") for block in content}
     kept: list[dict[str, Any]] = []
     for block in content:
-        if block.get("type") in _ANSWERED_BY_SERVER and word(block, "id") not in answered:
-            loss.add(f"{word(block, 'type')} {word(block, 'name')}", "the reply ended before its result")
+        if block.get("type") in _ANSWERED_BY_SERVER and string_at(block, "id") not in answered:
+            loss.add(f"{string_at(block, 'type')} {string_at(block, 'name')}", "the reply ended before its result")
         elif block.get("type") != "text" or not blank(block.get("text")):
             kept.append(block)
     while kept and kept[-1].get("type") in _THINKING:
-        loss.add(word(kept.pop(), "type"), "nothing follows it")
+        loss.add(string_at(kept.pop(), "type"), "nothing follows it")
     return kept

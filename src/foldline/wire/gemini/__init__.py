@@ -1,1 +1,31 @@
-"""Gemini contents."""
+"""Gemini's `generateContent`."""
+
+from foldline.wire.formats import Format, ReplyFormat
+from foldline.wire.gemini import parse, render, signs
+from foldline.wire.gemini.framing import FRAMING
+from foldline.wire.gemini.stream import GeminiStream
+from foldline.wire.gemini.usage import gemini_usage
+
+FORMAT = Format(
+    name=parse.NAME,
+    element_format=parse.NAME,
+    parse=parse.parse,
+    render=render.render,
+    sign=signs.ELEMENT,
+    framing=FRAMING,
+    list_key="contents",
+    system_key="systemInstruction",
+    parse_system=parse.parse_system,
+    render_system=render.render_system,
+    join=render.join,
+    has_call_ids=False,
+    reply=ReplyFormat(
+        parse=parse.parse_reply,
+        stream=GeminiStream,
+        usage=gemini_usage,
+        list_key="candidates",
+        usage_key="usageMetadata",
+        object_type="",
+        chunked=True,
+    ),
+)

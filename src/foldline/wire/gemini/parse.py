@@ -1,9 +1,7 @@
-"""Gemini contents: `{role, parts}` with one kind of data per part.
+"""Gemini contents as messages: `{role, parts}` with one kind of data per part.
 
-Two things make this format its own. A `thoughtSignature` may stand on any part, and a request that lost one is
-refused; so a part's wire value is kept and written back whole whenever the part still says the same. And results pair
-with calls by position and name as much as by id, so all results of a turn are written into one content. Keys are
-accepted in the API's camel case and in the Python SDK's snake case.
+A `thoughtSignature` may stand on any part, and a request that lost one is refused, so each part keeps its wire value.
+Keys are accepted in the API's camel case and in the Python SDK's snake case.
 """
 
 from __future__ import annotations
@@ -14,15 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.errors import WireError
-from foldline.json_text import dumps, loads
+from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.field_access import pick, spelled, text_of
-from foldline.wire.formats import Codec, Loss, dialect, is_exact
-from foldline.wire.part_mapping import as_object, left_out
-from foldline.wire.usage import gemini_usage
+from foldline.wire.field_access import pick, text_of
+from foldline.wire.gemini.usage import gemini_usage
+
+NAME = "gemini"
 
 _ROLES = {"model": "assistant", "function": "tool"}
-_SENT_ROLES = {"assistant": "model"}
 _BESIDE = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
 """Fields that accompany a part's data and never are the data."""
 _SAYING = ("output", "result", "error")
@@ -43,14 +40,14 @@ def parse(value: Any, raw: str | None = None) -> Message:
     name = role or "user"
     return Message(
         role=_ROLES.get(name, name),
-        parts=tuple(_part(part, f"parts[{index}]") for index, part in enumerate(parts or ())),
-        wire=Wire("gemini", value, raw),
+        parts=tuple(parse_part(part, f"parts[{index}]") for index, part in enumerate(parts or ())),
+        wire=Wire(NAME, value, raw),
     )
 
 
-def _part(value: Any, field: str) -> Part:
+def parse_part(value: Any, field: str) -> Part:
     """One part. What is unknown or not as it should be is opaque."""
-    wire = Wire("gemini", value)
+    wire = Wire(NAME, value)
     if isinstance(value, Mapping):
         for name, read in _READERS.items():
             found = pick(value, name)
@@ -99,7 +96,7 @@ def _read_result(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | No
         return None
     said, is_error = _said(pick(found, "response"))
     media = pick(found, "parts")
-    inner = [_part(part, f"parts[{index}]") for index, part in enumerate(media if isinstance(media, list) else ())]
+    inner = [parse_part(part, f"parts[{index}]") for index, part in enumerate(media if isinstance(media, list) else ())]
     return ToolResult(
         call_id=text_of(pick(found, "id")),
         name=text_of(pick(found, "name")),
@@ -169,120 +166,19 @@ def _base64(value: Any) -> str:
     return text_of(value).replace("-", "+").replace("_", "/")
 
 
-def render(message: Message, loss: Loss) -> list[Any]:
-    """The content for one message; none when nothing of it can be carried."""
-    wire = message.wire
-    if wire is not None and is_exact(message, CODEC):
-        return [wire.value]
-    parts = _written(message.parts, loss)
-    if not parts:
-        return []
-    if message.role == "system":
-        loss.add("system role", "only the system instruction has it: sent as the user's")
-    if wire is not None and dialect(wire.format) == "gemini" and isinstance(wire.value, Mapping):
-        return [{**wire.value, "parts": parts}]
-    return [{"role": _SENT_ROLES.get(message.role, "user"), "parts": parts}]
-
-
-def _written(parts: tuple[Part, ...], loss: Loss) -> list[Any]:
-    return [written for part in parts for written in _write(part, loss)]
-
-
-def _write(part: Part, loss: Loss) -> list[Any]:
-    """One part: as it came while it still says the same, otherwise rewritten on top of what came with it."""
-    base: Mapping[str, Any] = {}
-    if part.wire is not None and dialect(part.wire.format) == "gemini":
-        if _part(part.wire.value, "part") == part:
-            return [part.wire.value]
-        base = part.wire.value if isinstance(part.wire.value, Mapping) else {}
-    match part:
-        case Text(text=text):
-            return [{**base, "text": text}] if text else []
-        case ToolCall():
-            return [_write_call(part, base)]
-        case ToolResult():
-            return [_write_result(part, base, loss)]
-        case Media():
-            return [_write_media(part, loss)]
-        case Thinking():
-            loss.add("thinking", "only the model that wrote it can read it")
-        case Opaque(kind=kind):
-            loss.add(f"opaque {kind}", "unknown to Gemini")
-    return []
-
-
-def _write_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
-    key = spelled(base, "functionCall")
-    call = {**base.get(key, {}), "name": part.name, "args": loads(as_object(part))}
-    return {**base, key: _with_id(call, part.id)}
-
-
-def _write_result(part: ToolResult, base: Mapping[str, Any], loss: Loss) -> dict[str, Any]:
-    key = spelled(base, "functionResponse")
-    name = part.name or loss.names.get(part.call_id) or part.call_id or "unknown"
-    made: dict[str, Any] = {**base.get(key, {}), "name": name}
-    made["response"] = {"error" if part.is_error else "output": part.text}
-    made.pop("parts", None)
-    if media := _written(tuple(inner for inner in part.parts if not isinstance(inner, Text)), loss):
-        made["parts"] = media
-    if part.interim and not base:
-        made["willContinue"] = True
-    return {**base, key: _with_id(made, part.call_id)}
-
-
-def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
-    """A call or result with the id it has now, not the one it came with."""
-    kept = {key: value for key, value in held.items() if key != "id"}
-    return {"id": name, **kept} if name else kept
-
-
-def _write_media(part: Media, loss: Loss) -> dict[str, Any]:
-    if part.data:
-        return {"inlineData": {"mimeType": part.mime or "application/octet-stream", "data": part.data}}
-    if part.url:
-        return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
-    if part.text:
-        return {"text": part.text}
-    return {"text": left_out(part, loss, "neither data nor an address that Gemini could read").text}
-
-
-def join(left: Any, right: Any) -> Any | None:
-    """Results of one turn in one content: Gemini counts them against the calls of the turn before."""
-    if all(_only_results(side) for side in (left, right)):
-        return {**left, "parts": [*left["parts"], *right["parts"]]}
-    return None
-
-
-def _only_results(content: Any) -> bool:
-    parts = content["parts"]
-    return content.get("role") != "model" and all(pick(part, "functionResponse") is not None for part in parts)
-
-
 def parse_system(value: Any) -> Message:
     """The system message of a `systemInstruction`: a content, or the text or parts that SDKs take for one."""
-    wire = Wire("gemini", value)
+    wire = Wire(NAME, value)
     if isinstance(value, Mapping) and "parts" in value:
         return Message(role="system", parts=parse(value).parts, wire=wire)
     items = value if isinstance(value, list) else [value]
     if not all(isinstance(item, (str, Mapping)) for item in items):
         raise WireError("a system instruction must be a content or a text", field="systemInstruction")
-    parts = (Text(text=item) if isinstance(item, str) else _part(item, "systemInstruction") for item in items)
+    parts = (Text(text=item) if isinstance(item, str) else parse_part(item, "systemInstruction") for item in items)
     return Message(role="system", parts=tuple(parts), wire=wire)
 
 
-def render_system(messages: tuple[Message, ...], loss: Loss) -> Any:
-    """The system instruction for the leading system messages."""
-    first = messages[0].wire
-    if len(messages) == 1 and first is not None and is_exact(messages[0], CODEC):
-        return first.value
-    parts: list[Any] = []
-    for index, message in enumerate(messages):
-        loss.message = index
-        parts.extend(_written(message.parts, loss))
-    return {"parts": parts}
-
-
-def reply(value: Any) -> tuple[Message, ...]:
+def parse_reply(value: Any) -> tuple[Message, ...]:
     """The message of a `generateContent` reply, or of the list of replies that a stream gave."""
     chunks = [chunk for chunk in (value if isinstance(value, list) else [value]) if isinstance(chunk, Mapping)]
     candidates = [found[0] for chunk in chunks if (found := pick(chunk, "candidates")) and isinstance(found, list)]
@@ -306,16 +202,3 @@ def reply(value: Any) -> tuple[Message, ...]:
 
 def _last(values: list[Any], name: str) -> str:
     return next((found for value in reversed(values) if (found := text_of(pick(value, name)))), "")
-
-
-CODEC = Codec(
-    name="gemini",
-    dialect="gemini",
-    parse=parse,
-    render=render,
-    list_key="contents",
-    system_key="systemInstruction",
-    parse_system=parse_system,
-    render_system=render_system,
-    join=join,
-)

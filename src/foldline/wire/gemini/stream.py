@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from foldline.wire.formats import Loss
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, word
+from foldline.wire.field_access import list_at, object_at, string_at
+from foldline.wire.formats import LossCollector
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\['([^']*)'\]|\["([^"]*)"\]|\[(\d+)\]""")
 _VALUES = ("numberValue", "boolValue", "nullValue")
@@ -27,8 +28,8 @@ class _Call:
 
     def add(self, call: dict[str, Any]) -> None:
         """Take the next values; the call ends with the piece that does not say it will continue."""
-        for piece in items(call, "partialArgs"):
-            path = word(piece, "jsonPath")
+        for piece in list_at(call, "partialArgs"):
+            path = string_at(piece, "jsonPath")
             if isinstance(piece, dict) and isinstance(piece.get("stringValue"), str):
                 pieces = self._arguments.setdefault(path, [])
                 if isinstance(pieces, list):
@@ -42,7 +43,7 @@ class _Call:
         call = {
             key: value for key, value in self.part["functionCall"].items() if key not in ("partialArgs", "willContinue")
         }
-        arguments = dict(mapping(call, "args"))
+        arguments = dict(object_at(call, "args"))
         for path, value in self._arguments.items():
             _put(arguments, path, "".join(value) if isinstance(value, list) else value)
         return {**self.part, "functionCall": {**call, "args": arguments}}
@@ -62,31 +63,31 @@ class GeminiStream:
         """Take one chunk, also as Code Assist wraps it."""
         if "candidates" not in value and isinstance(value.get("response"), dict):
             value = value["response"]
-        self._usage.update(mapping(value, "usageMetadata"))
+        self._usage.update(object_at(value, "usageMetadata"))
         for key, field in value.items():
             if key not in ("candidates", "usageMetadata", "error") and field is not None:
                 self._head[key] = field
-        candidate = next((c for c in items(value, "candidates") if isinstance(c, dict) and not c.get("index")), {})
+        candidate = next((c for c in list_at(value, "candidates") if isinstance(c, dict) and not c.get("index")), {})
         for key, field in candidate.items():
             if key != "content" and field is not None:
                 self._candidate[key] = field
-        content = mapping(candidate, "content")
+        content = object_at(candidate, "content")
         self._candidate.setdefault("content", {"role": content.get("role") or "model"})
-        for place, part in enumerate(items(content, "parts")):
+        for place, part in enumerate(list_at(content, "parts")):
             if isinstance(part, dict):
                 self._add(part, continues=place == 0)
-        stop = candidate.get("finishReason") or mapping(value, "promptFeedback").get("blockReason")
+        stop = candidate.get("finishReason") or object_at(value, "promptFeedback").get("blockReason")
         if isinstance(stop, str):
             self.stop = stop
 
-    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+    def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply with its first candidate; a call that did not come whole is left out and reported."""
         if not self._head and not self._parts and not self._usage:
             return None
         parts: list[dict[str, Any]] = []
         for part in self._parts:
             if isinstance(part, _Call) and part.open:
-                loss.add(f"functionCall {word(part.part['functionCall'], 'name')}", NOT_WHOLE)
+                loss.add(f"functionCall {string_at(part.part['functionCall'], 'name')}", NOT_WHOLE)
             else:
                 parts.append(part if isinstance(part, dict) else part.whole())
         if cut or loss.items:
@@ -98,7 +99,7 @@ class GeminiStream:
     def _add(self, part: dict[str, Any], *, continues: bool) -> None:
         """Take one part; the first text of a chunk continues the last one of the chunk before."""
         last = self._parts[-1] if self._parts else None
-        call = mapping(part, "functionCall")
+        call = object_at(part, "functionCall")
         if isinstance(last, _Call) and last.open and "functionCall" in part:
             last.add(call)
         elif call.get("willContinue") or "partialArgs" in call:
@@ -113,7 +114,7 @@ class GeminiStream:
             self._parts.append(Growing(part))
 
 
-def _sendable(parts: list[dict[str, Any]], loss: Loss) -> list[dict[str, Any]]:
+def _sendable(parts: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
     """What may stand in a request of a reply that broke off: no text that says nothing, no thought at its end."""
     kept = [part for part in parts if part.keys() - {"text", "thought"} or not blank(part.get("text"))]
     while kept and kept[-1].get("thought"):

@@ -1,1 +1,23 @@
-"""OpenAI Chat Completions."""
+"""OpenAI Chat Completions, which most other servers imitate."""
+
+from foldline.wire.formats import Format, ReplyFormat
+from foldline.wire.openai_chat import parse, render, signs
+from foldline.wire.openai_chat.framing import FRAMING
+from foldline.wire.openai_chat.stream import ChatStream
+from foldline.wire.openai_chat.usage import chat_usage
+
+FORMAT = Format(
+    name=parse.NAME,
+    element_format=parse.NAME,
+    parse=parse.parse,
+    render=render.render,
+    sign=signs.ELEMENT,
+    framing=FRAMING,
+    plain_fields=("role",),
+    body_sign=signs.BODY,
+    list_key="messages",
+    join=render.join,
+    reply=ReplyFormat(
+        parse=parse.parse_reply, stream=ChatStream, usage=chat_usage, list_key="choices", object_type="chat.completion"
+    ),
+)

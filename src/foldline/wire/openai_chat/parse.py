@@ -1,21 +1,23 @@
-"""The messages of OpenAI Chat Completions as parts, with the additions that other servers made.
+"""OpenAI chat messages as parts, with the fields that other servers added. One element is one message.
 
-What stands beside `content` (calls, a refusal, a server's reasoning) becomes parts as well, each with the fields it
-came from as its wire value, so that an edited message loses exactly what was taken out of it. Legacy `function_call`
-and role `function` have no ids; they are kept as calls and results with the id "".
+Fields beside `content` (calls, a refusal, a server's reasoning) become parts too, each with the fields it came from as
+its wire value, so that an edited message loses exactly what was taken out of it. Legacy `function_call` and role
+`function` have no ids; they become calls and results with the id "". A reply has fields that no request may have, so
+its message is kept in the form in which it may be sent back.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from foldline import json_text
 from foldline.errors import WireError
-from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.json_text import dumps
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire.openai_chat.usage import chat_usage
 from foldline.wire.part_mapping import document, dumped, media_from
 
 NAME = "openai"
-
 ROLES = {"developer": "system", "function": "tool"}
 """Wire roles that planning knows by another name."""
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details")
@@ -24,9 +26,21 @@ ASIDE = (*_REASONING, "refusal", "audio", "function_call")
 """Fields beside `content` and `tool_calls` that say something."""
 OTHER_CALL = "tool_call "
 """Begins the kind of a call that is neither a function's nor a custom tool's."""
+_ONLY_IN_REPLIES = ("annotations", "parsed", "provider_specific_fields")
+"""Message fields that a reply has and a strict server refuses in a request."""
 
 
-def message(value: dict[str, Any], raw: str | None) -> Message:
+def parse(value: Any, raw: str | None = None) -> Message:
+    """A message of one element of `messages`."""
+    if not isinstance(value, dict):
+        value, raw = dumped(value), None
+        if not isinstance(value, dict):
+            raise WireError("a message must be an object", field="message")
+        value = _sendable(value)
+    return _message(value, raw)
+
+
+def _message(value: dict[str, Any], raw: str | None) -> Message:
     """One element as a message."""
     role = value.get("role")
     if not isinstance(role, str) or not role:
@@ -146,7 +160,7 @@ def _arguments(body: dict[str, Any]) -> str:
     arguments = body.get("arguments")
     if isinstance(arguments, str):
         return arguments
-    return json_text.dumps(arguments) if arguments is not None else "{}"
+    return dumps(arguments) if arguments is not None else "{}"
 
 
 def _text(value: dict[str, Any], key: str, field: str, *, missing: bool = False) -> str:
@@ -171,3 +185,49 @@ def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
 def is_aside(value: Any) -> bool:
     """True for the wire value of what was said beside the content: fields of the message, not a part of its own."""
     return isinstance(value, dict) and "type" not in value and any(key in value for key in ASIDE)
+
+
+def parse_reply(value: Any) -> tuple[Message, ...]:
+    """The message of a `chat.completion` object, in the form in which it may be sent back."""
+    value = dumped(value)
+    choices = value.get("choices") if isinstance(value, dict) else None
+    if not isinstance(choices, list):
+        raise WireError("a reply must be an object with choices", field="choices")
+    if not choices:
+        return ()
+    message = choices[0].get("message") if isinstance(choices[0], dict) else None
+    if not isinstance(message, dict):
+        raise WireError("a choice must hold a message", field="choices[0].message")
+    said = parse(_sendable(message))
+    at = value.get("created")
+    meta = Meta(
+        reply=_known(value, "id"),
+        model=_known(value, "model"),
+        stop=_known(choices[0], "finish_reason"),
+        usage=chat_usage(value.get("usage")),
+        at=float(at) if isinstance(at, (int, float)) else None,
+    )
+    return (replace(said, meta=meta),)
+
+
+def _known(value: dict[str, Any], key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _sendable(message: dict[str, Any]) -> dict[str, Any]:
+    """A reply's message without what only replies have: nulls, citations, the sound itself, stream positions."""
+    kept = {
+        key: value
+        for key, value in message.items()
+        if key not in _ONLY_IN_REPLIES and (value is not None or key == "content")
+    }
+    audio, calls = kept.get("audio"), kept.get("tool_calls")
+    if isinstance(audio, dict):
+        kept["audio"] = {"id": audio.get("id")}
+    if isinstance(calls, list):
+        kept["tool_calls"] = [
+            {key: value for key, value in call.items() if key != "index"} if isinstance(call, dict) else call
+            for call in calls
+        ]
+    return kept

@@ -1,85 +1,21 @@
-"""OpenAI Chat Completions: the format that most servers imitate. One message is one element.
-
-A reply has fields that no request may have, so its message is kept in the form in which it may be sent back.
-"""
+"""Messages as OpenAI chat elements: each tool result is an element of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from foldline.errors import WireError
-from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.wire.formats import Codec, Loss
+from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.wire.formats import LossCollector
 from foldline.wire.openai_chat import parse as messages
 from foldline.wire.openai_chat.parse import ASIDE, NAME, OTHER_CALL, ROLES, is_aside
-from foldline.wire.part_mapping import as_object, data_url, document_name, dumped, failed, left_out, sent_role
-from foldline.wire.usage import chat_usage
+from foldline.wire.part_mapping import as_object, data_url, document_name, failed, left_out, sent_role
 
 _SAID = frozenset((*ASIDE, "content", "tool_calls"))
-_ONLY_IN_REPLIES = ("annotations", "parsed", "provider_specific_fields")
-"""Message fields that a reply has and a strict server refuses in a request."""
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
-def parse(value: Any, raw: str | None = None) -> Message:
-    """A message of one element of `messages`."""
-    if not isinstance(value, dict):
-        value, raw = dumped(value), None
-        if not isinstance(value, dict):
-            raise WireError("a message must be an object", field="message")
-        value = _sendable(value)
-    return messages.message(value, raw)
-
-
-def reply(value: Any) -> tuple[Message, ...]:
-    """The message of a `chat.completion` object, in the form in which it may be sent back."""
-    value = dumped(value)
-    choices = value.get("choices") if isinstance(value, dict) else None
-    if not isinstance(choices, list):
-        raise WireError("a reply must be an object with choices", field="choices")
-    if not choices:
-        return ()
-    message = choices[0].get("message") if isinstance(choices[0], dict) else None
-    if not isinstance(message, dict):
-        raise WireError("a choice must hold a message", field="choices[0].message")
-    said = parse(_sendable(message))
-    at = value.get("created")
-    meta = Meta(
-        reply=_known(value, "id"),
-        model=_known(value, "model"),
-        stop=_known(choices[0], "finish_reason"),
-        usage=chat_usage(value.get("usage")),
-        at=float(at) if isinstance(at, (int, float)) else None,
-    )
-    return (replace(said, meta=meta),)
-
-
-def _known(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
-
-
-def _sendable(message: dict[str, Any]) -> dict[str, Any]:
-    """A reply's message without what only replies have: nulls, citations, the sound itself, stream positions."""
-    kept = {
-        key: value
-        for key, value in message.items()
-        if key not in _ONLY_IN_REPLIES and (value is not None or key == "content")
-    }
-    audio, calls = kept.get("audio"), kept.get("tool_calls")
-    if isinstance(audio, dict):
-        kept["audio"] = {"id": audio.get("id")}
-    if isinstance(calls, list):
-        kept["tool_calls"] = [
-            {key: value for key, value in call.items() if key != "index"} if isinstance(call, dict) else call
-            for call in calls
-        ]
-    return kept
-
-
-def render(message: Message, loss: Loss) -> list[Any]:
+def render(message: Message, loss: LossCollector) -> list[Any]:
     """The elements for one message: its results first, each an element of its own, then what it says."""
     wire = message.wire
     own = wire is not None and wire.format == NAME
@@ -97,7 +33,7 @@ def render(message: Message, loss: Loss) -> list[Any]:
     return made
 
 
-def _render_result(result: ToolResult, base: dict[str, Any], loss: Loss) -> dict[str, Any]:
+def _render_result(result: ToolResult, base: dict[str, Any], loss: LossCollector) -> dict[str, Any]:
     result = failed(result, loss)
     pieces = [piece for part in result.parts if (piece := _piece(part, "tool", loss)) is not None]
     if base.get("role") == "function" or (result.name and not result.call_id):
@@ -108,7 +44,7 @@ def _render_result(result: ToolResult, base: dict[str, Any], loss: Loss) -> dict
 
 
 def _render_spoken(
-    message: Message, parts: tuple[Part, ...], base: dict[str, Any], loss: Loss
+    message: Message, parts: tuple[Part, ...], base: dict[str, Any], loss: LossCollector
 ) -> dict[str, Any] | None:
     role = _role(message, base, loss)
     content: list[Any] = []
@@ -145,7 +81,7 @@ def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in base.items() if key in fields or key not in _SAID}, **fields}
 
 
-def _role(message: Message, base: dict[str, Any], loss: Loss) -> str:
+def _role(message: Message, base: dict[str, Any], loss: LossCollector) -> str:
     role = base.get("role")
     if isinstance(role, str) and ROLES.get(role, role) == message.role and not message.kind:
         return role
@@ -160,7 +96,7 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
     return list(pieces)
 
 
-def _piece(part: Part, role: str, loss: Loss) -> Any | None:
+def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
     """A part as a content part, or None with a report."""
     kept = _kept(part)
     if kept is not None:
@@ -195,7 +131,7 @@ def _media(media: Media, role: str) -> dict[str, Any] | None:
     return None
 
 
-def _render_call(call: ToolCall, loss: Loss) -> dict[str, Any]:
+def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
     own = _own(call)
     if call.kind == "custom_tool":
         said = {"name": call.name, "input": call.arguments}
@@ -246,6 +182,3 @@ def _listed(content: Any) -> list[Any]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []
-
-
-CODEC = Codec(name=NAME, dialect=NAME, parse=parse, render=render, list_key="messages", join=join)

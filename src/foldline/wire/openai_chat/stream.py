@@ -10,8 +10,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from foldline.wire.formats import Loss
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+from foldline.wire.field_access import list_at, object_at, string_at
+from foldline.wire.formats import LossCollector
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, whole_object
 
 _ENDED_BY_MODEL = ("stop", "tool_calls", "function_call")
 """Finish reasons after which a call is as the model meant it, even when its arguments are no JSON."""
@@ -76,21 +77,21 @@ class ChatStream:
 
     def take(self, value: dict[str, Any]) -> None:
         """Take one chunk."""
-        choice = next((c for c in items(value, "choices") if isinstance(c, dict) and not c.get("index")), {})
+        choice = next((c for c in list_at(value, "choices") if isinstance(c, dict) and not c.get("index")), {})
         self._begun = self._begun or "choices" in value
-        for place in (value, mapping(value, "x_groq"), choice):
-            self._usage = mapping(place, "usage") or self._usage
+        for place in (value, object_at(value, "x_groq"), choice):
+            self._usage = object_at(place, "usage") or self._usage
         for key, field in value.items():
             if key not in self._head and key not in _NOT_OF_THE_REPLY and field not in (None, "", []):
                 self._head[key] = field
         if isinstance(choice.get("message"), dict):
             self._message = choice["message"]
-        self._add(mapping(choice, "delta"))
+        self._add(object_at(choice, "delta"))
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self.stop = reason
 
-    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+    def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply with its first choice; a call that was cut short is left out and reported."""
         if not self._begun:
             return None
@@ -111,7 +112,7 @@ class ChatStream:
             if key == "role":
                 self._said.fields[key] = piece or "assistant"
             elif key == "tool_calls":
-                for call in items(delta, key):
+                for call in list_at(delta, key):
                     if isinstance(call, dict):
                         self._call(call).add(call)
             elif key == "content" and piece and (self._parts or isinstance(piece, list)):
@@ -130,7 +131,7 @@ class ChatStream:
         number the id names it; without either, a delta that has a name begins a call and one without continues it.
         """
         index, named = delta.get("index"), delta.get("id") or None
-        begins = bool(mapping(delta, "function").get("name") or mapping(delta, "custom").get("name"))
+        begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))
         call = self._calls[-1] if self._calls and not begins else None
         if isinstance(index, int):
             call = self._numbered.get(index)
@@ -162,21 +163,21 @@ class ChatStream:
         return message
 
 
-def _drop_broken_calls(message: dict[str, Any], loss: Loss) -> None:
+def _drop_broken_calls(message: dict[str, Any], loss: LossCollector) -> None:
     """Leave out the calls of a reply that was cut short whose input is not whole; free text never shows that it is."""
     kept = []
-    for call in items(message, "tool_calls"):
-        called = mapping(call, "function")
+    for call in list_at(message, "tool_calls"):
+        called = object_at(call, "function")
         if _is_whole(called):
             kept.append(call)
         else:
-            loss.add(f"tool call {word(called or mapping(call, 'custom'), 'name')}", NOT_WHOLE)
+            loss.add(f"tool call {string_at(called or object_at(call, 'custom'), 'name')}", NOT_WHOLE)
     message["tool_calls"] = kept
     if not kept:
         del message["tool_calls"]
-    legacy = mapping(message, "function_call")
+    legacy = object_at(message, "function_call")
     if legacy and not _is_whole(legacy):
-        loss.add(f"tool call {word(legacy, 'name')}", NOT_WHOLE)
+        loss.add(f"tool call {string_at(legacy, 'name')}", NOT_WHOLE)
         del message["function_call"]
 
 
@@ -194,9 +195,9 @@ def _joined(parts: list[Any]) -> list[Any]:
     found: list[Any] = []
     for kind, run in groupby(parts, key=lambda part: part.get("type") if isinstance(part, dict) else None):
         if kind == "text":
-            found.append({"type": "text", "text": "".join(word(part, "text") for part in run)})
+            found.append({"type": "text", "text": "".join(string_at(part, "text") for part in run)})
         elif kind == "thinking":
-            inner = [piece for part in run for piece in items(part, "thinking")]
+            inner = [piece for part in run for piece in list_at(part, "thinking")]
             found.append({"type": "thinking", "thinking": _joined(inner)})
         else:
             found.extend(run)
@@ -211,7 +212,7 @@ def _merged(entries: list[Any]) -> list[Any]:
             continue
         number = entry.get("index")
         number = number if isinstance(number, int) else -1 - place
-        growing = found.setdefault((number, word(entry, "type")), Growing({}))
+        growing = found.setdefault((number, string_at(entry, "type")), Growing({}))
         for key, piece in entry.items():
             if key in ("text", "summary", "data"):
                 growing.add(key, piece)

@@ -1,1 +1,29 @@
-"""OpenAI Responses."""
+"""OpenAI's Responses API."""
+
+from foldline.wire.formats import Format, ReplyFormat
+from foldline.wire.openai_responses import parse, render, signs
+from foldline.wire.openai_responses.framing import FRAMING
+from foldline.wire.openai_responses.stream import ResponsesStream
+from foldline.wire.openai_responses.usage import responses_usage
+
+FORMAT = Format(
+    name=parse.NAME,
+    element_format=parse.NAME,
+    parse=parse.parse,
+    render=render.render,
+    sign=signs.ELEMENT,
+    framing=FRAMING,
+    plain_fields=("role", "type"),
+    list_key="input",
+    text_list=True,
+    system_key="instructions",
+    parse_system=parse.parse_system,
+    render_system=render.render_system,
+    reply=ReplyFormat(
+        parse=parse.parse_reply,
+        stream=ResponsesStream,
+        usage=responses_usage,
+        list_key="output",
+        object_type="response",
+    ),
+)

@@ -1,20 +1,22 @@
-"""The items of OpenAI's Responses API as parts: which are calls a client answers, which answers, and what they hold.
+"""Items of OpenAI's Responses API as messages: one message per item, so that an item's bytes are a message's bytes.
 
-The list grows every few months, so it is data. An item that is not in it passes as an `Opaque` part: exact where it
-came from, reported where it cannot go.
+The list of item types grows every few months, so it is data: which items are calls that the client answers, which are
+answers, and what they hold. An unknown item becomes an `Opaque` part. A reply is several items (reasoning, text,
+calls); they share its id in `Meta.reply`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from foldline import json_text
 from foldline.errors import WireError
-from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.part_mapping import document, media_from
+from foldline.json_text import dumps, loads
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire.openai_responses.usage import responses_usage
+from foldline.wire.part_mapping import document, dumped, media_from
 
 NAME = "openai-responses"
-
 CALLS = {
     "function_call": ("function", "arguments"),
     "custom_tool_call": ("custom_tool", "input"),
@@ -26,7 +28,6 @@ CALLS = {
     "mcp_approval_request": ("mcp_approval_request", "arguments"),
 }
 """Items that the client must answer: the kind of the call, and the field that says what is to be done."""
-
 OUTPUTS = {
     "function_call_output": "function",
     "custom_tool_call_output": "custom_tool",
@@ -38,7 +39,6 @@ OUTPUTS = {
     "mcp_approval_response": "mcp_approval_request",
 }
 """Items that answer, by the kind of the call they answer."""
-
 PASSED = {
     "file_search_call": "assistant",
     "web_search_call": "assistant",
@@ -55,13 +55,22 @@ PASSED = {
     "configuration_update": "system",
 }
 """Items that foldline does not look into, with the role they stand in."""
-
 KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
 """Every item type that a request may hold (openai-python 3, read in November 2026)."""
-
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
 """Calls that say what is to be done in text; the others hold an object."""
+
+
+def parse(value: Any, raw: str | None = None) -> Message:
+    """A message of one item of `input`, or of an `input` that is plain text."""
+    if isinstance(value, str):
+        value, raw = {"role": "user", "content": value}, None
+    if not isinstance(value, dict):
+        value, raw = dumped(value), None
+        if not isinstance(value, dict):
+            raise WireError("an item must be an object", field="item")
+    return item(value, Wire(NAME, value, raw))
 
 
 def item(value: dict[str, Any], wire: Wire | None = None) -> Message:
@@ -154,7 +163,7 @@ def _payload(value: dict[str, Any], key: str) -> str:
         return found
     if key == "input":
         raise WireError("input must be text", field=key)
-    return json_text.dumps(found) if found is not None else "{}"
+    return dumps(found) if found is not None else "{}"
 
 
 def result(value: dict[str, Any]) -> ToolResult:
@@ -216,4 +225,41 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 def payload(call: ToolCall) -> Any:
     """What a call's field holds for its arguments: the text itself, or the object it describes."""
-    return call.arguments if call.kind in TEXTUAL else json_text.loads(call.arguments, field=call.kind)
+    return call.arguments if call.kind in TEXTUAL else loads(call.arguments, field=call.kind)
+
+
+def parse_system(value: Any) -> Message:
+    """The system message of the `instructions`."""
+    if not isinstance(value, str):
+        raise WireError("instructions must be text", field="instructions")
+    return Message(role="system", parts=(Text(text=value),) if value else (), wire=Wire(NAME, value))
+
+
+def parse_reply(value: Any) -> tuple[Message, ...]:
+    """The messages of a `response` object, one per output item; the last carries why it ended and what it used."""
+    value = dumped(value)
+    output = value.get("output") if isinstance(value, dict) else None
+    if not isinstance(output, list):
+        raise WireError("a reply must be an object with output items", field="output")
+    known = {key: value[key] for key in ("id", "model", "status") if isinstance(value.get(key), str)}
+    at = value.get("created_at")
+    meta = Meta(
+        reply=known.get("id", ""), model=known.get("model", ""), at=float(at) if isinstance(at, (int, float)) else None
+    )
+    said = [replace(_parse_output(item, place), meta=meta) for place, item in enumerate(output)]
+    if said:
+        details = value.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        stop = reason if isinstance(reason, str) else known.get("status", "")
+        said[-1] = replace(said[-1], meta=replace(meta, stop=stop, usage=responses_usage(value.get("usage"))))
+    return tuple(said)
+
+
+def _parse_output(value: Any, place: int) -> Message:
+    """An output item as it may be sent back: without what SDK helpers add to it."""
+    if isinstance(value, dict):
+        value = {key: found for key, found in value.items() if key not in ("parsed_arguments", "created_by")}
+    try:
+        return parse(value)
+    except WireError as error:
+        raise WireError(error.reason, field=f"output[{place}].{error.field}", hint=error.hint) from None

@@ -1,182 +1,123 @@
-"""Parts as items of OpenAI's Responses API: each kind of call has its own form of question and of answer.
+"""Messages as items of OpenAI's Responses API.
 
-A part that still says what its own item or content says goes out as that; an edited one is written on top of it,
-without its item id, because that names the version which the server knows.
+Items written here never carry an item id: such an id names something that a server holds, and another server, or the
+same one with storage off, does not hold it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from foldline.errors import WireError
-from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.wire.formats import Loss
-from foldline.wire.openai_responses import parse as items
-from foldline.wire.openai_responses.parse import CALLS, NAME, OUTPUTS, TEXTUAL
-from foldline.wire.part_mapping import as_object, data_url, document_name, failed, left_out
+from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolResult, Wire
+from foldline.wire.formats import LossCollector, StoredElements, element_format, format_of
+from foldline.wire.openai_responses.parse import NAME
+from foldline.wire.openai_responses.render_items import call_item, content, kept, result_item, what
+from foldline.wire.part_mapping import left_out, sent_role
 
-_CALL_TYPES = {kind: (name, key) for name, (kind, key) in CALLS.items()}
-_OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}
-_BLANK_IMAGE = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-)
-"""One transparent pixel: a computer call must be answered with a picture, also after the picture was taken out."""
+_CONTENT = frozenset(("input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "text"))
 
 
-def what(part: Part) -> str:
-    """A part by kind, for a report of what is lost."""
-    if isinstance(part, Media):
-        return f"media {part.kind}"
-    return f"opaque {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
+def render(message: Message, loss: LossCollector) -> list[Any]:
+    """The items for one message: its results first, then what it says and calls, in its order."""
+    wire = message.wire
+    base: dict[str, Any] = {}
+    if wire is not None and wire.format == NAME:
+        if wire.exact:
+            return [wire.value]
+        base = wire.value if isinstance(wire.value, dict) else {}
+    elif wire is not None and element_format(wire.format) == NAME:
+        stored = _stored_elements(wire)
+        if wire.exact and stored.complete:
+            for kind in stored.lost:
+                loss.add(kind, "the log holds no form of it that can be sent")
+            return stored.items
+        base = stored.items[0] if len(stored.items) == 1 else {}
+    base = {key: value for key, value in base.items() if key != "id"}
+    made: list[Any] = [result_item(result, base, loss) for result in message.results]
+    said: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            continue
+        if isinstance(part, (Text, Media)) or (isinstance(part, Opaque) and _is_content(part, base)):
+            said.append(part)
+            continue
+        item = _item(part, loss)
+        if item is not None:
+            made.extend(_message_item(message, said, base, loss))
+            made.append(item)
+            said = []
+    if not message.parts and base.get("type", "message") == "message":
+        return [{"type": "message", **base, "role": _role(message, base, loss), "content": ""}]
+    return made + _message_item(message, said, base, loss)
 
 
-def call_item(call: ToolCall, loss: Loss) -> dict[str, Any]:
-    """The item that asks for a call; as a function call where its own kind cannot say it."""
-    name, key = _CALL_TYPES.get(call.kind, ("", ""))
-    source = call.wire.value if call.wire is not None and call.wire.format == NAME else {}
-    if not isinstance(source, dict) or source.get("type") != name:
-        source = {"status": "completed"} if call.kind in ("local_shell", "shell", "apply_patch", "computer") else {}
-    try:
-        held = items.payload(call) if name else None
-    except WireError:
-        held = None
-    if held is None:
-        loss.add(f"call {call.kind}", "sent as a function call")
-        loss.kinds[call.id] = "function"
-        return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": as_object(call)}
-    approval = call.kind == "mcp_approval_request"
-    rest = {field: value for field, value in source.items() if field != "id" or approval}
-    fields: dict[str, Any] = {"type": name, "id" if approval else "call_id": call.id}
-    if "name" in source or call.kind in TEXTUAL:
-        fields["name"] = call.name
-    if call.kind == "computer":
-        rest = {field: value for field, value in rest.items() if field not in ("action", "actions")}
-        key = "actions" if isinstance(held, list) else "action"
-    return {**rest, **fields, key: held}
+def render_system(messages: tuple[Message, ...], loss: LossCollector) -> str:
+    """The `instructions` for leading system messages."""
+    only = messages[0].wire if len(messages) == 1 else None
+    if only is not None and only.format == NAME and only.exact and isinstance(only.value, str):
+        return only.value
+    for index, message in enumerate(messages):
+        loss.message = index
+        for part in message.parts:
+            if not isinstance(part, Text):
+                loss.add(what(part), "instructions are text")
+    return "\n\n".join(message.text for message in messages if message.text)
 
 
-def result_item(result: ToolResult, base: dict[str, Any], loss: Loss) -> dict[str, Any]:
-    """The item that answers a call, in the form that the call's kind demands."""
-    source = base if base.get("type") in OUTPUTS else {}
-    kind = OUTPUTS[source["type"]] if source else loss.kinds.get(result.call_id, "function")
-    fields: dict[str, Any] = {"type": _OUTPUT_TYPES.get(kind, "function_call_output"), "call_id": result.call_id}
-    if kind == "apply_patch":
-        fields |= {"status": "failed" if result.is_error else "completed", "output": _words(result, loss)}
-        return {**source, **fields}
-    error, result = result.is_error, failed(result, loss)
-    if kind == "local_shell":
-        fields |= {"id": result.call_id, "output": _words(result, loss)}
-    elif kind == "shell":
-        fields["output"] = _shell_output(result, loss, exit_code=int(error))
-    elif kind == "computer":
-        fields["output"] = _screenshot(result, loss)
-    elif kind == "tool_search":
-        fields["tools"] = _found_tools(result, loss)
-    elif kind == "mcp_approval_request":
-        verdict, _, reason = _words(result, loss).partition(": ")
-        if verdict not in ("approved", "denied"):
-            verdict, reason = "denied", result.text
-        fields = {"type": fields["type"], "approval_request_id": result.call_id, "approve": verdict == "approved"}
-        fields |= {"reason": reason} if reason else {}
-    else:
-        fields["output"] = content(result.parts, "tool", loss, listed=isinstance(source.get("output"), list))
-    return {**source, **fields}
+def _stored_elements(wire: Wire) -> StoredElements:
+    read = format_of(wire.format).stored_elements
+    return read(wire.value) if read else StoredElements([], complete=False)
 
 
-def _words(result: ToolResult, loss: Loss) -> str:
-    """A result where only text has a place."""
-    said: list[str] = []
-    for part in result.parts:
-        if isinstance(part, Media):
-            said.append(left_out(part, loss, "this kind of call is answered with text only").text)
-        elif isinstance(part, Text):
-            said.append(part.text)
-        else:
-            loss.add(what(part), "this kind of call is answered with text only")
-    return "".join(said)
+def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
+    """An unknown part is content where it came from a message, otherwise an item of its own."""
+    value = part.wire.value if part.wire is not None and part.wire.format == NAME else None
+    return part.kind in _CONTENT or (
+        isinstance(value, dict) and base.get("type", "message") == "message" and bool(base)
+    )
 
 
-def _shell_output(result: ToolResult, loss: Loss, *, exit_code: int) -> list[Any]:
-    own = [kept(part) for part in result.parts]
-    if None not in own:
-        return own
-    return [{"stdout": _words(result, loss), "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
-
-
-def _screenshot(result: ToolResult, loss: Loss) -> dict[str, Any]:
-    picture: dict[str, Any] = {"type": "computer_screenshot", "image_url": _BLANK_IMAGE}
-    for part in result.parts:
-        if isinstance(part, Media) and part.kind == "image":
-            picture = kept(part) or {"type": "computer_screenshot", "image_url": part.url or data_url(part)}
-        else:
-            loss.add(what(part), "a computer call is answered with a picture only")
-    return picture
-
-
-def _found_tools(result: ToolResult, loss: Loss) -> Any:
-    tools: Any = []
-    for part in result.parts:
-        if isinstance(part, Opaque) and part.kind == "tools":
-            tools = part.value
-        else:
-            loss.add(what(part), "a tool search is answered with tools only")
-    return tools
-
-
-def content(parts: tuple[Part, ...], role: str, loss: Loss, *, listed: bool) -> Any:
-    """Content or output: plain text where one text is all there is and the original was no list."""
-    pieces = [piece for part in parts if (piece := _piece(part, role, loss)) is not None]
-    plain = not listed and len(pieces) == 1 and pieces[0].keys() == {"type", "text"}
-    return pieces[0]["text"] if plain else pieces or ""
-
-
-def _piece(part: Part, role: str, loss: Loss) -> Any | None:
-    """A part as a piece of content or output, or None with a report."""
+def _item(part: Part, loss: LossCollector) -> Any | None:
+    """A part that is an item of its own, or None with a report."""
     own = kept(part)
-    if isinstance(part, Media) and own is None:
-        mapped = None if role == "assistant" else _media(part)
-        if mapped is not None:
-            return mapped
-        part = left_out(part, loss, f"a {role} item of the Responses API cannot hold it")
-    if isinstance(part, Text):
-        kind = "output_text" if role == "assistant" else "input_text"
-        value = part.wire.value if part.wire is not None and isinstance(part.wire.value, dict) else {}
-        if role == "assistant" and value.get("type") == "refusal":
-            return {"type": "refusal", "refusal": part.text}
-        base = value if value.get("type") == kind else {"type": kind}
-        if base.get("annotations") and base.get("text") != part.text:
-            base = {**base, "annotations": []}  # they point into the old text
-        return {**base, "text": part.text}
-    if own is None:
-        loss.add(what(part), "the Responses API has no place for it")
-    return own
-
-
-def _media(media: Media) -> dict[str, Any] | None:
-    if media.text:
-        return {"type": "input_text", "text": media.text}
-    if media.kind == "image" and (media.url or media.data):
-        return {"type": "input_image", "image_url": media.url or data_url(media), "detail": "auto"}
-    if media.kind == "document" and media.url:
-        return {"type": "input_file", "file_url": media.url}
-    if media.kind == "document" and media.data:
-        return {"type": "input_file", "filename": document_name(media), "file_data": data_url(media)}
+    if own is not None:
+        return own
+    if isinstance(part, ToolCall):
+        return call_item(part, loss)
+    loss.add(what(part), "the Responses API has no place for it")
     return None
 
 
-def kept(part: Part) -> Any | None:
-    """The part's own wire value, if it is of this format and the part still says the same."""
-    wire = part.wire
-    if wire is None or wire.format != NAME or not wire.exact or not isinstance(wire.value, dict):
+def _message_item(message: Message, parts: list[Part], base: dict[str, Any], loss: LossCollector) -> list[Any]:
+    """What is said, as one item; a new one of the assistant is plain text, since only a reply with an id is a list."""
+    if not parts:
+        return []
+    source = base if base.get("type", "message") == "message" else {}
+    role = _role(message, source, loss)
+    if role == "assistant" and not source:
+        texts = [text for part in parts if (text := _plain_text(part, loss)) is not None]
+        return [{"type": "message", "role": role, "content": text} for text in texts]
+    said = content(tuple(parts), role, loss, listed=isinstance(source.get("content"), list))
+    if said == "" and not any(isinstance(part, Text) for part in parts):
+        return []
+    first = {} if source else {"type": "message"}
+    return [{**first, **source, "role": role, "content": said}]
+
+
+def _plain_text(part: Part, loss: LossCollector) -> str | None:
+    if isinstance(part, Media):
+        return left_out(part, loss, "an assistant item of the Responses API cannot hold it").text
+    if not isinstance(part, Text):
+        loss.add(what(part), "the Responses API has no place for it")
         return None
-    value = wire.value
-    if isinstance(part, Opaque):
-        return value if part.value == value else None
-    again: Part
-    if isinstance(part, ToolCall):
-        again = items.call(value)
-    elif isinstance(part, Thinking):
-        again = items.thinking(value)
-    else:
-        again = items.content_part(value)
-    return value if part == again else None
+    value = part.wire.value if part.wire is not None else None
+    if isinstance(value, dict) and "refusal" in value:
+        loss.add("refusal", "sent as plain text")
+    return part.text
+
+
+def _role(message: Message, source: dict[str, Any], loss: LossCollector) -> str:
+    role = source.get("role")
+    if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):
+        return role
+    return sent_role(message, loss)

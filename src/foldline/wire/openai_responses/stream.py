@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.wire.formats import Loss
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, items, mapping, whole_object, word
+from foldline.wire.field_access import list_at, object_at, string_at
+from foldline.wire.formats import LossCollector
+from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, whole_object
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
@@ -35,7 +36,7 @@ class _Item:
         self.parts: dict[int, Growing] = {}
         if not done:
             self.parts = {
-                at: Growing(part) for at, part in enumerate(items(value, "content")) if isinstance(part, dict)
+                at: Growing(part) for at, part in enumerate(list_at(value, "content")) if isinstance(part, dict)
             }
 
     def whole(self) -> dict[str, Any]:
@@ -56,7 +57,7 @@ class ResponsesStream:
 
     def take(self, value: dict[str, Any]) -> None:
         """Take one event; what is only progress has no effect."""
-        kind = word(value, "type")
+        kind = string_at(value, "type")
         if kind in _GROWS:
             self._grow(_GROWS[kind], value)
         elif kind in ("response.output_item.added", "response.output_item.done"):
@@ -65,29 +66,29 @@ class ResponsesStream:
             item = self._items.get(self._place(value))
             if item is not None and not item.done:
                 at = value.get("content_index")
-                item.parts[at if isinstance(at, int) else len(item.parts)] = Growing(mapping(value, "part"))
+                item.parts[at if isinstance(at, int) else len(item.parts)] = Growing(object_at(value, "part"))
         elif kind == "response.output_text.annotation.added":
             part = self._part("text", value)
             if part is not None:
-                part.fields["annotations"] = found = items(part.fields, "annotations")
+                part.fields["annotations"] = found = list_at(part.fields, "annotations")
                 found.append(value.get("annotation"))
         elif value.get("object") == "response":
             self._whole(value)
         elif isinstance(value.get("response"), dict):
             self._whole(value["response"], final=kind in _FINAL)
 
-    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
+    def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The response; what a broken stream left unfinished is left out and reported, text excepted."""
         if not self._response and not self._items:
             return None
-        output = (items(self._response, "output") if self.stop else []) or self._kept(cut=cut, loss=loss)
+        output = (list_at(self._response, "output") if self.stop else []) or self._kept(cut=cut, loss=loss)
         if cut or self.stop != "completed":
             output = [item for item in output if _runs(item, loss)]
         if cut or loss.items:
             output = _sendable(output, loss)
         return {"object": "response", **self._response, "output": output}
 
-    def _kept(self, *, cut: bool, loss: Loss) -> list[Any]:
+    def _kept(self, *, cut: bool, loss: LossCollector) -> list[Any]:
         """The items that came one by one, in their order."""
         kept: list[Any] = []
         for at in sorted(self._items):
@@ -103,20 +104,20 @@ class ResponsesStream:
 
     def _whole(self, response: dict[str, Any], *, final: bool = True) -> None:
         self._response = response
-        status = word(response, "status")
+        status = string_at(response, "status")
         if not final or status in ("in_progress", "queued"):
             return
-        self.stop = word(mapping(response, "incomplete_details"), "reason") or status or "completed"
+        self.stop = string_at(object_at(response, "incomplete_details"), "reason") or status or "completed"
 
     def _item(self, value: dict[str, Any], *, done: bool) -> None:
         """Take an item as it was announced or as it was finished."""
-        item = mapping(value, "item")
+        item = object_at(value, "item")
         if not item:
             return
         last = self._items.get(max(self._items, default=0))
         place = self._place(value, following=not done or last is None or last.done)
         self._items[place] = _Item(item, done=done)
-        if word(item, "id"):
+        if string_at(item, "id"):
             self._named.setdefault(item["id"], place)
 
     def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
@@ -127,7 +128,7 @@ class ResponsesStream:
         index = value.get("output_index")
         if isinstance(index, int):
             return index
-        named = word(value, "item_id") or word(mapping(value, "item"), "id")
+        named = string_at(value, "item_id") or string_at(object_at(value, "item"), "id")
         return self._named.get(named, max(self._items, default=-1) + following)
 
     def _grow(self, key: str, value: dict[str, Any]) -> None:
@@ -155,10 +156,10 @@ class ResponsesStream:
 
 def _name(item: Any) -> str:
     """What is lost, for people: its type, and which tool was called."""
-    return f"{word(item, 'type')} {word(item, 'name')}".rstrip()
+    return f"{string_at(item, 'type')} {string_at(item, 'name')}".rstrip()
 
 
-def _runs(item: Any, loss: Loss) -> bool:
+def _runs(item: Any, loss: LossCollector) -> bool:
     """False for a call that was cut short."""
     if not isinstance(item, dict) or item.get("type") not in _CALLS:
         return True
@@ -169,7 +170,7 @@ def _runs(item: Any, loss: Loss) -> bool:
     return True
 
 
-def _sendable(output: list[Any], loss: Loss) -> list[Any]:
+def _sendable(output: list[Any], loss: LossCollector) -> list[Any]:
     """What may stand in a request of a reply that broke off: no text that says nothing, no reasoning at its end."""
     kept = [item for item in output if isinstance(item, dict) and not _is_blank(item)]
     while kept and kept[-1].get("type") == "reasoning":
@@ -181,5 +182,5 @@ def _sendable(output: list[Any], loss: Loss) -> list[Any]:
 def _is_blank(item: dict[str, Any]) -> bool:
     if item.get("type") != "message":
         return False
-    texts = [part.get("text") or part.get("refusal") for part in items(item, "content") if isinstance(part, dict)]
+    texts = [part.get("text") or part.get("refusal") for part in list_at(item, "content") if isinstance(part, dict)]
     return all(blank(text) for text in texts)

@@ -11,7 +11,7 @@ from operator import is_not
 from typing import Any, NamedTuple, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.formats import Codec, Loss, codec, dialect
+from foldline.wire.formats import Format, LossCollector, element_format, format_of
 from foldline.wire.grammar import Grammar, grammar_of
 
 AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
@@ -50,7 +50,7 @@ class RepairContext:
 
     format: str
     grammar: Grammar
-    target: Codec
+    target: Format
     notes: list[RepairNote] = field(default_factory=list)
     items: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Indexes of the messages that hold an item, by the item's id."""
@@ -63,8 +63,8 @@ class RepairContext:
     def of(cls, format: str) -> RepairContext:
         """Context for a wire format; a session log's format stands for the format of the elements it holds."""
         grammar = grammar_of(format)
-        name = dialect(format)
-        return cls(name, grammar, codec(name))
+        name = element_format(format)
+        return cls(name, grammar, format_of(name))
 
     def note(self, code: str, index: int, words: str) -> None:
         """Record a change."""
@@ -133,7 +133,7 @@ def is_silent(message: Message, context: RepairContext) -> bool:
             return False
     if context.grammar.empty == () and not any(isinstance(part, Thinking | Opaque) for part in parts):
         return message.role == "system" and not parts and context.own(message.wire) and content_of(message.wire) == []
-    return not context.target.render(message, Loss())
+    return not context.target.render(message, LossCollector())
 
 
 def content_of(wire: Wire | None) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from foldline.message import Media, Message, Opaque, Text, user
 from foldline.placeholders import NO_EARLIER_PROMPT, NO_NEW_PROMPT
-from foldline.wire.formats import leading_system
+from foldline.wire.rendering import leading_system
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote
 from foldline.wire.repair.server_calls import is_paused
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from foldline.message import Message, ToolCall, user
-from foldline.wire.formats import is_exact
+from foldline.wire.rendering import is_exact
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote, is_silent, side_of
 from foldline.wire.repair.entries import RepairEntry
 from foldline.wire.repair.first_and_last import repair_first_and_last
@@ -144,6 +144,6 @@ def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
 
 def _is_joined_by_renderer(entry: RepairEntry, context: RepairContext) -> bool:
     """True for a message that is rendered anew, and so joined with its neighbour of the same reply."""
-    return not is_exact(entry.message, context.target) and all(
+    return not is_exact(entry.message, context.target.element_format) and all(
         part.id or not context.own(part.wire) for part in entry.message.parts if isinstance(part, ToolCall)
     )

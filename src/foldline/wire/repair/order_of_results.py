@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from foldline.message import Message, Part, ToolCall, ToolResult
-from foldline.wire.formats import is_exact
+from foldline.wire.rendering import is_exact
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, has_same_parts, is_silent
 from foldline.wire.repair.entries import CallSlot, RepairEntry, ResultSlot
 from foldline.wire.repair.results_for_calls import closing_result, needs_closing, orphan_as_text, result_for_call
@@ -220,7 +220,9 @@ def _joined_results(results: list[OutgoingMessage], context: RepairContext) -> l
         return results
     parts = [part for each in spoken for part in each.message.parts]
     others = [part for part in parts if not isinstance(part, ToolResult)]
-    if not any(map(context.is_rendered, others)) and not any(is_exact(each.message, context.target) for each in spoken):
+    if not any(map(context.is_rendered, others)) and not any(
+        is_exact(each.message, context.target.element_format) for each in spoken
+    ):
         return results
     context.note("results-joined", spoken[0].origin, "all results of one reply were put into one message")
     joined = spoken[-1].message.with_parts(*(part for part in parts if isinstance(part, ToolResult)), *others)

@@ -15,7 +15,7 @@ from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.placeholders import NO_OUTPUT, call_as_text, unsupported_media
-from foldline.wire.formats import Loss
+from foldline.wire.formats import LossCollector
 from foldline.wire.repair.context import RepairContext, content_of, edited
 from foldline.wire.validate import check
 
@@ -133,7 +133,7 @@ def _repair_media(part: Media, index: int, message: Message, side: str, context:
     if side in context.grammar.media_roles:
         return part
     alone = message if context.exact(message) else replace(message, parts=(part,))
-    rendered = context.target.render(alone, Loss())
+    rendered = context.target.render(alone, LossCollector())
     if not any(violation.code == "media-role" for violation in check(context.format, rendered)):
         return part
     context.note(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
 from foldline.placeholders import call_as_text, result_as_text
-from foldline.wire.formats import leading_system
+from foldline.wire.rendering import leading_system
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_silent
 from foldline.wire.repair.server_calls import is_paused
 

@@ -6,7 +6,7 @@ call without a result of its own is dropped; every other one gets a new id, and 
 
 from __future__ import annotations
 
-from foldline.wire.formats import dialect
+from foldline.wire.formats import element_format
 from foldline.wire.repair.context import RepairContext, edited
 from foldline.wire.repair.entries import CallSlot, RepairEntry
 from foldline.wire.repair.results_for_calls import CallIndex, rank_of
@@ -103,4 +103,4 @@ def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) ->
 def _is_of_elements(entry: RepairEntry, context: RepairContext) -> bool:
     """True for a message of this format's elements, whatever file it was read from."""
     wire = entry.message.wire
-    return wire is not None and dialect(wire.format) == context.target.dialect
+    return wire is not None and element_format(wire.format) == context.target.element_format

@@ -15,7 +15,7 @@ All messages of a file are in the transcript, whatever was compacted between the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -23,7 +23,11 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.message import NO_META, Message, Meta, Part, Text, ToolResult, Wire
 from foldline.wire.anthropic import parse as anthropic
-from foldline.wire.formats import Codec, Line, Note, Transcript
+from foldline.wire.anthropic.framing import FRAMING
+from foldline.wire.anthropic.render import render
+from foldline.wire.field_access import object_at, string_at
+from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
+from foldline.wire.session_logs.claude_code_writer import SESSION_WRITER
 
 NAME = "claude-code"
 _SYNTHETIC = "<synthetic>"
@@ -41,15 +45,15 @@ _LONG_TEXT = 200
 """Longer than any id or kind: not needed of a line that is no message."""
 
 
-def read(lines: Iterable[Line]) -> Transcript:
+def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a session file; without its sub-agents, unless the file is one sub-agent's own."""
-    notes: list[Note] = []
+    notes: list[ReadNote] = []
     whole = objects(lines, notes)
     main = leave_out(whole, lambda value: value.get("isSidechain") is True, notes)
     gone = _replaced(main)
     if gone:
         notes.append(
-            Note(main[min(gone)].number, f"{len(gone)} messages left out: a later prompt or reply replaced them")
+            ReadNote(main[min(gone)].number, f"{len(gone)} messages left out: a later prompt or reply replaced them")
         )
     kept = [line for place, line in enumerate(main) if place not in gone]
     digests = {line.number for line in kept if line.value.get("isCompactSummary") is True}
@@ -82,50 +86,52 @@ def parse_line(name: str, value: Any, raw: str | None) -> Message:
     said = content_of(value) if isinstance(value, dict) else None
     if said is None:
         raise WireError("this line is not a message", field="type", hint="messages have type user or assistant")
-    line = Line(0, value, raw)
+    line = JsonLine(0, value, raw)
     return _message(name, [line], _parts(said), is_digest=value.get("isCompactSummary") is True)
 
 
-def objects(lines: Iterable[Line], notes: list[Note]) -> list[Line]:
+def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
     """The lines that are JSON objects, without those that were written twice."""
-    found: list[Line] = []
+    found: list[JsonLine] = []
     seen: dict[str, Any] = {}
     for line in lines:
         if not isinstance(line.value, dict):
-            notes.append(Note(line.number, "not an object"))
+            notes.append(ReadNote(line.number, "not an object"))
             continue
         uuid = line.value.get("uuid")
         if isinstance(uuid, str):
             text = line.value if line.raw is None else hash(line.raw)
             if seen.get(uuid) == text:
-                notes.append(Note(line.number, "written twice"))
+                notes.append(ReadNote(line.number, "written twice"))
                 continue
             seen[uuid] = text
         found.append(line if content_of(line.value) is not None else _lean(line))
     return found
 
 
-def _lean(line: Line) -> Line:
+def _lean(line: JsonLine) -> JsonLine:
     """A line that is no message, without its bulk: progress and snapshots can outweigh a whole conversation."""
     kept = {
         key: value
         for key, value in line.value.items()
         if not isinstance(value, (dict, list)) or key.lower().endswith("metadata")
     }
-    return Line(line.number, {key: value for key, value in kept.items() if not _is_long(value)}, None)
+    return JsonLine(line.number, {key: value for key, value in kept.items() if not _is_long(value)}, None)
 
 
 def _is_long(value: Any) -> bool:
     return isinstance(value, str) and len(value) > _LONG_TEXT
 
 
-def leave_out(whole: list[Line], is_aside: Callable[[dict[str, Any]], bool], notes: list[Note]) -> list[Line]:
+def leave_out(
+    whole: list[JsonLine], is_aside: Callable[[dict[str, Any]], bool], notes: list[ReadNote]
+) -> list[JsonLine]:
     """The lines without those of sub-agents, unless all messages are theirs."""
     main = [line for line in whole if not is_aside(line.value)]
     if len(main) == len(whole) or all(content_of(line.value) is None for line in main):
         return whole
     first = next(line.number for line in whole if is_aside(line.value))
-    notes.append(Note(first, f"{len(whole) - len(main)} lines of sub-agents left out"))
+    notes.append(ReadNote(first, f"{len(whole) - len(main)} lines of sub-agents left out"))
     return main
 
 
@@ -141,7 +147,7 @@ def content_of(value: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _replaced(lines: list[Line]) -> set[int]:
+def _replaced(lines: list[JsonLine]) -> set[int]:
     """Places of the messages on branches that were left: prompts and replies with a later sibling, and what follows.
 
     Results and further lines of a reply are no branch: parallel calls hang side by side. A digest is none either.
@@ -189,12 +195,12 @@ def _starts_branch(value: dict[str, Any], replies: Collection[Any]) -> bool:
     return not answers and value.get("isCompactSummary") is not True
 
 
-def transcript(name: str, kept: list[Line], notes: list[Note], digests: Collection[int]) -> Transcript:
+def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: Collection[int]) -> Transcript:
     """The messages of the lines that are left, each reply in one piece, and a note for everything else."""
-    groups: list[tuple[list[Line], list[Part]]] = []
+    groups: list[tuple[list[JsonLine], list[Part]]] = []
     reply = ""
     """The latest reply; a line with its id continues it, whatever results came between."""
-    open_group: tuple[list[Line], list[Part]] = ([], [])
+    open_group: tuple[list[JsonLine], list[Part]] = ([], [])
     aside: dict[str, list[int]] = {}
     for line in kept:
         said = content_of(line.value)
@@ -204,7 +210,7 @@ def transcript(name: str, kept: list[Line], notes: list[Note], digests: Collecti
         try:
             parts = _parts(said)
         except WireError as error:
-            notes.append(Note(line.number, f"not read: {error}"))
+            notes.append(ReadNote(line.number, f"not read: {error}"))
             continue
         found = _reply(line.value)
         if found and found == reply:
@@ -214,7 +220,7 @@ def transcript(name: str, kept: list[Line], notes: list[Note], digests: Collecti
         groups.append(([line], list(parts)))
         if line.value.get("type") == "assistant":
             reply, open_group = found, groups[-1]
-    notes.extend(Note(numbers[0], f"{kind}: {len(numbers)} lines, no messages") for kind, numbers in aside.items())
+    notes.extend(ReadNote(numbers[0], f"{kind}: {len(numbers)} lines, no messages") for kind, numbers in aside.items())
     messages = tuple(
         _message(name, group, tuple(parts), is_digest=group[0].number in digests) for group, parts in groups
     )
@@ -222,8 +228,8 @@ def transcript(name: str, kept: list[Line], notes: list[Note], digests: Collecti
     return Transcript(format=name, messages=messages, model=model, notes=tuple(sorted(notes)))
 
 
-def _skip(line: Line, aside: dict[str, list[int]], notes: list[Note]) -> None:
-    """Note a compaction by itself, and count every other kind of line."""
+def _skip(line: JsonLine, aside: dict[str, list[int]], notes: list[ReadNote]) -> None:
+    """ReadNote a compaction by itself, and count every other kind of line."""
     kind, subtype = str(line.value.get("type")), line.value.get("subtype")
     if subtype in ("compact_boundary", "microcompact_boundary"):
         facts = next((fact for key, fact in line.value.items() if key.lower().endswith("metadata")), None)
@@ -231,7 +237,7 @@ def _skip(line: Line, aside: dict[str, list[int]], notes: list[Note]) -> None:
         how = facts.get("trigger") or "unknown trigger"
         size = facts.get("preTokens", facts.get("pre_tokens"))
         what = "compacted" if subtype == "compact_boundary" else "old results cleared"
-        notes.append(Note(line.number, f"{what} ({how}{f', {size:,} tokens before' if type(size) is int else ''})"))
+        notes.append(ReadNote(line.number, f"{what} ({how}{f', {size:,} tokens before' if type(size) is int else ''})"))
     else:
         aside.setdefault(f"{kind} {subtype}" if isinstance(subtype, str) else kind, []).append(line.number)
 
@@ -241,7 +247,7 @@ def _parts(said: dict[str, Any]) -> tuple[Part, ...]:
     return () if content is None else anthropic.parse_content(content)
 
 
-def _message(name: str, group: list[Line], parts: tuple[Part, ...], *, is_digest: bool) -> Message:
+def _message(name: str, group: list[JsonLine], parts: tuple[Part, ...], *, is_digest: bool) -> Message:
     first = group[0].value
     raws = [line.raw for line in group if line.raw is not None]
     wire = Wire(name, [line.value for line in group], "\n".join(raws) if len(raws) == len(group) else None)
@@ -259,7 +265,7 @@ def _kind(value: dict[str, Any], parts: tuple[Part, ...]) -> str:
     return next((kind for start, kind in _KINDS if text.startswith(start)), "")
 
 
-def _meta(group: list[Line]) -> Meta:
+def _meta(group: list[JsonLine]) -> Meta:
     """What a message's lines say about it. The lines of a reply repeat its usage; the last one knows most."""
     first, said = group[0].value, [content_of(line.value) or {} for line in group]
     made_up = first.get("isApiErrorMessage") is True or said[0].get("model") == _SYNTHETIC
@@ -283,4 +289,27 @@ def _seconds(value: Any) -> float | None:
         return None
 
 
-CODEC = Codec(name=NAME, dialect=anthropic.NAME, parse=parse, render=anthropic.render, read=read)
+_LINE_TYPES = {"user", "assistant", "system", "progress", "attachment"}
+_OWN_LINE_TYPES = {"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "agent-name", "pr-link"}
+
+
+def _is_line(item: Mapping[str, Any]) -> bool:
+    """A line of a Claude Code session. Qwen's lines look alike, but hold Gemini parts and a `systemPayload`."""
+    kind = string_at(item, "type")
+    if kind in _OWN_LINE_TYPES or (kind == "summary" and "leafUuid" in item):
+        return True
+    foreign = "systemPayload" in item or "parts" in object_at(item, "message")
+    linked = "parentUuid" in item or ("sessionId" in item and ("uuid" in item or "message" in item))
+    return kind in _LINE_TYPES and not foreign and linked
+
+
+FORMAT = Format(
+    name=NAME,
+    element_format=anthropic.NAME,
+    parse=parse,
+    render=render,
+    sign=Sign("lines with parentUuid or sessionId", _is_line),
+    framing=FRAMING,
+    read=read,
+    writer=SESSION_WRITER,
+)

@@ -6,20 +6,24 @@ own: it is what stands in the user's role right after the boundary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from foldline.message import Message
 from foldline.wire.anthropic import parse as anthropic
-from foldline.wire.formats import Codec, Line, Note, Transcript
+from foldline.wire.anthropic.framing import FRAMING
+from foldline.wire.anthropic.render import render
+from foldline.wire.field_access import string_at
+from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
 from foldline.wire.session_logs.claude_code import content_of, leave_out, objects, parse_line, transcript
+from foldline.wire.session_logs.claude_code_writer import STREAM_WRITER
 
 NAME = "stream-json"
 
 
-def read(lines: Iterable[Line]) -> Transcript:
+def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a stream of events; without its sub-agents, unless there is nothing else."""
-    notes: list[Note] = []
+    notes: list[ReadNote] = []
     whole = objects(lines, notes)
     main = leave_out(whole, lambda value: isinstance(value.get("parent_tool_use_id"), str), notes)
     return transcript(NAME, main, notes, set(_digests(main)))
@@ -30,7 +34,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
     return parse_line(NAME, value, raw)
 
 
-def _digests(lines: list[Line]) -> Iterator[int]:
+def _digests(lines: list[JsonLine]) -> Iterator[int]:
     due = False
     for line in lines:
         if line.value.get("subtype") == "compact_boundary":
@@ -41,4 +45,29 @@ def _digests(lines: list[Line]) -> Iterator[int]:
             due = False
 
 
-CODEC = Codec(name=NAME, dialect=anthropic.NAME, parse=parse, render=anthropic.render, read=read)
+_EVENT_FIELDS = {
+    "assistant": "message",
+    "user": "message",
+    "system": "subtype",
+    "result": "subtype",
+    "stream_event": "event",
+}
+"""The field that an event of each type has."""
+
+
+def _is_event(item: Mapping[str, Any]) -> bool:
+    field = _EVENT_FIELDS.get(string_at(item, "type"))
+    has_session = "session_id" in item or "parent_tool_use_id" in item
+    return field is not None and field in item and has_session and "sessionId" not in item
+
+
+FORMAT = Format(
+    name=NAME,
+    element_format=anthropic.NAME,
+    parse=parse,
+    render=render,
+    sign=Sign("events with a session_id", _is_event),
+    framing=FRAMING,
+    read=read,
+    writer=STREAM_WRITER,
+)

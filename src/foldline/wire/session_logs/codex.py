@@ -8,18 +8,19 @@ before), and a count that repeats the last running total is only a new rate limi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Meta, Opaque, Part, Text, Usage, Wire
-from foldline.wire.field_access import time_of
-from foldline.wire.formats import Codec, Line, Note, Transcript
+from foldline.wire.field_access import string_at, time_of
+from foldline.wire.formats import Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
 from foldline.wire.openai_responses import parse as openai_items
-from foldline.wire.openai_responses import render_messages as openai_responses
+from foldline.wire.openai_responses.framing import FRAMING
+from foldline.wire.openai_responses.render import render
 from foldline.wire.session_logs import codex_items as codex_log
-from foldline.wire.usage import codex_usage
+from foldline.wire.session_logs.usage import codex_usage
 
 NAME = "codex"
 
@@ -112,7 +113,7 @@ class _Reading:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.copies: list[Message] = []
-        self.notes: list[Note] = []
+        self.notes: list[ReadNote] = []
         self.model = ""
         self._replies: list[_Reply] = []
         self._open: _Reply | None = None
@@ -121,12 +122,12 @@ class _Reading:
         self._turns: list[int] = []
         self._skipped: set[str] = set()
 
-    def take(self, line: Line) -> None:
+    def take(self, line: JsonLine) -> None:
         value = line.value
         kind = value.get("type") if isinstance(value, dict) else None
         inner = codex_log.payload(value)
         if not isinstance(inner, dict):
-            self.notes.append(Note(line.number, "not a line of a rollout"))
+            self.notes.append(ReadNote(line.number, "not a line of a rollout"))
         elif kind == "event_msg":
             self._event(inner, line)
         elif kind == "turn_context":
@@ -142,14 +143,14 @@ class _Reading:
                 self._message(line)
         elif isinstance(kind, str) and kind not in self._skipped:
             self._skipped.add(kind)
-            self.notes.append(Note(line.number, f"lines of type {kind} are not messages"))
+            self.notes.append(ReadNote(line.number, f"lines of type {kind} are not messages"))
 
-    def _message(self, line: Line) -> None:
+    def _message(self, line: JsonLine) -> None:
         """Add the message of a line; one that cannot be read stays, unread, for the sake of the record."""
         try:
             said = parse(line.value, line.raw)
         except WireError as error:
-            self.notes.append(Note(line.number, f"kept unread: {error}"))
+            self.notes.append(ReadNote(line.number, f"kept unread: {error}"))
             kept = Opaque(kind="unread", value=codex_log.payload(line.value))
             said = Message(role="assistant", parts=(kept,), kind="note", wire=Wire(NAME, line.value, line.raw))
         theirs = said.role == "assistant" and not said.kind
@@ -164,18 +165,18 @@ class _Reading:
             self._open = None
         self.messages.append(replace(said, meta=meta))
 
-    def _meta(self, line: Line, model: str) -> Meta:
+    def _meta(self, line: JsonLine, model: str) -> Meta:
         stamp = line.value.get("timestamp", line.value.get("created_at"))
         return Meta(model=model, at=time_of(stamp) if isinstance(stamp, str) else None, source=str(line.number))
 
-    def _event(self, event: dict[str, Any], line: Line) -> None:
+    def _event(self, event: dict[str, Any], line: JsonLine) -> None:
         kind = event.get("type")
         if kind == "token_count":
             self._count(event)
         elif kind == "thread_rolled_back":
             self._roll_back(event.get("num_turns"), line)
         elif kind in _NOTED:
-            self.notes.append(Note(line.number, _NOTED[kind]))
+            self.notes.append(ReadNote(line.number, _NOTED[kind]))
         elif kind in _COPIES and isinstance(event.get("message"), str):
             if kind == "user_message":
                 last = self.messages[-1] if self.messages else None
@@ -199,13 +200,13 @@ class _Reading:
         else:
             self._ahead = usage
 
-    def _roll_back(self, count: Any, line: Line) -> None:
+    def _roll_back(self, count: Any, line: JsonLine) -> None:
         """Take back the last turns: the model no longer sees them."""
         if not isinstance(count, int) or count < 1 or not self._turns:
             return
         start = self._turns[-count] if count <= len(self._turns) else self._turns[0]
         del self._turns[-count:]
-        self.notes.append(Note(line.number, f"{len(self.messages) - start} messages were rolled back"))
+        self.notes.append(ReadNote(line.number, f"{len(self.messages) - start} messages were rolled back"))
         del self.messages[start:]
         self._replies = [reply for reply in self._replies if reply.places[-1] < start]
         self._open = None
@@ -218,12 +219,12 @@ class _Reading:
                 meta = replace(messages[place].meta, reply=f"codex-{reply.line}", usage=usage)
                 messages[place] = replace(messages[place], meta=meta)
         if self.copies and all(message.role == "system" for message in messages):
-            self.notes.append(Note(0, "no items, only events: the messages are taken from those"))
+            self.notes.append(ReadNote(0, "no items, only events: the messages are taken from those"))
             messages = messages + self.copies
         return Transcript(format=NAME, messages=tuple(messages), model=self.model, notes=tuple(self.notes))
 
 
-def read(lines: Iterable[Line]) -> Transcript:
+def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a rollout."""
     reading = _Reading()
     for line in lines:
@@ -231,4 +232,31 @@ def read(lines: Iterable[Line]) -> Transcript:
     return reading.transcript()
 
 
-CODEC = Codec(name=NAME, dialect=openai_items.NAME, parse=parse, render=openai_responses.render, list_key="", read=read)
+def _codex(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
+    """Lines of a Codex rollout, or bare items where the rollout has those; a digest is a compaction."""
+    base = {"timestamp": like["timestamp"]} if "timestamp" in like else {}
+    bare = bool(like) and "payload" not in like
+    if message.kind == "digest" and message.wire is None:
+        return [{**base, "type": "compacted", "payload": {"message": message.text}}]
+    items = render(message, loss)
+    return [{**base, **item} if bare else {**base, "type": "response_item", "payload": item} for item in items]
+
+
+_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+
+
+def _is_line(item: Mapping[str, Any]) -> bool:
+    return string_at(item, "type") in _LINE_TYPES and isinstance(item.get("payload"), Mapping)
+
+
+FORMAT = Format(
+    name=NAME,
+    element_format=openai_items.NAME,
+    parse=parse,
+    render=render,
+    sign=Sign("lines with a type and a payload", _is_line),
+    framing=FRAMING,
+    read=read,
+    stored_elements=codex_log.sendable,
+    writer=LogWriter(make=_codex, head_types=("session_meta", "turn_context")),
+)

@@ -8,9 +8,10 @@ fields that only logs have; a reasoning item whose encrypted body is not in the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from foldline.errors import WireError
+from foldline.wire.formats import StoredElements
 from foldline.wire.openai_responses.parse import KNOWN, item
 
 _LOG_ONLY = frozenset(
@@ -20,14 +21,6 @@ _LOG_ONLY = frozenset(
     )
 )
 """Fields of an item in a log that are not the API's, or name what a server would have to hold."""
-
-
-class Logged(NamedTuple):
-    """The items of a line that can be sent; `whole` is False when the line must be written anew from its parts."""
-
-    items: list[Any]
-    whole: bool = True
-    lost: tuple[str, ...] = ()
 
 
 def payload(line: Any) -> Any:
@@ -49,7 +42,7 @@ def is_sent(entry: Any) -> bool:
     return _kind(entry) in KNOWN
 
 
-def sendable(line: Any) -> Logged:
+def sendable(line: Any) -> StoredElements:
     """What of a line may be sent to the Responses API as it stands."""
     replaced = history(line)
     entries = [payload(line)] if replaced is None else replaced
@@ -59,7 +52,7 @@ def sendable(line: Any) -> Logged:
         kind = _kind(entry)
         if kind not in KNOWN:
             if replaced is None:
-                return Logged([], whole=False)
+                return StoredElements([], complete=False)
             lost.append(f"opaque {kind}")
         elif kind == "reasoning" and not (entry.get("encrypted_content") or entry.get("content")):
             lost.append("thinking")
@@ -67,7 +60,7 @@ def sendable(line: Any) -> Logged:
             lost.append(f"opaque {kind}")
         else:
             kept.append(unlogged(entry))
-    return Logged(kept, lost=tuple(lost))
+    return StoredElements(kept, lost=tuple(lost))
 
 
 def unlogged(entry: dict[str, Any]) -> dict[str, Any]:

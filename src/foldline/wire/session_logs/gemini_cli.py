@@ -13,11 +13,14 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Meta, Usage
-from foldline.wire.field_access import text_of, time_of
-from foldline.wire.formats import Codec, Line, Note, Transcript
+from foldline.wire.field_access import list_at, string_at, text_of, time_of
+from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
 from foldline.wire.gemini import parse as gemini
-from foldline.wire.usage import gemini_usage
+from foldline.wire.gemini.framing import FRAMING
+from foldline.wire.gemini.render import render
+from foldline.wire.gemini.usage import gemini_usage
 
+NAME = "gemini-cli"
 _TOKENS = {
     "promptTokenCount": "input",
     "cachedContentTokenCount": "cached",
@@ -27,14 +30,14 @@ _TOKENS = {
 }
 
 
-def read(lines: Iterable[Line]) -> Transcript:
+def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a recording: one JSON document, or a header and one record per line."""
-    records: dict[str, Line] = {}
+    records: dict[str, JsonLine] = {}
     for line in lines:
         for place, record in enumerate(_records(line.value)):
-            records[text_of(record.get("id")) or f"{line.number}.{place}"] = Line(line.number, record, None)
+            records[text_of(record.get("id")) or f"{line.number}.{place}"] = JsonLine(line.number, record, None)
     messages: list[Message] = []
-    notes: list[Note] = []
+    notes: list[ReadNote] = []
     for line in records.values():
         kind = line.value.get("type")
         if kind in ("user", "gemini", "model"):
@@ -43,9 +46,9 @@ def read(lines: Iterable[Line]) -> Transcript:
             except WireError as error:
                 raise error.at(line=line.number) from None
         else:
-            notes.append(Note(line.number, f"a record of type {kind!r} is no message"))
+            notes.append(ReadNote(line.number, f"a record of type {kind!r} is no message"))
     model = next((message.meta.model for message in reversed(messages) if message.meta.model), "")
-    return Transcript(format="gemini-cli", messages=tuple(messages), model=model, notes=tuple(notes))
+    return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(notes))
 
 
 def _records(value: Any) -> list[Mapping[str, Any]]:
@@ -58,9 +61,9 @@ def _records(value: Any) -> list[Mapping[str, Any]]:
     return [value] if "type" in value else []
 
 
-def _messages(line: Line) -> Iterator[Message]:
+def _messages(line: JsonLine) -> Iterator[Message]:
     record = line.value
-    calls = [call for call in _list(record, "toolCalls") if isinstance(call, Mapping)]
+    calls = [call for call in list_at(record, "toolCalls") if isinstance(call, Mapping)]
     meta = Meta(
         model=text_of(record.get("model")),
         usage=_usage(record.get("tokens")),
@@ -68,17 +71,17 @@ def _messages(line: Line) -> Iterator[Message]:
         source=str(line.number),
     )
     role = "user" if record["type"] == "user" else "model"
-    parts = [*_thoughts(record), *_said(record.get("content")), *_list(record, "parts"), *map(_call, calls)]
+    parts = [*_thoughts(record), *_said(record.get("content")), *list_at(record, "parts"), *map(_call, calls)]
     if parts or not calls:
         yield _message(role, parts, meta)
-    results = [part for call in calls for part in _list(call, "result") if isinstance(part, Mapping)]
+    results = [part for call in calls for part in list_at(call, "result") if isinstance(part, Mapping)]
     if results:
         yield _message("user", results, Meta(at=meta.at, source=meta.source))
 
 
 def _message(role: str, parts: list[Any], meta: Meta) -> Message:
     message = gemini.parse({"role": role, "parts": parts})
-    wire = message.wire._replace(format="gemini-cli") if message.wire else None
+    wire = message.wire._replace(format=NAME) if message.wire else None
     return replace(message, meta=meta, wire=wire)
 
 
@@ -89,7 +92,7 @@ def _said(content: Any) -> list[Any]:
 
 
 def _thoughts(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for thought in _list(record, "thoughts"):
+    for thought in list_at(record, "thoughts"):
         if isinstance(thought, Mapping):
             lines = (text_of(thought.get("subject")), text_of(thought.get("description")))
             yield {"text": "\n".join(line for line in lines if line), "thought": True}
@@ -106,9 +109,18 @@ def _usage(tokens: Any) -> Usage | None:
     return gemini_usage({name: tokens.get(key) for name, key in _TOKENS.items()})
 
 
-def _list(value: Mapping[str, Any], key: str) -> list[Any]:
-    found = value.get(key)
-    return found if isinstance(found, list) else []
+def _is_record(item: Mapping[str, Any]) -> bool:
+    return (string_at(item, "type") == "gemini" and "content" in item) or (
+        "projectHash" in item and "sessionId" in item
+    )
 
 
-CODEC = Codec(name="gemini-cli", dialect="gemini", parse=gemini.parse, render=gemini.render, read=read)
+FORMAT = Format(
+    name=NAME,
+    element_format=gemini.NAME,
+    parse=gemini.parse,
+    render=render,
+    sign=Sign("messages of the type gemini, or a projectHash", _is_record),
+    framing=FRAMING,
+    read=read,
+)

@@ -16,11 +16,14 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage, Wire
-from foldline.wire.field_access import pick, plain, spelled, text_of, time_of
-from foldline.wire.formats import Codec, Line, Loss, Note, Transcript, is_exact
+from foldline.wire.field_access import block_types, object_at, pick, plain, spelled, string_at, text_of, time_of
+from foldline.wire.formats import Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
+from foldline.wire.openai_chat.framing import FRAMING
 from foldline.wire.part_mapping import as_object
-from foldline.wire.usage import pi_usage
+from foldline.wire.rendering import is_exact
+from foldline.wire.session_logs.usage import pi_usage
 
+NAME = "pi"
 _KINDS = {
     "bashExecution": "shell",
     "custom": "note",
@@ -37,7 +40,7 @@ _SENT_KINDS = {"shell": "custom", "note": "custom", "branch_digest": "branchSumm
 
 def parse(value: Any, raw: str | None = None) -> Message:
     """A message of one line of a session file, or of one bare message."""
-    wire = Wire("pi", value, raw)
+    wire = Wire(NAME, value, raw)
     inner = pick(value, "message")
     if pick(value, "type") == "message" and inner is not None:
         message = _message(inner, wire, "message.")
@@ -123,7 +126,7 @@ def _content(value: Any, field: str) -> tuple[Part, ...]:
 
 
 def _block(value: Any) -> Part:
-    wire = Wire("pi", value)
+    wire = Wire(NAME, value)
     kind = "text" if isinstance(value, str) else text_of(pick(value, "type"))
     match kind:
         case "text":
@@ -148,10 +151,10 @@ def _usage(value: Any) -> Usage | None:
     return None if value is None else pi_usage({name: pick(value, name) for name in names})
 
 
-def render(message: Message, loss: Loss) -> list[Any]:
+def render(message: Message, loss: LossCollector) -> list[Any]:
     """The line or bare message this came from; for an edited or foreign one, pi messages that say the same."""
     wire = message.wire
-    if wire is not None and is_exact(message, CODEC):
+    if wire is not None and is_exact(message, NAME):
         return [wire.value]
     made = [_result(part, loss) for part in message.results]
     rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
@@ -173,7 +176,7 @@ def _onto(old: Any, new: dict[str, Any]) -> dict[str, Any]:
     return {**base, **{spelled(base, key): value for key, value in new.items()}}
 
 
-def _result(part: ToolResult, loss: Loss) -> dict[str, Any]:
+def _result(part: ToolResult, loss: LossCollector) -> dict[str, Any]:
     return {
         "role": "toolResult",
         "toolCallId": part.call_id,
@@ -183,7 +186,7 @@ def _result(part: ToolResult, loss: Loss) -> dict[str, Any]:
     }
 
 
-def _blocks(parts: tuple[Part, ...], loss: Loss) -> list[Any]:
+def _blocks(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
     blocks: list[Any] = []
     for part in parts:
         if part.wire is not None and part.wire.format == "pi" and _block(part.wire.value) == part:
@@ -209,7 +212,7 @@ def _blocks(parts: tuple[Part, ...], loss: Loss) -> list[Any]:
     return blocks
 
 
-def read(lines: Iterable[Line]) -> Transcript:
+def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a session file: the path to its last entry."""
     entries = [line for line in lines if isinstance(line.value, Mapping)]
     path, notes = _path(entries)
@@ -220,7 +223,7 @@ def read(lines: Iterable[Line]) -> Transcript:
         model = text_of(line.value.get("modelId")) or model
         if kind != "message" and kind not in _ENTRY_ROLES and "role" not in line.value:
             if kind not in _SILENT:
-                notes.append(Note(line.number, f"entry of unknown type {kind!r} left out"))
+                notes.append(ReadNote(line.number, f"entry of unknown type {kind!r} left out"))
             continue
         try:
             message = parse(line.value, line.raw)
@@ -228,16 +231,16 @@ def read(lines: Iterable[Line]) -> Transcript:
             raise error.at(line=line.number) from None
         model = message.meta.model or model
         messages.append(replace(message, meta=replace(message.meta, source=str(line.number))))
-    return Transcript(format="pi", messages=tuple(messages), model=model, notes=tuple(sorted(notes)))
+    return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(sorted(notes)))
 
 
-def _path(entries: list[Line]) -> tuple[list[Line], list[Note]]:
+def _path(entries: list[JsonLine]) -> tuple[list[JsonLine], list[ReadNote]]:
     """The entries from the root to the last one. Files of the first version have no ids: there, all of them."""
     places = {entry.value["id"]: place for place, entry in enumerate(entries) if _has_id(entry)}
     roots = {entry.value["id"] for entry in entries if _has_id(entry) and entry.value.get("type") == "session"}
-    notes: list[Note] = []
+    notes: list[ReadNote] = []
     place = len(entries) - 1
-    path: list[Line] = []
+    path: list[JsonLine] = []
     while place >= 0:
         entry = entries[place]
         path.append(entry)
@@ -246,18 +249,65 @@ def _path(entries: list[Line]) -> tuple[list[Line], list[Note]]:
             break
         found = places.get(parent, place) if isinstance(parent, str) else place
         if parent is not ... and found >= place:
-            notes.append(Note(entry.number, "its parent is not before it: taken to follow the line before"))
+            notes.append(ReadNote(entry.number, "its parent is not before it: taken to follow the line before"))
         place = found if found < place else place - 1
     taken = {entry.number for entry in path}
     off = (entry for entry in entries if entry.number not in taken)
     left = [entry for entry in off if text_of(entry.value.get("type")) not in _SILENT]
     if left:
-        notes.append(Note(left[0].number, f"{len(left)} entries on other branches left out"))
+        notes.append(ReadNote(left[0].number, f"{len(left)} entries on other branches left out"))
     return path[::-1], notes
 
 
-def _has_id(entry: Line) -> bool:
+def _has_id(entry: JsonLine) -> bool:
     return isinstance(entry.value.get("id"), str)
 
 
-CODEC = Codec(name="pi", dialect="pi", parse=parse, render=render, read=read)
+def _pi(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
+    """Entries of a pi session, or bare messages where the file has those."""
+    base = {"timestamp": like["timestamp"]} if "timestamp" in like and "type" in like else {}
+    if message.kind == "digest" and message.wire is None and "role" not in like:
+        return [{"type": "compaction", **base, "summary": message.text, "tokensBefore": 0}]
+    rendered = render(message, loss)
+    if message.wire is not None and message.wire.format == "pi":
+        return rendered
+    return rendered if "role" in like else [{"type": "message", **base, "message": one} for one in rendered]
+
+
+def _no_pi_usage(line: dict[str, Any]) -> dict[str, Any]:
+    said = line.get("message") if line.get("type") == "message" else line
+    if not isinstance(said, dict) or not isinstance(said.get("usage"), dict):
+        return line
+    bare = {**said, "usage": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)}
+    return bare if said is line else {**line, "message": bare}
+
+
+_OWN_ENTRY_TYPES = {"model_change", "thinking_level_change", "branch_summary", "custom_message"}
+_OWN_ROLES = {"toolResult", "bashExecution", "branchSummary", "compactionSummary", "hookMessage"}
+
+
+def _is_entry(item: Mapping[str, Any]) -> bool:
+    kind = string_at(item, "type")
+    if kind in _OWN_ENTRY_TYPES or (kind == "session" and "id" in item and "timestamp" in item):
+        return True
+    if kind == "message":
+        item = object_at(item, "message") or item
+    return string_at(item, "role") in _OWN_ROLES or "customType" in item or "toolCall" in block_types(item)
+
+
+FORMAT = Format(
+    name=NAME,
+    element_format=NAME,
+    parse=parse,
+    render=render,
+    sign=Sign("pi entries, or roles like toolResult", _is_entry),
+    framing=FRAMING,
+    plain_fields=("role",),
+    read=read,
+    writer=LogWriter(
+        make=_pi,
+        without_usage=_no_pi_usage,
+        head_types=("session", "model_change", "thinking_level_change"),
+        id_fields=("id", "parentId"),
+    ),
+)

@@ -8,25 +8,15 @@ caller is told what is missing; a broken stream is never taken for a normal stop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from foldline import json_text
 from foldline.errors import ConfigError, WireError
+from foldline.json_text import loads
 from foldline.message import Message, Usage
-from foldline.wire.anthropic import parse as anthropic
-from foldline.wire.anthropic.stream import AnthropicStream
-from foldline.wire.formats import PROVIDERS, Loss, Lost
-from foldline.wire.gemini import parse as gemini
-from foldline.wire.gemini.stream import GeminiStream
-from foldline.wire.openai_chat import render as openai_chat
-from foldline.wire.openai_chat.stream import ChatStream
-from foldline.wire.openai_responses import render_messages as openai_responses
-from foldline.wire.openai_responses.stream import ResponsesStream
-from foldline.wire.streaming.pieces import Stream, items, mapping
+from foldline.wire.field_access import list_at, object_at
+from foldline.wire.formats import LossCollector, Lost, request_format
 from foldline.wire.streaming.sse import EVENT_BYTES, Event, Events
-from foldline.wire.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
 
 CUT = "cut"
 """The stop of a reply that ended before the provider said why."""
@@ -56,26 +46,6 @@ class Reply:
     """The reply as non-streamed JSON."""
 
 
-class _Provider(NamedTuple):
-    """How the replies of one provider are assembled and read."""
-
-    stream: Callable[[], Stream]
-    list_key: str
-    reply: Callable[[Any], Iterable[Message]]
-    usage_key: str
-    usage: Callable[[Any], Usage | None]
-
-
-_READ = {
-    "anthropic": _Provider(
-        AnthropicStream, "content", lambda value: (anthropic.parse(value),), "usage", anthropic_usage
-    ),
-    "openai": _Provider(ChatStream, "choices", openai_chat.reply, "usage", chat_usage),
-    "openai-responses": _Provider(ResponsesStream, "output", openai_responses.reply, "usage", responses_usage),
-    "gemini": _Provider(GeminiStream, "candidates", gemini.reply, "usageMetadata", gemini_usage),
-}
-
-
 class Assembler:
     r"""Takes the bytes of one reply, streamed or not, as they pass.
 
@@ -87,12 +57,13 @@ class Assembler:
     ('Hello', 'stop', True)
     """
 
-    def __init__(self, provider: str, *, event_bytes: int = EVENT_BYTES) -> None:
-        if provider not in _READ:
-            raise ConfigError(f"no provider is called {provider!r}", hint=f"use one of {', '.join(PROVIDERS)}")
-        self._read = _READ[provider]
+    def __init__(self, format: str, *, event_bytes: int = EVENT_BYTES) -> None:
+        replies = request_format(format).reply
+        if replies is None:
+            raise ConfigError(f"the format {format!r} has no replies that can be read")
+        self._format = replies
         self._events = Events(event_bytes=event_bytes)
-        self._stream = self._read.stream()
+        self._stream = self._format.stream()
         self._error: dict[str, Any] | None = None
 
     def feed(self, chunk: bytes) -> None:
@@ -104,12 +75,12 @@ class Assembler:
         """What came, when no more will come; None if it was nothing."""
         for event in self._events.close():
             self._take(event)
-        loss = Loss()
+        loss = LossCollector()
         if self._events.overflow:
             loss.add("event", "it was larger than allowed, and the rest of the reply was not read")
         complete = bool(self._stream.stop) and self._error is None and not self._events.overflow
         value = self._stream.value(cut=not complete, loss=loss)
-        usage = self._read.usage(mapping(value, self._read.usage_key))
+        usage = self._format.usage(object_at(value, self._format.usage_key))
         messages = self._messages(value, loss)
         stop = ERROR if self._error is not None else CUT
         if not (messages or usage or self._error or loss.items or complete):
@@ -131,7 +102,7 @@ class Assembler:
 
     def _take(self, event: Event) -> None:
         try:
-            value = json_text.loads(event.data)
+            value = loads(event.data)
         except WireError:
             if event.name == "error" and self._error is None:
                 self._error = {"message": event.data}
@@ -141,12 +112,12 @@ class Assembler:
                 self._error = self._error or _error(event.name, found)
                 self._stream.take(found)
 
-    def _messages(self, value: dict[str, Any] | None, loss: Loss) -> tuple[Message, ...]:
+    def _messages(self, value: dict[str, Any] | None, loss: LossCollector) -> tuple[Message, ...]:
         """The messages of the assembled value; a value that its own format refuses gives none."""
-        if not items(value, self._read.list_key):
+        if not list_at(value, self._format.list_key):
             return ()
         try:
-            return tuple(self._read.reply(value))
+            return tuple(self._format.parse(value))
         except WireError as error:
             loss.add("message", str(error))
             return ()
@@ -156,11 +127,11 @@ def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
     """The error in an event: providers put it under `error`, or the event is one, or the whole response failed."""
     kind = value.get("type")
     if kind == "response.failed":
-        found = mapping(value, "response").get("error") or _WORDLESS
+        found = object_at(value, "response").get("error") or _WORDLESS
     elif ERROR in (name, kind, value.get("object")):
         found = value.get("error") or value or _WORDLESS
     else:
-        found = value.get("error") or next((mapping(choice, "error") for choice in items(value, "choices")), None)
+        found = value.get("error") or next((object_at(choice, "error") for choice in list_at(value, "choices")), None)
     if not found:
         return None
     if isinstance(found, dict):

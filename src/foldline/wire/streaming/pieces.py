@@ -8,27 +8,13 @@ joined once, so that ten megabytes of small deltas cost ten megabytes of work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from foldline import json_text
 from foldline.errors import WireError
-from foldline.wire.formats import Loss
+from foldline.json_text import loads
 
 NOT_WHOLE = "the reply ended inside its input: it did not run"
 """Why a call is missing from a reply: what the caller has to be told about it."""
-
-
-class Stream(Protocol):
-    """The events of one provider's reply, becoming the JSON value of its non-streamed reply."""
-
-    stop: str
-    """Why the model stopped, in the provider's own word; "" until the provider said so."""
-
-    def take(self, value: dict[str, Any]) -> None:
-        """Take one event's JSON. Anything not understood has no effect; nothing raises."""
-
-    def value(self, *, cut: bool, loss: Loss) -> dict[str, Any] | None:
-        """The reply so far, or None when nothing came. After a `cut`, only what may be sent back to the provider."""
 
 
 class Growing:
@@ -79,28 +65,10 @@ def whole_object(text: Any) -> dict[str, Any] | None:
     if not isinstance(text, str):
         return None
     try:
-        value = json_text.loads(text)
+        value = loads(text)
     except WireError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def word(value: Any, key: str) -> str:
-    """The string under `key`, or an empty one."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
-
-
-def mapping(value: Any, key: str) -> dict[str, Any]:
-    """The object under `key`, or an empty one."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def items(value: Any, key: str) -> list[Any]:
-    """The list under `key`, or an empty one."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
 
 
 def blank(text: Any) -> bool:

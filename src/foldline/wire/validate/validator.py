@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from foldline.wire.formats import codec, dialect
+from foldline.wire.formats import element_format, format_of
 from foldline.wire.grammar import Grammar, RequestLimits, grammar_of
 from foldline.wire.validate import calls_and_results
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, Violation
@@ -28,7 +28,7 @@ def check(
     ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
     """
     grammar = grammar or grammar_of(format)
-    key = codec(dialect(format)).list_key
+    key = format_of(element_format(format)).list_key
     elements = body.get(key) if isinstance(body, Mapping) else body
     if isinstance(elements, str) and grammar.item_ids:
         return ()

@@ -1,0 +1,38 @@
+"""Usage of Anthropic replies, which report cached tokens beside the input figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.message import Usage
+from foldline.wire.usage_figures import count_at
+
+
+def anthropic_usage(value: Any) -> Usage | None:
+    """Usage of an Anthropic reply: what stood in the window at its last sampling.
+
+    A server-side tool loop samples several times and its top-level figures are sums over the loop; the window then
+    held what the last `message` iteration says. A compaction pass is a request of its own and never counts.
+    """
+    if not isinstance(value, dict):
+        return None
+    last = _last_iteration(value) if "iterations" in value else value
+    fresh, read = count_at(last, "input_tokens"), count_at(last, "cache_read_input_tokens")
+    written, output = count_at(last, "cache_creation_input_tokens"), count_at(last, "output_tokens")
+    hour = thought = 0
+    created, details = last.get("cache_creation"), value.get("output_tokens_details")
+    if created and isinstance(created, dict):
+        hour = count_at(created, "ephemeral_1h_input_tokens")
+        written = max(written, hour + count_at(created, "ephemeral_5m_input_tokens"))
+    if details and isinstance(details, dict):
+        thought = min(count_at(details, "thinking_tokens"), output)
+    return Usage(fresh, read, written, output, thought, hour) if fresh or read or written or output else None
+
+
+def _last_iteration(value: dict[str, Any]) -> dict[str, Any]:
+    iterations = value.get("iterations")
+    if isinstance(iterations, list):
+        for entry in reversed(iterations):
+            if isinstance(entry, dict) and entry.get("type") in ("message", "fallback_message"):
+                return entry
+    return value

@@ -1,0 +1,122 @@
+"""Messages as Gemini contents.
+
+A part's wire value is written back whole whenever the part still has the same content: it may carry a signature. All
+results of a turn are written into one content, because Gemini matches results to calls by position and name as much as
+by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from foldline.json_text import loads
+from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.wire.field_access import pick, spelled
+from foldline.wire.formats import LossCollector, element_format
+from foldline.wire.gemini.parse import NAME, parse_part
+from foldline.wire.part_mapping import as_object, left_out
+from foldline.wire.rendering import is_exact
+
+_SENT_ROLES = {"assistant": "model"}
+
+
+def render(message: Message, loss: LossCollector) -> list[Any]:
+    """The content for one message; none when nothing of it can be carried."""
+    wire = message.wire
+    if wire is not None and is_exact(message, NAME):
+        return [wire.value]
+    parts = _written(message.parts, loss)
+    if not parts:
+        return []
+    if message.role == "system":
+        loss.add("system role", "only the system instruction has it: sent as the user's")
+    if wire is not None and element_format(wire.format) == NAME and isinstance(wire.value, Mapping):
+        return [{**wire.value, "parts": parts}]
+    return [{"role": _SENT_ROLES.get(message.role, "user"), "parts": parts}]
+
+
+def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
+    """The system instruction for the leading system messages."""
+    first = messages[0].wire
+    if len(messages) == 1 and first is not None and is_exact(messages[0], NAME):
+        return first.value
+    parts: list[Any] = []
+    for index, message in enumerate(messages):
+        loss.message = index
+        parts.extend(_written(message.parts, loss))
+    return {"parts": parts}
+
+
+def _written(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
+    return [written for part in parts for written in _write(part, loss)]
+
+
+def _write(part: Part, loss: LossCollector) -> list[Any]:
+    """One part: as it came while it still says the same, otherwise rewritten on top of what came with it."""
+    base: Mapping[str, Any] = {}
+    if part.wire is not None and element_format(part.wire.format) == NAME:
+        if parse_part(part.wire.value, "part") == part:
+            return [part.wire.value]
+        base = part.wire.value if isinstance(part.wire.value, Mapping) else {}
+    match part:
+        case Text(text=text):
+            return [{**base, "text": text}] if text else []
+        case ToolCall():
+            return [_write_call(part, base)]
+        case ToolResult():
+            return [_write_result(part, base, loss)]
+        case Media():
+            return [_write_media(part, loss)]
+        case Thinking():
+            loss.add("thinking", "only the model that wrote it can read it")
+        case Opaque(kind=kind):
+            loss.add(f"opaque {kind}", "unknown to Gemini")
+    return []
+
+
+def _write_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
+    key = spelled(base, "functionCall")
+    call = {**base.get(key, {}), "name": part.name, "args": loads(as_object(part))}
+    return {**base, key: _with_id(call, part.id)}
+
+
+def _write_result(part: ToolResult, base: Mapping[str, Any], loss: LossCollector) -> dict[str, Any]:
+    key = spelled(base, "functionResponse")
+    name = part.name or loss.names.get(part.call_id) or part.call_id or "unknown"
+    made: dict[str, Any] = {**base.get(key, {}), "name": name}
+    made["response"] = {"error" if part.is_error else "output": part.text}
+    made.pop("parts", None)
+    if media := _written(tuple(inner for inner in part.parts if not isinstance(inner, Text)), loss):
+        made["parts"] = media
+    if part.interim and not base:
+        made["willContinue"] = True
+    return {**base, key: _with_id(made, part.call_id)}
+
+
+def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
+    """A call or result with the id it has now, not the one it came with."""
+    kept = {key: value for key, value in held.items() if key != "id"}
+    return {"id": name, **kept} if name else kept
+
+
+def _write_media(part: Media, loss: LossCollector) -> dict[str, Any]:
+    if part.data:
+        return {"inlineData": {"mimeType": part.mime or "application/octet-stream", "data": part.data}}
+    if part.url:
+        return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
+    if part.text:
+        return {"text": part.text}
+    return {"text": left_out(part, loss, "neither data nor an address that Gemini could read").text}
+
+
+def join(left: Any, right: Any) -> Any | None:
+    """Results of one turn in one content: Gemini counts them against the calls of the turn before."""
+    if all(_only_results(side) for side in (left, right)):
+        return {**left, "parts": [*left["parts"], *right["parts"]]}
+    return None
+
+
+def _only_results(content: Any) -> bool:
+    parts = content["parts"]
+    return content.get("role") != "model" and all(pick(part, "functionResponse") is not None for part in parts)

@@ -1,0 +1,182 @@
+"""Parts as items of OpenAI's Responses API: each kind of call has its own form of question and of answer.
+
+A part that still says what its own item or content says goes out as that; an edited one is written on top of it,
+without its item id, because that names the version which the server knows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.wire.formats import LossCollector
+from foldline.wire.openai_responses import parse as items
+from foldline.wire.openai_responses.parse import CALLS, NAME, OUTPUTS, TEXTUAL
+from foldline.wire.part_mapping import as_object, data_url, document_name, failed, left_out
+
+_CALL_TYPES = {kind: (name, key) for name, (kind, key) in CALLS.items()}
+_OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}
+_BLANK_IMAGE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+)
+"""One transparent pixel: a computer call must be answered with a picture, also after the picture was taken out."""
+
+
+def what(part: Part) -> str:
+    """A part by kind, for a report of what is lost."""
+    if isinstance(part, Media):
+        return f"media {part.kind}"
+    return f"opaque {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
+
+
+def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
+    """The item that asks for a call; as a function call where its own kind cannot say it."""
+    name, key = _CALL_TYPES.get(call.kind, ("", ""))
+    source = call.wire.value if call.wire is not None and call.wire.format == NAME else {}
+    if not isinstance(source, dict) or source.get("type") != name:
+        source = {"status": "completed"} if call.kind in ("local_shell", "shell", "apply_patch", "computer") else {}
+    try:
+        held = items.payload(call) if name else None
+    except WireError:
+        held = None
+    if held is None:
+        loss.add(f"call {call.kind}", "sent as a function call")
+        loss.kinds[call.id] = "function"
+        return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": as_object(call)}
+    approval = call.kind == "mcp_approval_request"
+    rest = {field: value for field, value in source.items() if field != "id" or approval}
+    fields: dict[str, Any] = {"type": name, "id" if approval else "call_id": call.id}
+    if "name" in source or call.kind in TEXTUAL:
+        fields["name"] = call.name
+    if call.kind == "computer":
+        rest = {field: value for field, value in rest.items() if field not in ("action", "actions")}
+        key = "actions" if isinstance(held, list) else "action"
+    return {**rest, **fields, key: held}
+
+
+def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -> dict[str, Any]:
+    """The item that answers a call, in the form that the call's kind demands."""
+    source = base if base.get("type") in OUTPUTS else {}
+    kind = OUTPUTS[source["type"]] if source else loss.kinds.get(result.call_id, "function")
+    fields: dict[str, Any] = {"type": _OUTPUT_TYPES.get(kind, "function_call_output"), "call_id": result.call_id}
+    if kind == "apply_patch":
+        fields |= {"status": "failed" if result.is_error else "completed", "output": _words(result, loss)}
+        return {**source, **fields}
+    error, result = result.is_error, failed(result, loss)
+    if kind == "local_shell":
+        fields |= {"id": result.call_id, "output": _words(result, loss)}
+    elif kind == "shell":
+        fields["output"] = _shell_output(result, loss, exit_code=int(error))
+    elif kind == "computer":
+        fields["output"] = _screenshot(result, loss)
+    elif kind == "tool_search":
+        fields["tools"] = _found_tools(result, loss)
+    elif kind == "mcp_approval_request":
+        verdict, _, reason = _words(result, loss).partition(": ")
+        if verdict not in ("approved", "denied"):
+            verdict, reason = "denied", result.text
+        fields = {"type": fields["type"], "approval_request_id": result.call_id, "approve": verdict == "approved"}
+        fields |= {"reason": reason} if reason else {}
+    else:
+        fields["output"] = content(result.parts, "tool", loss, listed=isinstance(source.get("output"), list))
+    return {**source, **fields}
+
+
+def _words(result: ToolResult, loss: LossCollector) -> str:
+    """A result where only text has a place."""
+    said: list[str] = []
+    for part in result.parts:
+        if isinstance(part, Media):
+            said.append(left_out(part, loss, "this kind of call is answered with text only").text)
+        elif isinstance(part, Text):
+            said.append(part.text)
+        else:
+            loss.add(what(part), "this kind of call is answered with text only")
+    return "".join(said)
+
+
+def _shell_output(result: ToolResult, loss: LossCollector, *, exit_code: int) -> list[Any]:
+    own = [kept(part) for part in result.parts]
+    if None not in own:
+        return own
+    return [{"stdout": _words(result, loss), "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
+
+
+def _screenshot(result: ToolResult, loss: LossCollector) -> dict[str, Any]:
+    picture: dict[str, Any] = {"type": "computer_screenshot", "image_url": _BLANK_IMAGE}
+    for part in result.parts:
+        if isinstance(part, Media) and part.kind == "image":
+            picture = kept(part) or {"type": "computer_screenshot", "image_url": part.url or data_url(part)}
+        else:
+            loss.add(what(part), "a computer call is answered with a picture only")
+    return picture
+
+
+def _found_tools(result: ToolResult, loss: LossCollector) -> Any:
+    tools: Any = []
+    for part in result.parts:
+        if isinstance(part, Opaque) and part.kind == "tools":
+            tools = part.value
+        else:
+            loss.add(what(part), "a tool search is answered with tools only")
+    return tools
+
+
+def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: bool) -> Any:
+    """Content or output: plain text where one text is all there is and the original was no list."""
+    pieces = [piece for part in parts if (piece := _piece(part, role, loss)) is not None]
+    plain = not listed and len(pieces) == 1 and pieces[0].keys() == {"type", "text"}
+    return pieces[0]["text"] if plain else pieces or ""
+
+
+def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
+    """A part as a piece of content or output, or None with a report."""
+    own = kept(part)
+    if isinstance(part, Media) and own is None:
+        mapped = None if role == "assistant" else _media(part)
+        if mapped is not None:
+            return mapped
+        part = left_out(part, loss, f"a {role} item of the Responses API cannot hold it")
+    if isinstance(part, Text):
+        kind = "output_text" if role == "assistant" else "input_text"
+        value = part.wire.value if part.wire is not None and isinstance(part.wire.value, dict) else {}
+        if role == "assistant" and value.get("type") == "refusal":
+            return {"type": "refusal", "refusal": part.text}
+        base = value if value.get("type") == kind else {"type": kind}
+        if base.get("annotations") and base.get("text") != part.text:
+            base = {**base, "annotations": []}  # they point into the old text
+        return {**base, "text": part.text}
+    if own is None:
+        loss.add(what(part), "the Responses API has no place for it")
+    return own
+
+
+def _media(media: Media) -> dict[str, Any] | None:
+    if media.text:
+        return {"type": "input_text", "text": media.text}
+    if media.kind == "image" and (media.url or media.data):
+        return {"type": "input_image", "image_url": media.url or data_url(media), "detail": "auto"}
+    if media.kind == "document" and media.url:
+        return {"type": "input_file", "file_url": media.url}
+    if media.kind == "document" and media.data:
+        return {"type": "input_file", "filename": document_name(media), "file_data": data_url(media)}
+    return None
+
+
+def kept(part: Part) -> Any | None:
+    """The part's own wire value, if it is of this format and the part still says the same."""
+    wire = part.wire
+    if wire is None or wire.format != NAME or not wire.exact or not isinstance(wire.value, dict):
+        return None
+    value = wire.value
+    if isinstance(part, Opaque):
+        return value if part.value == value else None
+    again: Part
+    if isinstance(part, ToolCall):
+        again = items.call(value)
+    elif isinstance(part, Thinking):
+        again = items.thinking(value)
+    else:
+        again = items.content_part(value)
+    return value if part == again else None

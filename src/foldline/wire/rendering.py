@@ -1,0 +1,125 @@
+"""Messages rendered as the elements of a request, with call ids, and with their original text where it is unchanged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foldline.message import Message, Part, ToolCall, ToolResult
+from foldline.wire.formats import Format, LossCollector, Lost, element_format, request_format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """Messages in a request format: the request fields that hold them, and what could not be carried."""
+
+    format: str
+    body: dict[str, Any]
+    lost: tuple[Lost, ...] = ()
+
+
+def render(messages: Iterable[Message], format: str) -> Rendered:
+    """The messages in a request format. Untouched messages of that format come out as they came in."""
+    target = request_format(format)
+    loss = LossCollector()
+    sequence = tuple(messages)
+    system = leading_system(sequence, target)
+    body: dict[str, Any] = {}
+    if system and target.render_system:
+        body[target.system_key] = target.render_system(system, loss)
+    body[target.list_key] = [element for element, _ in elements(sequence, target, loss, start=len(system))]
+    return Rendered(format=format, body=body, lost=tuple(loss.items))
+
+
+def elements(
+    messages: Sequence[Message], target: Format, loss: LossCollector, *, start: int = 0
+) -> list[tuple[Any, str | None]]:
+    """The list elements for the messages from `start` on, each with its original text if that is unchanged."""
+    messages = with_ids(messages, target)
+    rendered: list[tuple[Any, str | None]] = []
+    is_new = False
+    for index in range(start, len(messages)):
+        message = messages[index]
+        loss.message = index
+        for call in message.calls:
+            loss.names[call.id] = call.name
+            loss.kinds[call.id] = call.kind
+        exact = is_exact(message, target.element_format)
+        raw = message.wire.raw if exact and message.wire and message.wire.format == target.name else None
+        for element in target.render(message, loss):
+            joined = target.join(rendered[-1][0], element) if target.join and is_new and not exact else None
+            if joined is None:
+                rendered.append((element, raw))
+            else:
+                rendered[-1] = (joined, None)
+            is_new = not exact
+    return rendered
+
+
+def with_ids(messages: Sequence[Message], target: Format) -> Sequence[Message]:
+    """The messages with ids for calls and results that have none, if the target format needs ids.
+
+    An id is derived from the call and the number of equal calls before it, so equal messages always get equal ids.
+    """
+    if not target.has_call_ids or not any(_lacks_id(message) for message in messages):
+        return messages
+    unanswered: list[ToolCall] = []
+    counts: dict[str, int] = {}
+    return [
+        replace(message, parts=tuple([_with_id(part, unanswered, counts) for part in message.parts]))
+        if _lacks_id(message) and not (message.wire and element_format(message.wire.format) == target.element_format)
+        else message
+        for message in messages
+    ]
+
+
+def _lacks_id(message: Message) -> bool:
+    return any(
+        (isinstance(part, ToolCall) and not part.id) or (isinstance(part, ToolResult) and not part.call_id)
+        for part in message.parts
+    )
+
+
+def _with_id(part: Part, unanswered: list[ToolCall], counts: dict[str, int]) -> Part:
+    """A call without id gets a new one; a result without id gets that of the first unanswered call of its name."""
+    if isinstance(part, ToolCall) and not part.id:
+        content = f"{part.name}\0{part.arguments}".encode("utf-8", "surrogatepass")
+        base = "call_" + hashlib.sha256(content).hexdigest()[:16]
+        count = counts[base] = counts.get(base, 0) + 1
+        call = replace(part, id=base if count == 1 else f"{base}_{count}")
+        unanswered.append(call)
+        return call
+    if isinstance(part, ToolResult) and not part.call_id:
+        for place, call in enumerate(unanswered):
+            if part.name in ("", call.name):
+                del unanswered[place]
+                return replace(part, call_id=call.id)
+    return part
+
+
+def is_exact(message: Message, elements_of: str) -> bool:
+    """True if the message is untouched and its wire value is an element of this format."""
+    wire = message.wire
+    return wire is not None and wire.exact and element_format(wire.format) == elements_of
+
+
+def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message, ...]:
+    """The system messages that belong into the request's own field.
+
+    One that was an element of the list in the same format (newer Anthropic models allow it) stays an element.
+    """
+    count = 0
+    while target.render_system and count < len(messages) and messages[count].role == "system":
+        wire = messages[count].wire
+        if wire is not None and element_format(wire.format) == target.element_format and _is_element(wire.value):
+            break
+        count += 1
+    return tuple(messages[:count])
+
+
+def _is_element(value: Any) -> bool:
+    """A Gemini system instruction may have a role too, but never a `content`; a Codex line wraps its element."""
+    inner = value.get("payload", value) if isinstance(value, Mapping) else None
+    return isinstance(inner, Mapping) and "role" in inner and "content" in inner

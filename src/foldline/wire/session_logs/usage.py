@@ -1,0 +1,37 @@
+"""Usage in session logs that have a usage object of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.message import Usage
+from foldline.wire.field_access import object_at
+from foldline.wire.usage_figures import count_at, reported_usage, usage_with_cache_inside
+
+
+def codex_usage(value: Any) -> Usage | None:
+    """Usage of a Codex `token_count` event (the payload, or its `info`): the last call, never the running total."""
+    if not isinstance(value, dict):
+        return None
+    last = object_at(object_at(value, "info") or value, "last_token_usage")
+    return usage_with_cache_inside(
+        prompt=count_at(last, "input_tokens"),
+        read=count_at(last, "cached_input_tokens"),
+        written=count_at(last, "cache_write_input_tokens"),
+        output=count_at(last, "output_tokens"),
+        reasoning=count_at(last, "reasoning_output_tokens"),
+    )
+
+
+def pi_usage(value: Any) -> Usage | None:
+    """Usage of a pi session entry, which pi has taken apart already."""
+    if not isinstance(value, dict):
+        return None
+    return reported_usage(
+        Usage(
+            input=count_at(value, "input"),
+            cache_read=count_at(value, "cacheRead"),
+            cache_write=count_at(value, "cacheWrite"),
+            output=count_at(value, "output"),
+        )
+    )
