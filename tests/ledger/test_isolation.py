@@ -1,4 +1,4 @@
-"""One owner never sees what is another's: no row, no count, no key."""
+"""An owner never sees a row, a count or a key of another owner."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_ten_owners_with_the_same_text_and_the_same_names(opened: Callable[..., 
 
 
 @pytest.mark.promise("I17")
-def test_a_number_from_elsewhere_opens_nothing(opened: Callable[..., Store]) -> None:
+def test_an_id_of_another_owner_gives_no_access(opened: Callable[..., Store]) -> None:
     alice, bob = opened(owner="alice"), opened(owner="bob")
     hers = alice.session("s")
     head = alice.append(hers, talk("a", "b")).head
@@ -88,7 +88,7 @@ def test_a_number_from_elsewhere_opens_nothing(opened: Callable[..., Store]) -> 
 
 
 @pytest.mark.promise("I17")
-def test_every_query_names_the_owner() -> None:
+def test_every_query_filters_by_owner() -> None:
     """Held by reading the code: a new query that forgets the owner fails here."""
     tables = "sessions|branches|strands|messages|remarks|entries|jobs|events"
     seen = 0
@@ -100,7 +100,7 @@ def test_every_query_names_the_owner() -> None:
     assert seen > 30
 
 
-def test_another_owner_shares_the_ledger(opened: Callable[..., Store]) -> None:
+def test_for_owner_opens_the_same_ledger(opened: Callable[..., Store]) -> None:
     store = opened(owner="a")
     other = ledger.for_owner(store, "b")
     other.append(other.session("s"), talk("x"))

@@ -1,4 +1,4 @@
-"""Work that runs once, whoever starts it."""
+"""Claims on jobs: one worker at a time, and each result is committed once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def main(store: Store) -> Branch:
 
 
 @pytest.mark.promise("S3.35", "I11")
-def test_one_of_many_gets_the_job(opened: Callable[..., Store], main: Branch) -> None:
+def test_only_one_of_many_workers_gets_the_claim(opened: Callable[..., Store], main: Branch) -> None:
     stores = [opened() for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda store: store.jobs.claim(main, lease_s=60, deadline_s=600), stores))
@@ -50,7 +50,7 @@ def test_one_of_many_gets_the_job(opened: Callable[..., Store], main: Branch) ->
 
 
 @pytest.mark.promise("I23")
-def test_a_dead_holder_is_followed_when_its_lease_has_run_out(store: Store, main: Branch, clock: Clock) -> None:
+def test_a_job_can_be_claimed_again_when_its_lease_has_run_out(store: Store, main: Branch, clock: Clock) -> None:
     dead = store.jobs.claim(main, lease_s=10, deadline_s=60, holder="one")
     assert dead is not None
     clock.now += 9.9
@@ -74,7 +74,7 @@ def test_a_dead_holder_is_followed_when_its_lease_has_run_out(store: Store, main
 
 
 @pytest.mark.promise("I23")
-def test_heartbeats_keep_a_job_until_its_deadline_and_no_longer(store: Store, main: Branch, clock: Clock) -> None:
+def test_a_lease_is_renewed_until_the_deadline_and_no_longer(store: Store, main: Branch, clock: Clock) -> None:
     claim = store.jobs.claim(main, lease_s=10, deadline_s=25)
     assert claim is not None
     for _ in range(4):
@@ -85,9 +85,7 @@ def test_heartbeats_keep_a_job_until_its_deadline_and_no_longer(store: Store, ma
     assert store.jobs.claim(main, lease_s=10, deadline_s=25) is not None
 
 
-def test_a_result_that_comes_late_to_a_job_nobody_took_over_is_still_good(
-    store: Store, main: Branch, clock: Clock
-) -> None:
+def test_a_late_result_is_accepted_if_no_other_worker_claimed_the_job(store: Store, main: Branch, clock: Clock) -> None:
     claim = store.jobs.claim(main, lease_s=10, deadline_s=25)
     clock.now += 100
     store.append_fold(main, FOLD, claim=claim)
@@ -95,7 +93,7 @@ def test_a_result_that_comes_late_to_a_job_nobody_took_over_is_still_good(
 
 
 @pytest.mark.promise("I11", "S3.34")
-def test_a_completion_that_comes_twice_counts_once(store: Store, main: Branch) -> None:
+def test_a_job_is_completed_once(store: Store, main: Branch) -> None:
     claim = store.jobs.claim(main, lease_s=10, deadline_s=25)
     for _ in range(2):
         store.append_fold(main, FOLD, mark=0, claim=claim)
@@ -108,7 +106,7 @@ def test_a_completion_that_comes_twice_counts_once(store: Store, main: Branch) -
 
 
 @pytest.mark.promise("I7", "I11")
-def test_a_fold_that_is_refused_leaves_its_job_as_it_was(store: Store, main: Branch) -> None:
+def test_a_refused_fold_leaves_its_job_unchanged(store: Store, main: Branch) -> None:
     claim = store.jobs.claim(main, lease_s=10, deadline_s=25)
     store.pin(main, "p", 0)
     before = store.jobs.get(main)
@@ -126,7 +124,7 @@ def test_a_cancelled_job_can_be_claimed_at_once_and_its_result_is_refused(store:
     assert store.jobs.claim(main, lease_s=10, deadline_s=25) is not None
 
 
-def test_failures_rest_add_up_and_are_forgotten_after_a_success(
+def test_failures_back_off_add_up_and_are_reset_by_a_success(
     opened: Callable[..., Store], main: Branch, clock: Clock
 ) -> None:
     for failures in (1, 2):
@@ -144,7 +142,7 @@ def test_failures_rest_add_up_and_are_forgotten_after_a_success(
     assert last.jobs.get(main).failures == 0
 
 
-def test_the_time_is_the_databases_own(opened: Callable[..., Store]) -> None:
+def test_times_are_taken_from_the_database(opened: Callable[..., Store]) -> None:
     store = opened()
     main = store.session("s")
     store.jobs.claim(main, lease_s=10, deadline_s=25)
@@ -152,7 +150,7 @@ def test_the_time_is_the_databases_own(opened: Callable[..., Store]) -> None:
 
 
 @pytest.mark.promise("S3.35", "I11")
-def test_what_is_asked_for_waits_until_somebody_has_it(store: Store, main: Branch, clock: Clock) -> None:
+def test_a_requested_job_is_pending_until_it_is_claimed(store: Store, main: Branch, clock: Clock) -> None:
     assert store.jobs.pending() == []
     assert store.jobs.request(main)
     assert not store.jobs.request(main)
@@ -170,7 +168,7 @@ def test_what_is_asked_for_waits_until_somebody_has_it(store: Store, main: Branc
     assert list(store.verify()) == []
 
 
-def test_asking_again_does_not_shorten_the_rest_after_a_failure(store: Store, main: Branch, clock: Clock) -> None:
+def test_a_new_request_does_not_shorten_the_back_off(store: Store, main: Branch, clock: Clock) -> None:
     claim = store.jobs.claim(main, lease_s=10, deadline_s=60)
     assert claim is not None
     store.jobs.fail(claim, "no", rest_s=30)
@@ -182,7 +180,7 @@ def test_asking_again_does_not_shorten_the_rest_after_a_failure(store: Store, ma
     assert store.jobs.get(main).failures == 1
 
 
-def test_a_holder_that_died_still_counts_when_the_job_is_asked_for_again(
+def test_an_expired_lease_counts_as_a_failure_when_the_job_is_requested_again(
     store: Store, main: Branch, clock: Clock
 ) -> None:
     claim = store.jobs.claim(main, lease_s=10, deadline_s=60)
@@ -194,9 +192,7 @@ def test_a_holder_that_died_still_counts_when_the_job_is_asked_for_again(
         store.append_fold(main, FOLD, claim=claim)
 
 
-def test_what_was_asked_for_long_ago_is_forgotten_unless_it_is_asked_for_again(
-    store: Store, main: Branch, clock: Clock
-) -> None:
+def test_an_old_request_expires_unless_it_is_repeated(store: Store, main: Branch, clock: Clock) -> None:
     store.jobs.request(main)
     clock.now += REQUEST_EXPIRY_S + 1
     assert store.jobs.pending() == []
@@ -205,7 +201,7 @@ def test_what_was_asked_for_long_ago_is_forgotten_unless_it_is_asked_for_again(
 
 
 @pytest.mark.promise("I17")
-def test_only_a_worker_for_all_sees_the_jobs_of_others(opened: Callable[..., Store], clock: Clock) -> None:
+def test_only_a_worker_for_all_owners_sees_the_jobs_of_others(opened: Callable[..., Store], clock: Clock) -> None:
     stores = [opened(owner=name, clock=clock) for name in ("ann", "bob")]
     for each in stores:
         each.jobs.request(each.session("s"))

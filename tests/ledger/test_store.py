@@ -1,4 +1,4 @@
-"""What a ledger keeps, and what it gives back."""
+"""Messages, folds, pins and branches are stored and read back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.ledgers import FOLD, talk, texts
 
 
 @pytest.mark.promise("S2.5", "S2.21")
-def test_what_is_appended_is_there_for_the_next_process(opened: Callable[..., Store]) -> None:
+def test_appended_messages_are_read_by_the_next_process(opened: Callable[..., Store]) -> None:
     main = opened().session("s")
     opened().append(main, talk("a", "b"))
     opened().append(main, talk("c"))
@@ -25,7 +25,7 @@ def test_what_is_appended_is_there_for_the_next_process(opened: Callable[..., St
     assert [stored.position for stored in opened().read(main, start=1)] == [1, 2]
 
 
-def test_a_history_sent_again_writes_only_what_is_new(store: Store) -> None:
+def test_a_resent_history_adds_only_new_messages(store: Store) -> None:
     main, other = store.session("s"), store.session("t")
     store.append(main, talk("a", "b"))
     again = store.append(other, talk("a", "b", "c"))
@@ -36,7 +36,7 @@ def test_a_history_sent_again_writes_only_what_is_new(store: Store) -> None:
     assert store.head(main).key == again.head.key
 
 
-def test_two_sessions_that_part_share_what_came_before(store: Store) -> None:
+def test_two_sessions_share_their_common_prefix(store: Store) -> None:
     main, other = store.session("s"), store.session("t")
     store.append(main, talk("a", "b", "c"))
     store.append(other, talk("a", "b", "x"))
@@ -47,7 +47,7 @@ def test_two_sessions_that_part_share_what_came_before(store: Store) -> None:
 
 
 @pytest.mark.promise("I11")
-def test_who_comes_second_is_told_and_writes_nothing(store: Store) -> None:
+def test_the_second_of_two_writers_gets_a_conflict_and_writes_nothing(store: Store) -> None:
     main = store.session("s")
     first = store.append(main, talk("a"), expected=ROOT)
     with pytest.raises(Conflict):
@@ -57,7 +57,7 @@ def test_who_comes_second_is_told_and_writes_nothing(store: Store) -> None:
     assert texts(store, main) == ["a", "b"]
 
 
-def test_facts_that_come_later_are_kept_and_what_was_known_stays(store: Store) -> None:
+def test_metadata_added_later_is_merged(store: Store) -> None:
     main = store.session("s")
     bare = assistant("hello")
     store.append(main, [user("hi"), replace(bare, meta=Meta(at=1.0))])
@@ -68,7 +68,7 @@ def test_facts_that_come_later_are_kept_and_what_was_known_stays(store: Store) -
 
 
 @pytest.mark.promise("S3.41", "S3.30", "I7")
-def test_a_fold_is_one_record_and_comes_back_whole(opened: Callable[..., Store]) -> None:
+def test_a_fold_is_one_entry_and_is_read_back_unchanged(opened: Callable[..., Store]) -> None:
     store = opened(clock=lambda: 5.0)
     main = store.session("s")
     store.append(main, talk("a", "b", "c", "d"))
@@ -80,7 +80,7 @@ def test_a_fold_is_one_record_and_comes_back_whole(opened: Callable[..., Store])
 
 
 @pytest.mark.promise("I11", "S3.34")
-def test_a_fold_is_applied_only_to_what_it_was_made_for(store: Store) -> None:
+def test_a_fold_is_committed_only_on_the_state_it_was_planned_on(store: Store) -> None:
     main = store.session("s")
     store.append(main, talk("a", "b", "c", "d"))
     mark = store.head(main).mark
@@ -103,7 +103,7 @@ def test_a_fold_is_applied_only_to_what_it_was_made_for(store: Store) -> None:
         assert store.state(main) == before
 
 
-def test_unfold_brings_back_the_fold_before(store: Store) -> None:
+def test_unfold_restores_the_fold_before(store: Store) -> None:
     main = store.session("s")
     store.append(main, talk("a", "b", "c", "d"))
     store.append_fold(main, replace(FOLD, cut=1))
@@ -116,7 +116,7 @@ def test_unfold_brings_back_the_fold_before(store: Store) -> None:
         store.unfold(main)
 
 
-def test_an_operation_that_comes_twice_is_done_once(store: Store) -> None:
+def test_an_operation_id_is_applied_once(store: Store) -> None:
     main = store.session("s")
     store.append(main, talk("a", "b", "c"))
     for _ in range(2):
@@ -126,7 +126,7 @@ def test_an_operation_that_comes_twice_is_done_once(store: Store) -> None:
 
 
 @pytest.mark.promise("I8")
-def test_pins_stay_until_they_are_let_go(opened: Callable[..., Store]) -> None:
+def test_pins_stay_until_they_are_removed(opened: Callable[..., Store]) -> None:
     store = opened()
     main = store.session("s")
     store.append(main, talk("a", "b", "c"))
@@ -142,7 +142,7 @@ def test_pins_stay_until_they_are_let_go(opened: Callable[..., Store]) -> None:
         store.pin(main, "late", 3)
 
 
-def test_a_branch_has_what_it_was_made_of_and_goes_its_own_way(store: Store) -> None:
+def test_a_branch_shares_its_prefix_and_then_diverges(store: Store) -> None:
     main = store.session("s")
     store.append(main, talk("a", "b", "c", "d"))
     store.append_fold(main, FOLD)
@@ -168,7 +168,7 @@ def test_a_branch_has_what_it_was_made_of_and_goes_its_own_way(store: Store) -> 
         store.session("s", "none")
 
 
-def test_clearing_empties_the_branch_and_not_the_record(store: Store) -> None:
+def test_clearing_a_branch_keeps_its_messages_in_the_ledger(store: Store) -> None:
     main = store.session("s")
     full = store.append(main, talk("a", "b", "c")).head
     store.append_fold(main, FOLD)
@@ -181,7 +181,7 @@ def test_clearing_empties_the_branch_and_not_the_record(store: Store) -> None:
 
 
 @pytest.mark.promise("S2.18", "S2.20", "S3.40")
-def test_a_path_is_read_from_a_position_on(store: Store) -> None:
+def test_a_path_can_be_read_from_any_position(store: Store) -> None:
     main = store.session("s")
     for number in range(200):
         store.append(main, [user(f"m{number}")])
@@ -193,7 +193,7 @@ def test_a_path_is_read_from_a_position_on(store: Store) -> None:
     assert texts(store, main, 199) == ["m199"]
 
 
-def test_a_history_is_found_by_what_is_said_in_it(store: Store) -> None:
+def test_a_history_is_found_by_its_content(store: Store) -> None:
     main = store.session("s")
     said = talk("a", "b", "c")
     store.append(main, said)
@@ -222,7 +222,7 @@ def test_sessions_are_listed_with_their_figures(opened: Callable[..., Store]) ->
     assert (first.messages, first.folds, first.branches, first.last_at) == (4, 1, ("main", "side"), 2.0)
 
 
-def test_events_are_kept_in_order(store: Store) -> None:
+def test_events_are_read_in_order(store: Store) -> None:
     main = store.session("s")
     for number in range(3):
         store.event(main, "warned", {"left": number})
@@ -231,7 +231,7 @@ def test_events_are_kept_in_order(store: Store) -> None:
     assert store.events(main, after=found[1].id) == found[2:]
 
 
-def test_names_that_no_database_holds_are_refused(store: Store) -> None:
+def test_invalid_names_are_refused(store: Store) -> None:
     for name in ("a\0b", "\ud800", "x" * 600, "line\nline"):
         with pytest.raises(InputError):
             store.session(name)
@@ -257,7 +257,7 @@ def test_a_long_path_is_read_in_little_memory(store: Store) -> None:
 
 
 @pytest.mark.promise("S3.40", "S3.41")
-def test_of_many_folds_one_is_read(store: Store) -> None:
+def test_only_the_fold_in_force_is_read(store: Store) -> None:
     main = store.session("s")
     store.append(main, talk(*"abcdef"))
     for number in range(30):
@@ -277,7 +277,7 @@ def test_of_many_folds_one_is_read(store: Store) -> None:
     assert first.message.text.startswith("digest 0")
 
 
-def test_a_reader_that_never_ends_does_not_hang_the_next() -> None:
+def test_an_unfinished_read_does_not_block_the_next_one_forever() -> None:
     store = ledger.open(":memory:", wait_s=0.05)
     store.append(store.session("s"), talk("a"))
     lines = store.export()
@@ -287,3 +287,12 @@ def test_a_reader_that_never_ends_does_not_hang_the_next() -> None:
     del lines
     store.session("t")
     store.close()
+
+
+def test_an_append_that_expects_an_empty_branch(store: Store) -> None:
+    main = store.session("s")
+    store.append(main, talk("a"), expected=ROOT)
+    with pytest.raises(InputError, match="has 1 messages"):
+        store.append(main, talk("b"), at=5)
+    with pytest.raises(InputError, match="reserved kind"):
+        store.note(main, "fold", {})

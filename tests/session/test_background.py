@@ -1,4 +1,4 @@
-"""Folds that nobody waits for: the view comes at once, the fold comes later, once, and only where it still belongs."""
+"""Background folds: a view returns at once, and the fold is committed once, later, if it still applies."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def spoil_cancel(session: Session) -> None:
 
 @pytest.mark.promise("S3.34", "I7", "I11")
 @pytest.mark.parametrize("spoil", [spoil_clear, spoil_fold, spoil_pin, spoil_policy, spoil_cancel])
-def test_a_fold_of_what_is_no_longer_there_is_dropped(opens: Open, spoil: Callable[[Session], None]) -> None:
+def test_a_fold_is_dropped_if_its_messages_were_changed(opens: Open, spoil: Callable[[Session], None]) -> None:
     told: list[Event] = []
     session: Session
     slow = Slow(meanwhile=lambda: spoil(session))
@@ -132,7 +132,7 @@ def test_a_fold_of_what_is_no_longer_there_is_dropped(opens: Open, spoil: Callab
 
 
 @pytest.mark.promise("S3.34", "I3")
-def test_what_must_fit_does_not_wait_and_the_late_digest_is_dropped(opens: Open) -> None:
+def test_a_view_that_must_fold_does_not_wait_and_the_late_digest_is_dropped(opens: Open) -> None:
     slow = Slow()
     ledger = opens(digester=slow.digester)
     session = ledger.session("s", policy=ROOMY)
@@ -157,7 +157,7 @@ def test_what_must_fit_does_not_wait_and_the_late_digest_is_dropped(opens: Open)
 
 
 @pytest.mark.promise("S3.35", "I11")
-def test_one_of_many_processes_makes_the_fold(opens: Open) -> None:
+def test_only_one_of_many_processes_makes_the_fold(opens: Open) -> None:
     slows = [Slow() for _ in range(3)]
     ledgers = [opens(digester=slow.digester) for slow in slows]
     sessions = [ledgers[0].session("s", policy=ROOMY)]
@@ -177,7 +177,7 @@ def test_one_of_many_processes_makes_the_fold(opens: Open) -> None:
 
 @pytest.mark.promise("S3.37")
 @pytest.mark.parametrize("missing", ["digester", "ledger", "background"])
-def test_without_a_digester_a_ledger_or_the_wish_it_folds_at_once(opens: Open, missing: str) -> None:
+def test_without_a_digester_a_ledger_or_the_background_knob_a_session_folds_at_once(opens: Open, missing: str) -> None:
     digester = None if missing == "digester" else Digester(complete=Scripted(proper), model="quick")
     policy = ROOMY.but(background=missing != "background")
     ledger = opens(digester=digester)
@@ -187,7 +187,7 @@ def test_without_a_digester_a_ledger_or_the_wish_it_folds_at_once(opens: Open, m
     assert session.folds == 1
 
 
-def test_closing_drops_what_is_under_way_and_leaves_it_to_others(opens: Open) -> None:
+def test_closing_drops_a_running_fold_and_another_worker_can_make_it(opens: Open) -> None:
     slow, quick = Slow(), Digester(complete=Scripted(proper), model="quick")
     ledger = opens(digester=slow.digester)
     due(ledger.session("s", policy=ROOMY))
@@ -204,7 +204,7 @@ def test_closing_drops_what_is_under_way_and_leaves_it_to_others(opens: Open) ->
 
 
 @pytest.mark.promise("I5", "I23")
-def test_a_holder_that_dies_again_and_again_is_followed_by_a_local_digest(opens: Open) -> None:
+def test_after_repeated_crashes_the_local_digest_is_made(opens: Open) -> None:
     now = [1_000.0]
     ledger = opens(digester=faulty("hang"), clock=lambda: now[0])
     session = ledger.session("s", policy=ROOMY)
@@ -226,7 +226,7 @@ def test_a_holder_that_dies_again_and_again_is_followed_by_a_local_digest(opens:
 
 
 @pytest.mark.promise("I5", "I23")
-def test_a_digest_that_was_refused_is_not_asked_for_again_at_once(opens: Open) -> None:
+def test_a_refused_digest_is_not_requested_again_at_once(opens: Open) -> None:
     policy = ROOMY.but(on_failure="keep")
     digester = faulty("empty")
     ledger = opens(digester=digester)
@@ -244,7 +244,7 @@ def test_a_digest_that_was_refused_is_not_asked_for_again_at_once(opens: Open) -
 
 
 @pytest.mark.promise("I23")
-def test_a_lease_is_kept_alive_while_the_digest_is_written(opens: Open) -> None:
+def test_a_lease_is_renewed_while_the_digest_is_written(opens: Open) -> None:
     slow = Slow()
     ledger = opens(digester=slow.digester)
     session = ledger.session("s", policy=ROOMY)
@@ -279,7 +279,7 @@ def test_a_worker_that_lost_its_lease_commits_nothing(opens: Open) -> None:
 
 
 @pytest.mark.promise("I19")
-def test_events_are_told_after_the_commit(opens: Open) -> None:
+def test_events_are_emitted_after_the_commit(opens: Open) -> None:
     told: list[tuple[str, int]] = []
     ledger: Ledger
 
@@ -297,7 +297,7 @@ def test_events_are_told_after_the_commit(opens: Open) -> None:
     assert dict(told)["committed"] == 1
 
 
-def test_every_view_on_the_way_can_be_sent(opens: Open) -> None:
+def test_every_view_during_background_folds_can_be_sent(opens: Open) -> None:
     ledger = opens(digester=Digester(complete=Scripted(proper), model="quick"))
     session = ledger.session("s", policy=ROOMY)
     for number in range(40):
@@ -311,7 +311,7 @@ def test_every_view_on_the_way_can_be_sent(opens: Open) -> None:
     assert session.folds > 1
 
 
-def test_approval_waits_for_no_worker_and_tells_when_it_came_too_late(opens: Open) -> None:
+def test_an_approval_of_an_outdated_preview_is_refused(opens: Open) -> None:
     ledger = opens()
     session = ledger.session("s", policy=ROOMY)
     due(session)
@@ -349,7 +349,7 @@ print(len(session.view().messages))
 
 
 @pytest.mark.promise("I23")
-def test_a_process_that_ends_waits_for_no_fold(opens: Open, url: str) -> None:
+def test_a_process_ends_without_waiting_for_its_fold(opens: Open, url: str) -> None:
     began = time.monotonic()
     command = [sys.executable, "-c", SCRIPT, url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S * 3, check=False)

@@ -34,25 +34,25 @@ def said(owner: str) -> Iterator[Message]:
         yield assistant(f"answer {number} " + "so " * 300)
 
 
-class House:
+class SharedLedger:
     """All owners' ledgers on one database, and what each one's digester was shown and listener was told."""
 
     def __init__(self, url: str, stack: ExitStack) -> None:
         self.asked: dict[str, list[DigesterCall]] = {}
-        self.told: dict[str, list[Event]] = {owner: [] for owner in OWNERS}
+        self.events: dict[str, list[Event]] = {owner: [] for owner in OWNERS}
         self.ledgers: dict[str, Ledger] = {}
         for owner in OWNERS:
             scripted = Scripted(proper)
             self.asked[owner] = scripted.asks
             digester = Digester(complete=scripted, model="model", window=100_000)
-            opened = foldline.open(url, owner=owner, digester=digester, listener=self.told[owner].append)
+            opened = foldline.open(url, owner=owner, digester=digester, listener=self.events[owner].append)
             self.ledgers[owner] = stack.enter_context(opened)
 
 
 @pytest.fixture
-def house(url: str) -> Iterator[House]:
+def shared_ledger(url: str) -> Iterator[SharedLedger]:
     with ExitStack() as stack:
-        found = House(url, stack)
+        found = SharedLedger(url, stack)
         for owner, ledger in found.ledgers.items():
             for name in NAMES:
                 session = ledger.session(name, policy=ROOMY)
@@ -70,45 +70,47 @@ def others(owner: str) -> list[str]:
 
 
 @pytest.mark.promise("I17", "I16")
-def test_nothing_crosses_from_one_owner_to_another(house: House) -> None:
-    for owner, ledger in house.ledgers.items():
+def test_nothing_crosses_from_one_owner_to_another(shared_ledger: SharedLedger) -> None:
+    for owner, ledger in shared_ledger.ledgers.items():
         sessions = [ledger.session(name) for name in NAMES]
         views = [session.view() for session in sessions]
         shown = [message.text for view in views for message in view.messages]
         folds = [session.timeline.fold for session in sessions]
         assert all(fold is not None and fold.digest is not None for fold in folds)
         found = [str(sessions[0].recall(query, everywhere=True)) for query in ("which port?", *others(owner)[:2])]
-        everything = [*shown, *map(str, folds), *found, *ledger.export(), *map(str, house.told[owner])]
-        everything += [ask.text for ask in house.asked[owner]]
+        everything = [*shown, *map(str, folds), *found, *ledger.export(), *map(str, shared_ledger.events[owner])]
+        everything += [ask.text for ask in shared_ledger.asked[owner]]
         assert not [word for word in others(owner) if any(word in text for text in everything)]
         assert secret(owner) in found[0]
-        assert house.asked[owner], "its digests were written from its own words"
-    counts(house)
+        assert shared_ledger.asked[owner], "its digests were written from its own words"
+    counts(shared_ledger)
 
 
-def counts(house: House) -> None:
+def counts(shared_ledger: SharedLedger) -> None:
     """Every count is of one owner alone."""
-    infos = [ledger.sessions() for ledger in house.ledgers.values()]
+    infos = [ledger.sessions() for ledger in shared_ledger.ledgers.values()]
     assert {len(info) for info in infos} == {len(NAMES)}
     assert {each.messages for info in infos for each in info} == {20}
-    for owner, ledger in house.ledgers.items():
+    for owner, ledger in shared_ledger.ledgers.items():
         assert sorted(info.name for info in ledger.sessions()) == sorted(NAMES)
         assert list(ledger.verify()) == []
         for name in NAMES:
             folds = len(ledger.store.state(ledger.store.session(name)).folds)
-            committed = [event for event in house.told[owner] if (event.kind, event.session) == ("committed", name)]
+            committed = [
+                event for event in shared_ledger.events[owner] if (event.kind, event.session) == ("committed", name)
+            ]
             assert folds == len(committed) >= 1
 
 
 @pytest.mark.promise("I17", "I11")
-def test_what_one_owner_does_leaves_the_others_as_they_were(house: House) -> None:
+def test_changes_of_one_owner_do_not_affect_others(shared_ledger: SharedLedger) -> None:
     first, *rest = OWNERS
-    before = {owner: list(house.ledgers[owner].export()) for owner in rest}
-    session = house.ledgers[first].session("ticket-42")
+    before = {owner: list(shared_ledger.ledgers[owner].export()) for owner in rest}
+    session = shared_ledger.ledgers[first].session("ticket-42")
     session.unfold()
     session.pin("the port is 4711")
     session.cancel()
     session.clear()
-    house.ledgers[first].prune(older_than=2e12)
-    assert house.ledgers[first].sessions() == ()
-    assert {owner: list(house.ledgers[owner].export()) for owner in rest} == before
+    shared_ledger.ledgers[first].prune(older_than=2e12)
+    assert shared_ledger.ledgers[first].sessions() == ()
+    assert {owner: list(shared_ledger.ledgers[owner].export()) for owner in rest} == before

@@ -134,3 +134,24 @@ FOLD = Fold(
     before=400,
     after=90,
 )
+
+
+def fill_ledger(store: Store) -> None:
+    """Two sessions that share a beginning, with branches, folds, pins, jobs and events."""
+    main = store.session("s")
+    reply = assistant("b" * 2_000)
+    store.append(main, [user("a"), reply, user("c"), assistant("d")])
+    claim = store.jobs.claim(main, lease_s=60, deadline_s=600, holder="w")
+    store.append_fold(main, FOLD, claim=claim)
+    store.pin(main, "first", 0)
+    store.unfold(main)
+    store.append_fold(main, FOLD)
+    side = store.fork(main, "side", at=3)
+    store.append(side, talk("x", "y"))
+    store.event(main, "warned", {"left": 7})
+    other = store.session("t")
+    store.append(other, [user("a"), reply, user("other")])
+    store.append(other, [user("a"), reply], at=0)
+    store.append(main, [user("e")])
+    store.move(other, 1)
+    store.append(other, [assistant("again")])

@@ -112,7 +112,8 @@ def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are nam
 ) -> Ledger:
     """Open a ledger at a path, on a PostgreSQL server ("postgresql://…"), or in memory (":memory:").
 
-    Folds that can wait for a model's digest are made in a thread, or by `foldline worker` (`worker="process"`).
+    `owner` is the tenant id. Folds that can wait for a model's digest are made in threads of this process, or by
+    `foldline worker` (`worker="process"`).
     """
     store = ledger.open(url, owner=owner, clock=clock, index=TextIndex())
     try:

@@ -1,4 +1,4 @@
-"""What is stored comes back as it was, byte for byte."""
+"""Messages and folds are read back byte for byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foldline.wire.rendering import render
 from strategies import arrived, broken, sound
 
 
-def whole(message: Message) -> object:
+def full_value(message: Message) -> object:
     """A message with everything that comparing it leaves out."""
     return (message, message.meta, message.wire, [_inside(part) for part in message.parts])
 
@@ -29,47 +29,47 @@ def _inside(part: Any) -> object:
     return (part, part.wire, [_inside(inner) for inner in getattr(part, "parts", ())])
 
 
-def again(message: Message) -> Message:
+def read_back(message: Message) -> Message:
     return read_message(unpack(pack(message_body(message))), meta_body(message.meta))
 
 
 @pytest.mark.promise("I14", "S2.5")
 @settings(max_examples=50)
 @given(st.sampled_from(REQUEST_FORMATS).flatmap(arrived) | sound() | broken())
-def test_every_message_comes_back_whole(messages: list[Message]) -> None:
+def test_every_message_is_read_back_unchanged(messages: list[Message]) -> None:
     for message in messages:
-        assert whole(again(message)) == whole(message)
+        assert full_value(read_back(message)) == full_value(message)
 
 
 @pytest.mark.promise("I13")
 @settings(max_examples=50)
-@given(st.sampled_from(REQUEST_FORMATS).flatmap(lambda provider: st.tuples(st.just(provider), arrived(provider))))
-def test_stored_messages_render_as_they_came(case: tuple[str, list[Message]]) -> None:
-    provider, messages = case
-    assert json.dumps(render([again(message) for message in messages], provider).body) == json.dumps(
-        render(messages, provider).body
+@given(st.sampled_from(REQUEST_FORMATS).flatmap(lambda format_: st.tuples(st.just(format_), arrived(format_))))
+def test_stored_messages_render_to_their_original_bytes(case: tuple[str, list[Message]]) -> None:
+    format_, messages = case
+    assert json.dumps(render([read_back(message) for message in messages], format_).body) == json.dumps(
+        render(messages, format_).body
     )
 
 
-def test_the_very_text_comes_back() -> None:
+def test_the_original_text_is_read_back() -> None:
     raw = '{ "content":"caf\\u00e9 \\ud83d\\ude00",  "role":"user", "n": 1.50 }'
     message = format_of("openai").parse(json.loads(raw), raw)
     assert message.wire is not None
-    found = again(message).wire
+    found = read_back(message).wire
     assert found is not None
     assert found.raw == raw
 
 
-def test_text_whose_value_is_another_keeps_both() -> None:
+def test_a_text_that_differs_from_its_value_is_stored_with_it() -> None:
     odd = Message(role="user", wire=Wire("openai", {"role": "user"}, '{"role": "other"}'))
-    assert whole(again(odd)) == whole(odd)
+    assert full_value(read_back(odd)) == full_value(odd)
 
 
-def test_what_the_wire_says_is_written_once() -> None:
+def test_content_of_the_wire_form_is_stored_once() -> None:
     value = {"role": "user", "content": [{"type": "text", "text": "z" * 10_000}]}
     message = format_of("anthropic").parse(value, None)
     assert len(message_body(message)) < 10_500
-    parts = again(message)
+    parts = read_back(message)
     assert parts.wire is not None
     assert parts.parts[0].wire is not None
     assert parts.parts[0].wire.value is parts.wire.value["content"][0]
@@ -87,14 +87,14 @@ def test_what_the_wire_says_is_written_once() -> None:
         source=st.text(max_size=5),
     )
 )
-def test_facts_come_back(meta: Meta) -> None:
+def test_metadata_is_read_back_unchanged(meta: Meta) -> None:
     assert meta_of(meta_body(meta)) == meta
 
 
 @pytest.mark.promise("S3.41")
 @settings(max_examples=40)
 @given(sound(), st.data())
-def test_folds_come_back(messages: list[Message], data: st.DataObject) -> None:
+def test_folds_are_read_back_unchanged(messages: list[Message], data: st.DataObject) -> None:
     loss = Loss(facts=3, kept=1, carried=1, missing=("a",), unsourced=("b",))
     fold = Fold(
         cut=data.draw(st.integers(0, 9)),
@@ -107,10 +107,10 @@ def test_folds_come_back(messages: list[Message], data: st.DataObject) -> None:
     )
     found = fold_of(json.loads(json.dumps(fold_value(fold))))
     assert found == fold
-    assert [whole(stub) for stub, _ in found.stubs.values()] == [whole(message) for message in messages]
+    assert [full_value(stub) for stub, _ in found.stubs.values()] == [full_value(message) for message in messages]
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_values_that_are_not_json_are_refused() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -121,7 +121,7 @@ def test_what_is_no_json_is_refused() -> None:
 
 @settings(max_examples=40)
 @given(sound())
-def test_a_key_names_the_owner_the_past_and_the_content(messages: list[Message]) -> None:
+def test_a_key_depends_on_owner_history_and_content(messages: list[Message]) -> None:
     bodies = [message_body(message) for message in messages]
     for body in bodies:
         keys = {link(owner, before, body) for owner in ("", "a", "b") for before in (ROOT, b"x" * 20)}
@@ -129,7 +129,7 @@ def test_a_key_names_the_owner_the_past_and_the_content(messages: list[Message])
     assert len({link("", ROOT, body) for body in bodies}) == len(set(bodies))
 
 
-def test_a_trace_is_what_is_said() -> None:
+def test_a_trace_depends_on_texts_calls_and_results_only() -> None:
     call = ToolCall(id="c", name="run", arguments='{"a": 1}')
     reply = assistant("done", call)
     same = (

@@ -1,4 +1,4 @@
-"""Any order of operations: what the ledger says is what a list in memory would say."""
+"""After any sequence of operations the ledger has the state that a list in memory would have."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.promise("I7", "I11", "I14")
-def test_any_order_of_operations(ground: str) -> None:
+def test_any_order_of_operations_gives_the_state_of_a_list(ground: str) -> None:
     class Here(Machine):
         url = ground
 

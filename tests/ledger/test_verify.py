@@ -1,0 +1,71 @@
+"""`verify` reports every changed, missing or damaged row with its position."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from foldline import ledger
+from foldline.errors import LedgerCorrupt
+from foldline.ledger import Store
+from foldline.message import assistant, user
+from support.ledgers import fill_ledger, texts
+
+
+def test_an_intact_ledger_has_no_faults(store: Store) -> None:
+    fill_ledger(store)
+    assert list(store.verify()) == []
+
+
+CHANGES = (
+    ("UPDATE messages SET body = '{}' WHERE position = 2 AND strand = 1", "message 2 of strand 1: cannot be read"),
+    (
+        "UPDATE messages SET key = trace WHERE position = 1 AND strand = 1",
+        "message 1 of strand 1: its content",
+    ),
+    (
+        "UPDATE messages SET trace = key WHERE position = 1 AND strand = 1",
+        "message 1 of strand 1: its trace does not match",
+    ),
+    ("DELETE FROM messages WHERE position = 1 AND strand = 1", "message 2 of strand 1: message 1, the one before it"),
+    ("DELETE FROM messages WHERE position = 4 AND strand = 1", "the message it points to is missing"),
+    ("DELETE FROM strands WHERE id = 2", "strand 2: is missing, but has 2 messages"),
+    ("UPDATE entries SET body = NULL WHERE kind = 'pin'", "its content does not match its key"),
+    ("UPDATE entries SET at = 0 WHERE kind = 'append'", "its content does not match its key"),
+    ("DELETE FROM entries WHERE kind = 'pin'", "the one before it, is missing"),
+    ("DELETE FROM jobs WHERE kind = 'claim' AND 1 = 0", ""),
+)
+
+
+@pytest.mark.parametrize(("change", "said"), CHANGES)
+def test_a_changed_row_is_reported_with_its_position(store: Store, change: str, said: str) -> None:
+    fill_ledger(store)
+    postgres = store.tx.pool.database.name == "postgres"
+    with store.tx.pool.transaction() as connection:
+        connection.run(change.replace("'{}'", "'{}'::bytea") if postgres else change)
+    found = [str(fault) for fault in store.verify()]
+    assert bool(found) == bool(said)
+    assert any(said in line for line in found) or not said, found
+
+
+def test_a_damaged_page_is_reported_and_the_rest_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    store = ledger.open(path)
+    for number in range(40):
+        store.append(store.session(f"s{number}"), [user(f"{number} " + "x" * 300), assistant("y" * 300 + str(number))])
+    store.close()
+    with sqlite3.connect(path) as link:
+        page = link.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages_trace'").fetchone()[0]
+        size = link.execute("PRAGMA page_size").fetchone()[0]
+    link.close()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = b"\xff" * size
+    path.write_bytes(data)
+    store = ledger.open(path)
+    assert any(fault.where == "file" for fault in store.verify())
+    assert texts(store, store.session("s0"))[0].startswith("0 ")
+    with pytest.raises(LedgerCorrupt, match="restore a backup"):
+        store.append(store.session("s0"), [user("more")])
+    store.close()
