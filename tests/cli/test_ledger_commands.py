@@ -42,14 +42,14 @@ def place(tmp_path: Path) -> str:
     done = foldline("import", str(file), "--session", "3f0c", "--ledger", url, "--window", "9000")
     assert done.returncode == 0, done.stderr
     file.unlink()
-    with library.open(url) as house:
-        folded = house.session("3f0c")
+    with library.open(url) as opened:
+        folded = opened.session("3f0c")
         folded.view()
         folded.add(
             {"role": "assistant", "content": "The queue was full."}, {"role": "user", "content": "Make it wait."}
         )
         assert folded.fold(force=True) is not None
-        other = house.session("ticket-42", model="gpt-4o")
+        other = opened.session("ticket-42", model="gpt-4o")
         other.add({"role": "user", "content": "Never touch the port 7091.\tIt is \x1b[31mours\x1b[0m."})
         other.add({"role": "assistant", "content": "Understood."})
         other.pin(handle="#1", name="port")
@@ -85,8 +85,8 @@ def test_every_format_can_be_imported(name: str, tmp_path: Path) -> None:
     file.write_text(SESSIONS[name](3))
     messages = library.read(file).messages
     assert report("import", str(file), "--ledger", url)["sessions"][0]["messages"] == len(messages)
-    with library.open(url) as house:
-        kept = [stored.message for stored in house.store.read(house.store.session("talk"))]
+    with library.open(url) as opened:
+        kept = [stored.message for stored in opened.store.read(opened.store.session("talk"))]
     assert kept == list(messages)
 
 
@@ -185,14 +185,14 @@ def test_the_last_used_session_is_the_default_and_is_printed(place: str) -> None
     assert "foldline sessions" in one_sentence(foldline("show", "--ledger", place, "-s", "nothing"))
     assert "main" in one_sentence(foldline("show", "--ledger", place, "-s", "3f0c", "--branch", "nothing"))
     foldline("pin", "x", "--ledger", place, "-s", "ticket-42")
-    with library.open(place) as house:
-        house.session("ticket-43")
+    with library.open(place) as opened:
+        opened.session("ticket-43")
     assert "ticket-42" in one_sentence(foldline("show", "--ledger", place, "-s", "ticket"))
 
 
 def test_a_branch_is_chosen_by_name(place: str) -> None:
-    with library.open(place) as house:
-        house.session("ticket-42").branch("try", at=1).add({"role": "user", "content": "Another way."})
+    with library.open(place) as opened:
+        opened.session("ticket-42").branch("try", at=1).add({"role": "user", "content": "Another way."})
     assert report("show", "--ledger", place, "-s", "ticket-42", "--branch", "try")["messages"] == 2
     assert "branches: try" in foldline("sessions", "--ledger", place).stdout
     assert "Another way" in foldline("recall", "another", "way", "--ledger", place, "--branch", "try").stdout
@@ -313,12 +313,12 @@ def test_unfold_undoes_the_newest_fold(place: str) -> None:
 def test_a_worker_makes_a_queued_fold(tmp_path: Path) -> None:
     url = str(tmp_path / "agent.db")
     policy = library.Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
-    with library.open(url, worker="process") as house:
-        session = house.session("s", policy=policy)
+    with library.open(url, worker="process") as opened:
+        session = opened.session("s", policy=policy)
         while session.view().need is library.Need.NONE:
             session.add({"role": "user", "content": "why " * 100}, {"role": "assistant", "content": "so " * 500})
     made = report("worker", "--once", "--ledger", url)
-    assert (made["session"], made["came"]) == ("s", "committed")
+    assert (made["session"], made["outcome"]) == ("s", "committed")
     assert report("show", "--ledger", url)["folds"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.compat.block_budget import AgentConfig
-from foldline.compat.block_caps import BlockCaps, Blocks, Fitted, fit_blocks, recent, shorten, size_of
+from foldline.compat.block_caps import BlockCaps, Blocks, FittedBlocks, cut_to_newest, fit_blocks, shorten, size_of
 from foldline.compat.text_caps import End, dedupe, fit_text, line_key
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
@@ -49,12 +49,12 @@ def frame(base: str, memory: str, digest: str) -> str:
 
 def fit(
     caps: BlockCaps, *, memory: str = "", digest: str = "", history: list[Message] | None = None, base: str = "base"
-) -> Fitted:
+) -> FittedBlocks:
     blocks = Blocks(memory=memory, digest=digest, history=timeline(history or []))
     return fit_blocks(blocks, caps, WORDS, partial(frame, base))
 
 
-def attempt(caps: BlockCaps, **blocks: Any) -> Fitted | ViewTooLarge:
+def attempt(caps: BlockCaps, **blocks: Any) -> FittedBlocks | ViewTooLarge:
     try:
         return fit(caps, **blocks)
     except ViewTooLarge as error:
@@ -164,7 +164,7 @@ class TestHistory:
     @given(chats(lead=False), st.integers(1, 200), st.integers(1, 5))
     def test_newest_first_within_the_budget_with_a_floor(self, messages: list[Message], room: int, floor: int) -> None:
         made = timeline(messages)
-        cut = recent(made, room, floor)
+        cut = cut_to_newest(made, room, floor)
         kept = messages[cut:]
         assert len(kept) >= min(floor, len(messages))
         assert kept[-1] is messages[-1]
@@ -179,7 +179,7 @@ class TestHistory:
     def test_unanswered_messages_of_a_group_are_history_too(self) -> None:
         """A run of prompts nobody answered must not escape the budget."""
         messages = [user(f"one two three {n}") for n in range(50)]
-        assert recent(timeline(messages), 12, 2) == 47
+        assert cut_to_newest(timeline(messages), 12, 2) == 47
 
 
 CAPS = BlockCaps(
@@ -327,5 +327,5 @@ def test_the_report_says_what_was_done() -> None:
     assert report.after == {"memory": 18, "digest": 0, "history": 35}
     assert (report.removed_lines, report.left_out, report.fallback) == (10, 4, False)
     assert str(report) == (
-        "memory 30 → 18, digest 30 → 0, history 63 → 35 words; 10 digest lines that memory has; 4 messages left out"
+        "memory 30 → 18, digest 30 → 0, history 63 → 35 words; 10 duplicate digest lines removed; 4 messages left out"
     )

@@ -95,7 +95,7 @@ class TestSettings:
         ("settings", "says"),
         [
             ({"max_context_tokens": 0}, "max_context_tokens"),
-            ({"max_context_tokens": 100, "max_output_tokens": 100}, "leaves nothing"),
+            ({"max_context_tokens": 100, "max_output_tokens": 100}, "is not below"),
             ({"min_recent_messages": -1}, "min_recent_messages"),
             ({"autocompact_threshold": 0}, "autocompact_threshold"),
             ({"compaction_raw_suffix_messages": 1.5}, "compaction_raw_suffix_messages"),
@@ -149,7 +149,7 @@ class TestSettings:
             ({"summarizer_user_prompt": "sum up"}, "{messages}"),
             ({"raw_retention": "drop"}, "preserve_durable"),
             ({"sumary_model": "x"}, "summary_model"),
-            ("off", "must be a table"),
+            ("off", "must be a mapping"),
         ],
     )
     def test_a_wrong_section_is_refused(self, section: Any, says: str) -> None:

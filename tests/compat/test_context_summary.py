@@ -153,5 +153,5 @@ def test_settings_without_compaction_give_a_policy_without_it(spec: AgentSpec) -
 
 def test_a_session_refuses_other_summarizer_prompts() -> None:
     settings = {"compaction": {"summarizer_user_prompt": "Shorter: {messages}"}}
-    with pytest.raises(ConfigError, match="its own prompts"):
+    with pytest.raises(ConfigError, match="other summarizer prompts"):
         session_policy(AgentSpec(context_policy=POLICY, sections=settings), "claude-sonnet-4-5")

@@ -271,7 +271,7 @@ class TestWindow:
         window.add(*exchange(9))
         assert len(window.request()) == 8
         for wrong in (-1, 1.5, True, None):
-            with pytest.raises(ConfigError, match="0 switches it off"):
+            with pytest.raises(ConfigError, match="use 0 for no limit"):
                 window.history_tokens = wrong  # type: ignore[assignment]  # that it is refused is the point
 
     def test_an_empty_window_has_no_turns_and_no_divider(self) -> None:

@@ -1,8 +1,7 @@
-"""Block budgets: one system prompt with memory and summary, a history that keeps its newest messages, all under caps.
+"""Block budget: a prompt of system text, memory, summary, the newest history and a new message, each under a cap.
 
-The documented configuration (`AgentConfig`) and the assembly of a prompt from what a bot keeps: base prompt, memory,
-summary, labelled history of all channels, and the new message. Everything is read-time: nothing given is changed, and
-nothing is stored. The caps, the order in which blocks give way and the de-duplication are `block_caps`.
+`AgentConfig` is the documented configuration, `MemoryManager` assembles the prompt. Nothing is stored, and the caller's
+objects are not changed. `block_caps` applies the caps.
 
     manager = MemoryManager(AgentConfig(context_history_max_words=1_000))
     messages = manager.build_messages(
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from foldline.compat.block_caps import BlockCaps, Blocks, Fitted, Report, fit_blocks, size_of
+from foldline.compat.block_caps import BlockCaps, BlockReport, Blocks, FittedBlocks, fit_blocks, size_of
 from foldline.compat.caller_messages import CallerMessages, render_list
 from foldline.errors import ConfigError
 from foldline.measure.estimator import WORDS, Counter
@@ -32,22 +31,22 @@ SUMMARY_HEADING = "## Conversation Summary"
 
 _LOG = logging.getLogger("foldline.block_budget")
 _STRICT = ("anthropic", "gemini")
-"""Formats whose message list begins with the user: it cannot hold the system prompt, nor start with a reply."""
+"""Formats whose list must begin with a user message and cannot hold the system prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """The caps, in words or in tokens as `context_budget_mode` says; the field names keep `words` in both."""
+    """The caps, in the unit of `context_budget_mode`; the documented field names say `words` in both modes."""
 
     context_budget_mode: Literal["words", "tokens"] = "words"
     context_memory_max_words: int = 300
     context_summary_max_words: int = 500
     context_history_max_words: int = 2_500
     context_total_max_words: int = 4_500
-    """Base prompt, memory, summary and history together. The new message is not part of it."""
+    """Cap for base prompt, memory, summary and history together, without the new message."""
     context_dedupe_summary_against_memory: bool = True
     context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
-    """Newest messages of the history that stay, shortened if need be."""
+    """Newest messages of the history that stay, shortened if necessary."""
 
     def __post_init__(self) -> None:
         for knob in fields(self):
@@ -60,7 +59,7 @@ class AgentConfig:
             )
         if self.context_total_max_words < self.context_history_max_words:
             raise ConfigError(
-                "context_total_max_words is smaller than context_history_max_words",
+                f"context_total_max_words ({self.context_total_max_words}) is smaller than context_history_max_words",
                 hint="raise the total or lower the history",
             )
 
@@ -78,98 +77,100 @@ class AgentConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
-    """A prompt: the system text, the messages after it in the caller's form, and what the caps did."""
+class AssembledPrompt:
+    """A prompt: the system text, the messages in the caller's format, and a report of the caps."""
 
     system: str
     turns: list[Any]
     """The history that fits, and the new message."""
-    report: Report
-    form: str
+    report: BlockReport
+    format: str
 
     @property
     def messages(self) -> list[Any]:
         """System message, history and new message as one list."""
-        if self.form in _STRICT:
+        if self.format in _STRICT:
             raise ConfigError(
-                f"{self.form} messages have no place for the system prompt",
-                hint="call assemble(), and send its system text in the request's own field",
+                f"a list of {self.format} messages cannot hold the system prompt",
+                hint="call assemble(), and send its `system` in the request's system field",
             )
-        return [*render_list([system(self.system)], self.form), *self.turns]
+        return [*render_list([system(self.system)], self.format), *self.turns]
 
 
 class MemoryManager:
-    """Builds prompts under one configuration. The counter comes from whoever puts the application together."""
+    """Assembles prompts under one configuration, with a token counter that the application passes."""
 
     def __init__(
         self, config: AgentConfig | None = None, *, counter: Counter | None = None, format: str | None = None
     ) -> None:
         self.config = config or AgentConfig()
-        self.format = format
+        self.formatat = format
         self.fallback = self.config.context_budget_mode == "tokens" and counter is None
         self._caps = self.config.caps()
         self._counter = counter if counter and self.config.context_budget_mode == "tokens" else WORDS
         if self.fallback:
             self._caps = replace(self._caps, unit="words")
-            _LOG.warning("context_budget_mode is tokens, but there is no token counter: counting words instead")
+            _LOG.warning("context_budget_mode is tokens, but no counter was given: counting words")
 
     def build_messages(
         self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
     ) -> list[Any]:
-        """System message, the history that fits, and the new message, in the form of the history."""
+        """System message, the history that fits, and the new message, in the format of the history."""
         return self.assemble(
             base_prompt=base_prompt, user_message=user_message, memory=memory, summary=summary, history=history
         ).messages
 
     def assemble(
         self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
-    ) -> Assembled:
-        """The prompt with its parts apart. `user_message` is a text, or a message in the form of the history."""
-        caller = CallerMessages([*history, *([] if isinstance(user_message, str) else [user_message])], self.format)
-        said = caller.messages[len(history) :] or (user(str(user_message)),)
+    ) -> AssembledPrompt:
+        """The prompt in parts. `user_message` is a text, or a message in the format of the history."""
+        caller = CallerMessages([*history, *([] if isinstance(user_message, str) else [user_message])], self.formatat)
+        new = caller.messages[len(history) :] or (user(str(user_message)),)
         shown = [_labelled(message, item) for message, item in zip(caller.messages, history, strict=False)]
         timeline = timeline_of(shown, (size_of(message, self._counter) for message in shown))
 
         def frame(memory: str, digest: str) -> str:
             return system_text(base_prompt, memory, digest)
 
-        caps = _spared(self._caps, size_of(_start(len(timeline)), self._counter) if caller.format in _STRICT else 0)
+        caps = _reduced(
+            self._caps, size_of(_omission_marker(len(timeline)), self._counter) if caller.format in _STRICT else 0
+        )
         fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=timeline), caps, self._counter, frame)
         report = replace(fitted.report, fallback=self.fallback)
         _LOG.debug("context budget: %s", report)
-        return Assembled(
+        return AssembledPrompt(
             system=frame(fitted.memory, fitted.digest),
-            turns=caller.restore((*_started(fitted, caller.format), *fitted.history, *said)),
+            turns=caller.restore((*_opening(fitted, caller.format), *fitted.history, *new)),
             report=report,
-            form=caller.format,
+            format=caller.format,
         )
 
 
 def system_text(base_prompt: str, memory: str, summary: str) -> str:
-    """The system prompt: the base, then memory and summary under their headings; what is empty has no heading."""
+    """The system prompt: the base, then memory and summary under headings; an empty one is left out."""
     blocks = ((MEMORY_HEADING, memory), (SUMMARY_HEADING, summary))
     return "\n\n".join([base_prompt, *(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())])
 
 
-def _spared(caps: BlockCaps, size: int) -> BlockCaps:
+def _reduced(caps: BlockCaps, size: int) -> BlockCaps:
     """The caps reduced by the size of the line in front of a cut history."""
     history, total = caps.history_cap or 1, caps.total_cap or 1
     return replace(caps, history_cap=max(1, history - size), total_cap=max(1, total - size)) if size else caps
 
 
-def _start(left_out: int) -> Message:
+def _omission_marker(left_out: int) -> Message:
     return marker(0, max(0, left_out - 1))
 
 
-def _started(fitted: Fitted, form: str) -> tuple[Message, ...]:
-    """A line that says what is missing, where a conversation must begin with the user and no longer does."""
+def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
+    """A marker for the omitted messages, if the list must begin with a user message and does not."""
     cut = fitted.report.left_out
-    opens = form not in _STRICT or not cut or fitted.history[0].role == "user"
-    return () if opens else (_start(cut),)
+    opens = format not in _STRICT or not cut or fitted.history[0].role == "user"
+    return () if opens else (_omission_marker(cut),)
 
 
 def _labelled(message: Message, item: Any) -> Message:
-    """The message with its channel and sender in front of what it says; one without a channel stays as it is."""
+    """The message with its channel and sender in front of its text; unchanged without a channel."""
     channel = text_of(pick(item, "channel"))
     if not channel:
         return message

@@ -1,8 +1,7 @@
-"""How much of each block is sent: memory, digest and history share one request, each under its own cap.
+"""Caps for the blocks of a request: memory, digest and history.
 
-When all blocks together are too large, history gives way first, then the digest, then memory; but the messages that
-must stay are shortened to stubs before another block loses anything, so that one huge message cannot empty the memory.
-Pure: the same blocks, caps and counter give the same result, and nothing that was given is changed.
+If all blocks together exceed the total, history is shortened first, then the digest, then memory. Messages that must
+stay become stubs before another block is shortened, so that one huge message cannot displace the memory.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class BlockCaps:
     digest_end: End = "tail"
     """Which end of the digest stays, in whole lines."""
     dedupe_digest: bool = False
-    """Removes lines of the digest that stand in memory, too."""
+    """Whether to remove lines of the digest that memory has too."""
     keep_messages: int = 0
-    """Newest messages that stay, shortened if need be."""
+    """Newest messages that stay, as stubs if necessary."""
 
     def __post_init__(self) -> None:
         if self.unit not in ("words", "tokens"):
@@ -62,7 +61,7 @@ class BlockCaps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """What there is to say beside the system prompt, before any cap."""
+    """The blocks of a request beside the system prompt, before any cap."""
 
     memory: str = ""
     digest: str = ""
@@ -70,51 +69,53 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What the caps did, for a debug log: the size of each block before and after, in the unit of the caps."""
+class BlockReport:
+    """The size of each block before and after the caps, in their unit."""
 
     unit: str
     before: Mapping[str, int]
     after: Mapping[str, int]
     removed_lines: int = 0
-    """Lines of the digest that stand in memory too."""
+    """Removed digest lines that memory has too."""
     left_out: int = 0
-    """Messages of the history that are not sent."""
+    """Number of messages of the history that are not sent."""
     shortened: int = 0
-    """Messages of the history that are sent as stubs."""
+    """Number of messages of the history that are sent as stubs."""
     fallback: bool = False
-    """Tokens were asked for, and words were counted because there was no counter."""
+    """Whether words were counted instead of tokens, because there was no counter."""
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {size:,} → {self.after[name]:,}" for name, size in self.before.items())
-        told = (
-            (self.removed_lines, "digest lines that memory has"),
+        counts = (
+            (self.removed_lines, "duplicate digest lines removed"),
             (self.left_out, "messages left out"),
             (self.shortened, "messages shortened"),
         )
-        notes = [f"{count:,} {what}" for count, what in told if count]
-        return "; ".join([f"{sizes} {self.unit}", *notes, *["counted in words for want of a counter"] * self.fallback])
+        notes = [f"{count:,} {what}" for count, what in counts if count]
+        return "; ".join(
+            [f"{sizes} {self.unit}", *notes, *["counted in words, without a token counter"] * self.fallback]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """The blocks as they are sent."""
+class FittedBlocks:
+    """The blocks under their caps."""
 
     memory: str
     digest: str
     history: tuple[Message, ...]
-    """The newest messages in their order: the ones given, or stubs."""
-    report: Report
+    """The newest messages in order, unchanged or as stubs."""
+    report: BlockReport
 
 
-def fit_blocks(blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callable[[str, str], str]) -> Fitted:
-    """The blocks under their caps. `frame(memory, digest)` is the whole system text, which the total counts."""
+def fit_blocks(blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callable[[str, str], str]) -> FittedBlocks:
+    """The blocks under their caps. `frame(memory, digest)` returns the system text, which counts in the total."""
     draft = _BlockDraft(blocks, caps, counter, frame)
     before = draft.sizes()
     removed = draft.cap()
     if caps.total_cap is not None:
         draft.fit_total(caps.total_cap)
-    report = Report(
+    report = BlockReport(
         unit=caps.unit,
         before=before,
         after=draft.sizes(),
@@ -123,19 +124,19 @@ def fit_blocks(blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callabl
         shortened=len(draft.stubs),
     )
     history = (draft.stubs.get(index) or draft.timeline.shown[index] for index in range(draft.cut, len(draft.timeline)))
-    return Fitted(memory=draft.memory, digest=draft.digest, history=tuple(history), report=report)
+    return FittedBlocks(memory=draft.memory, digest=draft.digest, history=tuple(history), report=report)
 
 
-def recent(timeline: Timeline, room: int, floor: int) -> int:
-    """The cut that keeps the newest messages within `room`, and at least `floor` of them; no step is split."""
-    wanted = bisect_left(timeline.prefix, timeline.prefix[-1] - room)
+def cut_to_newest(timeline: Timeline, limit: int, floor: int) -> int:
+    """The cut that keeps the newest messages within `limit` tokens, and at least `floor` of them; no step is split."""
+    wanted = bisect_left(timeline.prefix, timeline.prefix[-1] - limit)
     if wanted == 0:
         return 0
     return min(timeline.legal_after("step", wanted), timeline.legal("step", len(timeline) - floor))
 
 
 class _BlockDraft:
-    """Blocks on their way under their caps."""
+    """Mutable state while the blocks are shortened."""
 
     def __init__(self, blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callable[[str, str], str]) -> None:
         self.memory, self.digest, self.timeline = blocks.memory, blocks.digest, blocks.history
@@ -144,7 +145,7 @@ class _BlockDraft:
         self.stubs: dict[int, Message] = {}
 
     def cap(self) -> int:
-        """Put each block under its own cap; the number of lines that memory has already."""
+        """Apply each block's cap; returns the number of removed duplicate lines."""
         caps, removed = self.caps, 0
         if caps.dedupe_digest:
             self.digest, removed = dedupe(self.digest, self.memory)
@@ -153,31 +154,31 @@ class _BlockDraft:
         if caps.digest_cap is not None:
             self.digest = fit_text(self.digest, caps.digest_cap, caps.digest_end, self.counter)
         if caps.history_cap is not None:
-            self.cut = recent(self.timeline, caps.history_cap, caps.keep_messages)
+            self.cut = cut_to_newest(self.timeline, caps.history_cap, caps.keep_messages)
         return removed
 
     def fit_total(self, cap: int) -> None:
-        """History gives way first, to stubs if need be, then the digest, then memory."""
+        """Shorten history, then the digest, then memory, until all fit; raises `ViewTooLarge` if they cannot."""
         if self.over(cap) > 0:
-            room = max(0, cap - self.system())
-            self.cut = max(self.cut, recent(self.timeline, room, self.caps.keep_messages))
+            limit = max(0, cap - self.system())
+            self.cut = max(self.cut, cut_to_newest(self.timeline, limit, self.caps.keep_messages))
         self._shorten(cap)
         while self.digest and (over := self.over(cap)) > 0:
-            self.digest = self._less(self.digest, over, self.caps.digest_end)
+            self.digest = self._reduce(self.digest, over, self.caps.digest_end)
         while self.memory and (over := self.over(cap)) > 0:
-            self.memory = self._less(self.memory, over, self.caps.memory_end)
+            self.memory = self._reduce(self.memory, over, self.caps.memory_end)
         if self.over(cap) > 0:
-            bill = {"system": self.system(), "history": self.history()}
+            sizes = {"system": self.system(), "history": self.history()}
             raise ViewTooLarge(
-                sum(bill.values()),
+                sum(sizes.values()),
                 cap,
-                bill,
+                sizes,
                 unit=self.caps.unit,
                 hint="raise the total or shorten the system prompt",
             )
 
     def _shorten(self, cap: int) -> None:
-        """Make stubs of the largest messages: all down to one level, then any as far as it goes, until all fits."""
+        """Replace messages by stubs until all fit: the largest down to one common size, then each further."""
         kept = range(self.cut, len(self.timeline))
         level = _level([self.timeline.tokens(index) for index in kept], max(0, cap - self.system()))
         for index in sorted(kept, key=lambda index: -self.timeline.tokens(index)):
@@ -191,24 +192,24 @@ class _BlockDraft:
             stub = self.stubs.get(index)
             self._stub(index, (size_of(stub, self.counter) if stub else self.timeline.tokens(index)) - over)
 
-    def _stub(self, index: int, room: int) -> None:
-        stub = shorten(self.timeline.shown[index], handle(index), room, self.counter)
+    def _stub(self, index: int, limit: int) -> None:
+        stub = shorten(self.timeline.shown[index], handle(index), limit, self.counter)
         if stub is not None:
             self.stubs[index] = stub
 
-    def _less(self, text: str, over: int, end: End) -> str:
+    def _reduce(self, text: str, over: int, end: End) -> str:
         return fit_text(text, max(0, self.counter.count(text).tokens - over), end, self.counter)
 
     def over(self, cap: int) -> int:
-        """How much too large all blocks together are."""
+        """By how much all blocks together exceed the cap."""
         return self.system() + self.history() - cap
 
     def system(self) -> int:
-        """The size of the whole system text."""
+        """The size of the system text."""
         return self.counter.count(self.frame(self.memory, self.digest)).tokens
 
     def history(self) -> int:
-        """The size of the messages that stay."""
+        """The size of the kept messages."""
         saved = sum(self.timeline.tokens(index) - size_of(stub, self.counter) for index, stub in self.stubs.items())
         return self.timeline.prefix[-1] - self.timeline.prefix[self.cut] - saved
 
@@ -221,57 +222,57 @@ class _BlockDraft:
         }
 
 
-def _level(sizes: list[int], room: int) -> int:
-    """The size to which the largest must come down so that all together fit into `room`.
+def _level(sizes: list[int], limit: int) -> int:
+    """The size to which the largest must be reduced so that all fit into `limit`.
 
     >>> _level([10, 500, 300], 110)
     50
     """
     rest = sorted(sizes)
-    for place, size in enumerate(rest):
-        share = room // (len(rest) - place)
+    for index, size in enumerate(rest):
+        share = limit // (len(rest) - index)
         if size > share:
             return share
-        room -= size
+        limit -= size
     return max(rest, default=0)
 
 
 def size_of(message: Message, counter: Counter) -> int:
-    """The size of what a message says, with nothing around it."""
+    """The size of a message's content, without framing."""
     return message_tokens(message, counter, TEXT_ONLY)
 
 
-def shorten(message: Message, name: str, room: int, counter: Counter) -> Message | None:
-    """The message with its longest texts cut until it fits into `room`; None when that makes it no smaller.
+def shorten(message: Message, name: str, limit: int, counter: Counter) -> Message | None:
+    """The message with its longest texts cut until it fits into `limit`; None if that makes it no smaller.
 
-    What stays is the start of each text and a line that names the whole; calls, pictures and ids are not touched.
+    The start of each text stays, with a line that names the whole. Calls, images and ids are not changed.
     """
     parts = list(message.parts)
     whole = now = size_of(message, counter)
-    for place in sorted(range(len(parts)), key=lambda place: -len(_said(parts[place]))):
-        if now <= room:
+    for index in sorted(range(len(parts)), key=lambda index: -len(_text(parts[index]))):
+        if now <= limit:
             break
-        parts[place] = _cut_part(parts[place], name, now - room, counter)
+        parts[index] = _cut_part(parts[index], name, now - limit, counter)
         now = size_of(message.with_parts(*parts), counter)
     return message.with_parts(*parts) if now < whole else None
 
 
-def _said(part: Part) -> str:
+def _text(part: Part) -> str:
     return part.text if isinstance(part, Text | ToolResult) else ""
 
 
 def _cut_part(part: Part, name: str, over: int, counter: Counter) -> Part:
-    """A text or result that is smaller by at least `over`, if it can be that small."""
-    text = _said(part)
+    """The text or result, shortened by at least `over` if possible."""
+    text = _text(part)
     size = counter.count(text).tokens
-    room = size - over - counter.count(_left_out(text, "", name)).tokens
+    limit = size - over - counter.count(_left_out(text, "", name)).tokens
     while True:
-        kept = fit_text(text, max(0, room), "head", counter)
+        kept = fit_text(text, max(0, limit), "head", counter)
         short = "\n".join(filter(None, (kept, _left_out(text, kept, name))))
         tokens = counter.count(short).tokens
         if not kept or tokens <= size - over:
             break
-        room -= tokens - (size - over)
+        limit -= tokens - (size - over)
     if tokens >= size:
         return part
     if isinstance(part, ToolResult):
@@ -283,6 +284,6 @@ def _cut_part(part: Part, name: str, over: int, counter: Counter) -> Part:
 
 
 def _left_out(text: str, kept: str, name: str) -> str:
-    """The line under a shortened text. What is kept may end with a fence that the text does not have there."""
+    """The line below a shortened text. The kept text may end with an added code fence."""
     shown = len(kept) if text.startswith(kept) else kept.rfind("\n")
     return shortened(len(text) - shown, name)

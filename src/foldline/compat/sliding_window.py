@@ -1,8 +1,7 @@
-"""A sliding window: a fixed budget for history from the start, and whole turns that leave it at its old end.
+"""Sliding window: a fixed token budget for history; the oldest turns are no longer sent when it is exceeded.
 
-Nothing is stored here but the messages, all of them, and a boundary: what stands before it is no longer sent. The
-budget is checked after each completed turn; the newest turn always stays, a budget of 0 means off, and the boundary
-never moves back, so that the line drawn in a chat only moves down.
+The window keeps all messages and a boundary; messages before the boundary are not sent. The budget is checked after
+each completed turn. The newest turn always stays, a budget of 0 is no limit, and the boundary never moves back.
 
     window = SlidingWindow(history_tokens=50_000)
     window.add({"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"})
@@ -36,33 +35,33 @@ from foldline.wire.formats import FORMATS
 
 _PRESET = Policy.preset("ikigai")
 DEFAULT_HISTORY_TOKEN_LIMIT: int = _PRESET.rules[0].limit or 0
-"""Half of a usual window: with system prompt and summary a request stays well under what the model can take."""
+"""Half of a common window, which leaves space for the system prompt and the summary."""
 DIVIDER = "─" * 40
 _NO_TOTAL = 10**15
-"""The sum of system prompt, history and summary is the user's affair."""
+"""No limit on the whole request: this design caps only history and summary."""
 
-_TELLING = tuple(name for name in FORMATS if name != PLAIN)
-"""Formats that one message shows and the next, a mere role with a text, may not."""
+_DETECTABLE = tuple(name for name in FORMATS if name != PLAIN)
+"""Formats that stay in force once detected: a later message with only role and text does not show its format."""
 
 Summarize = Callable[[Sequence[Any], str], str]
-"""The clipped messages since the last time, and the summary so far, to the new summary."""
+"""Takes the newly clipped messages and the previous summary; returns the new summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A prompt with everything up to the next one; `print(turn.size)` is `~77k`."""
+    """A prompt and everything up to the next one; `print(turn.size)` prints `~77k`."""
 
     first: int
     last: int
     size: Count
     live: bool
-    """Whether it is still sent."""
+    """Whether the turn is sent."""
     complete: bool
-    """Whether its reply is there."""
+    """Whether the turn has its final reply."""
 
 
 class SlidingWindow:
-    """One agent's messages, and the boundary behind which they are sent."""
+    """One agent's messages, and the boundary from which they are sent."""
 
     def __init__(
         self,
@@ -74,15 +73,15 @@ class SlidingWindow:
         summarize: Summarize | None = None,
     ) -> None:
         self.messages: list[Any] = []
-        """Everything that was ever added, as it was given."""
+        """All added messages, unchanged."""
         self.summary = ""
-        """What stands for the clipped turns, when it has a budget."""
+        """The summary of the clipped turns, if it has a budget."""
         self._summarize = summarize
         self._facts: Facts | None = None
-        """What the clipped turns hold, so that none is read twice; it follows from them."""
+        """Facts of the clipped turns, cached so that none is read twice."""
         self._format = PLAIN
         self._timeline = Timeline()
-        self._unsure = [0]
+        self._estimated = [0]
         self._complete = 0
         self._originals: dict[int, Any] = {}
         self._history_tokens, self._summary_tokens = _cap(history_tokens, "history"), _cap(summary_tokens, "summary")
@@ -90,10 +89,10 @@ class SlidingWindow:
         self.use_model(model, counter)
 
     def add(self, *messages: Any) -> None:
-        """Store messages at the end. A turn is completed by a reply that calls nothing, or by the next prompt."""
+        """Append messages. A reply without calls, or the next prompt, completes a turn."""
         for item in messages:
             caller = CallerMessages(
-                [item], self._format if isinstance(item, Mapping) and self._format in _TELLING else None
+                [item], self._format if isinstance(item, Mapping) and self._format in _DETECTABLE else None
             )
             message, self._format = caller.messages[0], caller.format
             if message.is_prompt and len(self._timeline) and not self._timeline.messages[-1].is_prompt:
@@ -105,31 +104,31 @@ class SlidingWindow:
                 self.complete_turn()
 
     def complete_turn(self) -> None:
-        """The newest turn is complete and stored: clip the oldest ones while history is over its budget."""
+        """Mark the newest turn as complete, and clip the oldest turns while history exceeds its budget."""
         self._complete = len(self.messages)
         self._clip()
 
     def request(self) -> list[Any]:
-        """The messages to send: the summary if there is one, and everything from the boundary on, as it was given."""
+        """The messages to send: the summary if there is one, and all messages from the boundary on."""
         return render_list(messages_of(self._timeline, wire_format_of(self._format, ())), self._format, self._originals)
 
     @property
     def boundary(self) -> int:
-        """Where live context begins: the index of the first message that is sent (system messages apart)."""
+        """Index of the first message that is sent, apart from system messages."""
         return self._timeline.cut
 
     @property
     def divider(self) -> int | None:
-        """The message above which a chat draws the line; None while the model sees everything."""
+        """Index of the message above which a chat draws a line; None while everything is sent."""
         return self.boundary if self.boundary > self._timeline.lead else None
 
     def scrollback(self, line: str = DIVIDER) -> list[Any]:
-        """All messages of the chat with the line drawn: above it is what the model no longer sees."""
-        talk = self.messages[self._timeline.lead :]
+        """All messages of the chat, with `line` between those that are not sent and those that are."""
+        messages = self.messages[self._timeline.lead :]
         if self.divider is None:
-            return talk
-        place = self.divider - self._timeline.lead
-        return [*talk[:place], line, *talk[place:]]
+            return messages
+        index = self.divider - self._timeline.lead
+        return [*messages[:index], line, *messages[index:]]
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -149,11 +148,11 @@ class SlidingWindow:
 
     @property
     def history(self) -> Count:
-        """The size of the live history."""
+        """The size of the history that is sent."""
         return self._count(self.boundary, len(self.messages))
 
     def budgets(self, system: str = "") -> dict[str, Count]:
-        """What the three budgets hold: system prompt, history, summary. Only the last two are capped."""
+        """The sizes of system prompt, history and summary. Only the last two have a budget."""
         before = self._count(0, self._timeline.lead)
         return {
             "system": self._counter.count(system) + before if system else before,
@@ -174,7 +173,7 @@ class SlidingWindow:
 
     @property
     def summary_tokens(self) -> int:
-        """The budget of the summary; 0 is off: clipped turns then leave without replacement."""
+        """The budget of the summary; 0 is off: clipped turns have no replacement."""
         return self._summary_tokens
 
     @summary_tokens.setter
@@ -183,10 +182,10 @@ class SlidingWindow:
         self._set_summary(self.summary)
 
     def use_model(self, model: str, counter: Counter | None = None) -> None:
-        """Count as this model does from now on: its own tokenizer where one is installed, else characters by four."""
+        """Recount with this model's tokenizer if it is installed, else with characters / 4."""
         found = counter or counter_for(model)
-        self._counter = _Doubt(found if counter or found.exact else CHARS_4)
-        old, self._timeline, self._unsure = self._timeline, Timeline(), [0]
+        self._counter = _ExactnessCounter(found if counter or found.exact else CHARS_4)
+        old, self._timeline, self._estimated = self._timeline, Timeline(), [0]
         for message in old.messages:
             self._append(message)
         if old.fold is not None:
@@ -200,19 +199,19 @@ class SlidingWindow:
         return f"{self.history} of {cap}, {live} turns live, {len(self.turns) - live} above the line"
 
     def _append(self, message: Message) -> None:
-        self._counter.sure = True
+        self._counter.all_exact = True
         self._timeline.append(message, self._size(message))
-        self._unsure.append(self._unsure[-1] + (not self._counter.sure or not _is_text(message)))
+        self._estimated.append(self._estimated[-1] + (not self._counter.all_exact or not _is_text(message)))
 
     def _size(self, message: Message) -> int:
         return message_tokens(message, self._counter, TEXT_ONLY)
 
     def _count(self, first: int, after: int) -> Count:
-        sure = self._counter.exact and self._unsure[after] == self._unsure[first]
-        return Count(self._timeline.prefix[after] - self._timeline.prefix[first], sure, self._counter.name)
+        exact = self._counter.exact and self._estimated[after] == self._estimated[first]
+        return Count(self._timeline.prefix[after] - self._timeline.prefix[first], exact, self._counter.name)
 
     def _clip(self) -> None:
-        """Advance the boundary past the oldest turns until the rest is within its budget."""
+        """Move the boundary past the oldest turns until the rest fits its budget."""
         timeline, before = self._timeline, self._timeline.cut
         load = Load(
             request=timeline.prefix[timeline.lead] + timeline.history,
@@ -243,7 +242,7 @@ class SlidingWindow:
         return made.message.text
 
     def _set_summary(self, text: str) -> None:
-        """Put a summary in force, under its cap; the newest end stays."""
+        """Set the summary, shortened to its budget; the newest end stays."""
         self.summary = fit_text(text, self._summary_tokens, "tail", self._counter)
         if self._timeline.fold is not None:
             digest = Digest(message=user(self.summary, kind="digest")) if self.summary else None
@@ -251,34 +250,34 @@ class SlidingWindow:
             self._timeline.fold = replace(self._timeline.fold, digest=digest, digest_tokens=size)
 
 
-class _Doubt:
-    """A counter that remembers whether it was ever unsure since `sure` was set."""
+class _ExactnessCounter:
+    """A counter that records whether every count since `all_exact` was set to True was exact."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self.name, self.exact, self.sure = counter.name, counter.exact, True
+        self.name, self.exact, self.all_exact = counter.name, counter.exact, True
 
     def count(self, text: str) -> Count:
-        """What the counter says."""
+        """Count a text."""
         found = self._counter.count(text)
-        self.sure = self.sure and found.exact
+        self.all_exact = self.all_exact and found.exact
         return found
 
 
 def _is_text(message: Message) -> bool:
-    """Whether a tokenizer can count all of it."""
+    """Whether a tokenizer can count every part of the message."""
     inner = (part for result in message.results for part in result.parts)
     return all(isinstance(part, Text | ToolCall | ToolResult) for part in (*message.parts, *inner))
 
 
 def _policy(cap: int) -> Policy:
-    """The budget in the engine's words."""
+    """The foldline policy of a history budget."""
     return _PRESET.but(rules=(f"clip when history > {cap}",) if cap else ())
 
 
 def _cap(tokens: Any, name: str) -> int:
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
         raise ConfigError(
-            f"the budget of the {name} must be a number of tokens, not {tokens!r}", hint="0 switches it off"
+            f"{name}_tokens must be a whole number of at least 0, not {tokens!r}", hint="use 0 for no limit"
         )
     return tokens

@@ -1,7 +1,7 @@
-"""How a text gives way: in whole lines, from one end, so that markdown stays markdown.
+"""Shorten a text from one end in whole lines, so that its Markdown stays valid; remove duplicate lines.
 
-Memory keeps its head, a digest its newest end; lines that two texts share are said once. Only what could never stand
-whole is cut inside, at a word or at a character, and a block of code that is cut is closed again.
+A line larger than the cap is cut at a word, and a word larger than the cap at a character. A code block that is cut is
+closed again.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from foldline.measure.estimator import Counter
 End = Literal["head", "tail"]
 """The end of a text that stays."""
 _BULLET = re.compile(r"(?:[-*](?=\s|$)|•)\s*")
-"""A sign in front of an item. `-5 degrees` and `*so*` have none."""
+"""The bullet of a list item. `-5 degrees` and `*so*` have none."""
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
-"""The line that opens or closes a block of code."""
+"""A line that opens or closes a code block."""
 
 
 def dedupe(digest: str, memory: str) -> tuple[str, int]:
-    r"""The digest without the lines that memory has, and how many those were; every other line stays as it is.
+    r"""The digest without the lines that memory has, and the number of removed lines.
 
-    Lines are compared without case, spacing and bullet. Blank lines and blocks of code stay: they are no facts.
+    Lines are compared without case, spacing and bullet. Blank lines and code blocks always stay.
 
     >>> dedupe("• Likes  TEA\n\n-5 degrees", "- likes tea\n5 degrees")
     ('\n-5 degrees', 1)
@@ -32,23 +32,23 @@ def dedupe(digest: str, memory: str) -> tuple[str, int]:
     lines = digest.split("\n")
     inside = _inside(lines)
     kept = [
-        line for place, line in enumerate(lines) if inside[place] or inside[place + 1] or line_key(line) not in known
+        line for index, line in enumerate(lines) if inside[index] or inside[index + 1] or line_key(line) not in known
     ]
     return "\n".join(kept), len(lines) - len(kept)
 
 
 def line_key(line: str) -> str:
-    """What a line says, whatever its case, spacing and bullet."""
-    said = line.strip().lower()
-    bullet = _BULLET.match(said)
-    return " ".join(said[bullet.end() if bullet else 0 :].split())
+    """A line without case, extra spacing and bullet, for comparison."""
+    text = line.strip().lower()
+    bullet = _BULLET.match(text)
+    return " ".join(text[bullet.end() if bullet else 0 :].split())
 
 
 def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
-    r"""As much of one end of a text as the cap allows, in whole lines.
+    r"""The largest part of a text from its head or tail that fits the cap, in whole lines.
 
-    A line that is larger than the cap could never stand whole and is cut at a word; a word that is, at a character. A
-    block of code that is cut is closed, or opened again, so that what follows is not taken for code.
+    A line larger than the cap is cut at a word, and a word larger than the cap at a character. A code block that is cut
+    is closed, or opened again.
 
     >>> from foldline.measure.estimator import WORDS
     >>> fit_text("one two\nthree four\nfive", 3, "head", WORDS), fit_text("one two\nthree four\nfive", 3, "tail", WORDS)
@@ -60,7 +60,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
     inside = _inside(lines)
 
     def take(count: int, piece: str | None = None) -> str:
-        """So many whole lines from the end that stays, and a piece of the next one."""
+        """The first or last `count` lines, and a piece of the next one."""
         start, stop = (0, count) if end == "head" else (len(lines) - count, len(lines))
         kept = lines[start:stop]
         if piece is not None:
@@ -72,8 +72,8 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
         closed = [_fence(inside[stop])] if inside[stop] and stop < len(lines) else []
         return "\n".join([*opened, *kept, *closed])
 
-    def fits(said: str) -> bool:
-        return counter.count(said).tokens <= cap
+    def fits(candidate: str) -> bool:
+        return counter.count(candidate).tokens <= cap
 
     whole = _most(len(lines) - 1, lambda count: fits(take(count)))
     line = lines[whole if end == "head" else len(lines) - 1 - whole]
@@ -84,7 +84,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
 
 
 def _piece(line: str, end: End, fits: Callable[[str], bool], fits_there: Callable[[str], bool]) -> str:
-    """As much of a line as fits, up to a word's edge, or inside a word that is too large to ever stand whole."""
+    """The largest part of a line that fits, in whole words; a word that alone exceeds the cap is cut."""
     words = [match.span() for match in re.finditer(r"\S+", line)]
     edges = [0, *(stop for _, stop in words)] if end == "head" else [len(line), *(start for start, _ in words[::-1])]
 
@@ -103,7 +103,7 @@ def _piece(line: str, end: End, fits: Callable[[str], bool], fits_there: Callabl
 
 
 def _most(limit: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `limit` that fits, where smaller ones fit too; 0 when none does."""
+    """The largest number up to `limit` for which `fits` holds, by binary search; 0 if none."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
@@ -115,7 +115,7 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For the place in front of each line, and for the end: the line that opened the code it is in, or ""."""
+    """For the position before each line, and after the last: the line that opened its code block, or ""."""
     found, opened = [""], ""
     for line in lines:
         fence = _FENCE.match(line)
@@ -128,6 +128,6 @@ def _inside(lines: list[str]) -> list[str]:
 
 
 def _fence(line: str) -> str:
-    """The fence of the line that opens a block of code."""
+    """The fence of a line that opens a code block."""
     found = _FENCE.match(line)
     return found[1] if found else ""
