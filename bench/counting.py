@@ -22,7 +22,7 @@ from typing import Any
 
 from foldline.measure.estimator import Estimator
 from foldline.measure.message_size import Framing, message_tokens, part_tokens
-from foldline.measure.usage_anchor import Gauge, Learned
+from foldline.measure.usage_anchor import Calibration, Gauge
 from foldline.message import Media, Message, Part, Thinking, ToolResult
 from foldline.models.table import model
 from foldline.wire import reader
@@ -108,12 +108,12 @@ def read(path: Path, form: str) -> Transcript:
 def predictions(transcript: Transcript, name: str) -> Iterator[Prediction]:
     """Every request of a session that was measured, as it was foretold."""
     first = next((message.meta.model for message in transcript.messages if message.meta.model), "")
-    gauge = Gauge(learned=Learned(drops_thinking=model(first).drops_thinking))
+    gauge = Gauge(calibration=Calibration(drops_thinking=model(first).drops_thinking))
     reports = figure = 0
     last_model, thinks, media = "", False, False
     for group in _replies(transcript.messages):
         if group[0].kind == "digest":
-            gauge = gauge.folded(())
+            gauge = gauge.after_fold(())
         usage = next((message.meta.usage for message in reversed(group) if message.meta.usage), None)
         if usage is not None and usage.prompt > 0:
             bare = replace(gauge, anchor=None)
@@ -124,7 +124,7 @@ def predictions(transcript: Transcript, name: str) -> Iterator[Prediction]:
                 void=(bare.tokens, bare.upper),
                 true=usage.prompt,
                 reports=reports,
-                anchored=gauge.anchored,
+                anchored=gauge.is_anchored,
                 thinks=thinks,
                 media=media,
                 cause="",

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.errors import ViewTooLarge
-from foldline.measure.estimator import upper
+from foldline.measure.estimator import with_margin
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
 from foldline.plan.cut import floor, newest
 from foldline.plan.gate import Need, gate
@@ -141,7 +141,7 @@ def test_only_what_must_stay_is_a_reason_to_refuse(policy: Policy, model: str, m
     session = Session(model=model, policy=policy.but(rules=rules, keep_hard=False, prune_protect=()))
     for sent in drive(session, messages):
         if sent.refused is not None:
-            assert upper(at_least(session)) > session.usable
+            assert with_margin(at_least(session)) > session.usable
 
 
 # What stays

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.measure.usage_anchor import Gauge, Learned
+from foldline.measure.usage_anchor import Calibration, Gauge
 from foldline.message import Message, Meta, Thinking, Usage, assistant, tool, user
 
 Item = tuple[Message, int]
@@ -91,11 +91,11 @@ ANYTHING = st.lists(
 def test_a_true_estimate_gives_the_true_size_at_every_step(steps: list[tuple[int, int]], hidden: int) -> None:
     gauge = Gauge()
     for message, tokens, true in converse(Provider(hidden=hidden), steps):
-        if gauge.anchored and true:
+        if gauge.is_anchored and true:
             assert gauge.tokens == true
         gauge = gauge.add(message, tokens)
-    assert gauge.learned.ratio == 1
-    assert gauge.learned.hidden == hidden
+    assert gauge.calibration.ratio == 1
+    assert gauge.calibration.hidden == hidden
 
 
 @given(
@@ -122,7 +122,7 @@ def test_hidden_parts_never_bend_the_ratio(a: float, hidden: int) -> None:
     alone = list(converse(Provider(a, 0, 0), [(100, 100)] * 5))
     with_hidden = gauge_of((message, tokens) for message, tokens, _ in seen)
     without = gauge_of((message, tokens) for message, tokens, _ in alone)
-    assert with_hidden.learned.ratio == pytest.approx(without.learned.ratio, abs=0.01)
+    assert with_hidden.calibration.ratio == pytest.approx(without.calibration.ratio, abs=0.01)
 
 
 def ratio_after(*steps: tuple[int, int]) -> float:
@@ -131,7 +131,7 @@ def ratio_after(*steps: tuple[int, int]) -> float:
     for guessed, told in steps:
         assert gauge.anchor is not None
         gauge = gauge_of([(tool("c", "…"), guessed), (reply(gauge.anchor.tokens + told), 0)], gauge)
-    return gauge.learned.ratio
+    return gauge.calibration.ratio
 
 
 def test_one_odd_step_hardly_bends_the_ratio_and_a_lasting_change_does() -> None:
@@ -149,7 +149,7 @@ def test_what_the_provider_told_is_not_held_against_the_estimate() -> None:
     gauge = gauge_of([(user("Go"), 20), (reply(50_000, output=5_000), 4_800)])
     for step in range(1, 40):
         gauge = gauge_of([(tool("c", "…"), 600), (reply(50_000 + step * 5_900, output=5_000), 4_800)], gauge)
-    assert gauge.learned.ratio == pytest.approx(1.5, abs=0.05)
+    assert gauge.calibration.ratio == pytest.approx(1.5, abs=0.05)
 
 
 @given(ANYTHING)
@@ -160,7 +160,7 @@ def test_any_history_gives_a_size(items: list[Item]) -> None:
         assert 0 <= gauge.tokens <= gauge.upper
         assert gauge.count.tokens == gauge.tokens
         assert not gauge.count.exact
-        assert 0.499 < gauge.learned.ratio < 2.001
+        assert 0.499 < gauge.calibration.ratio < 2.001
         if gauge.anchor:
             assert gauge.anchor.messages < gauge.messages
             assert f"usage of reply {gauge.anchor.messages}" in gauge.count.source
@@ -190,11 +190,11 @@ def test_a_figure_that_jumps_is_rejected_and_leaves_no_trace(factor: float, step
     doubled = gauge.add(reply(int(provider.prompt * factor), output=100), 100)
     assert doubled.tokens == expected + 100
     assert doubled.anchor == gauge.anchor
-    assert doubled.learned == gauge.learned
+    assert doubled.calibration == gauge.calibration
     healed = doubled.add(tool("c", "…"), 1_000).add(reply(provider.prompt + 1_100), 50)
     assert healed.anchor is not None
     assert healed.anchor.tokens == provider.prompt + 1_100
-    assert healed.learned.ratio == 1
+    assert healed.calibration.ratio == 1
 
 
 def test_doubled_usage_after_a_thousand_tokens_is_not_believed() -> None:
@@ -216,8 +216,8 @@ def test_two_figures_that_agree_are_believed_however_far_they_jump() -> None:
     assert once.tokens == 20_000 + 300 + 700 + 200
     twice = once.add(tool("c", "…"), 400).add(reply(62_900), 100)
     assert twice.tokens == 62_900 + 100
-    assert twice.learned.ratio == 1
-    assert twice.learned.hidden == 62_900 - (20 + 300 + 700 + 200 + 400)
+    assert twice.calibration.ratio == 1
+    assert twice.calibration.hidden == 62_900 - (20 + 300 + 700 + 200 + 400)
 
 
 def test_two_doubted_figures_that_disagree_are_both_rejected() -> None:
@@ -235,7 +235,7 @@ def test_a_doubt_is_forgotten_once_a_figure_is_good_again() -> None:
 
 def test_a_first_figure_without_its_cached_share_is_not_believed() -> None:
     gauge = gauge_of([(user("Go"), 80_000), (reply(12), 100)])
-    assert not gauge.anchored
+    assert not gauge.is_anchored
     assert gauge.tokens == 80_100
 
 
@@ -257,21 +257,21 @@ def test_a_fold_voids_the_figure_and_the_usage_of_what_was_kept() -> None:
     kept = (reply(196_000), 400)
     full = gauge_of([(user("Go"), 20), (reply(30_000), 500), (tool("c", "…"), 165_500), kept])
     assert full.tokens > 196_000
-    folded = full.folded([(user("[digest]", kind="digest"), 2_000), kept])
-    assert not folded.anchored
+    folded = full.after_fold([(user("[digest]", kind="digest"), 2_000), kept])
+    assert not folded.is_anchored
     assert folded.tokens == pytest.approx(29_980 + 2_400, abs=100)
     noted = folded.add(user("a note", kind="note"), 50)
     assert noted.tokens < 33_000
     measured = noted.add(reply(31_000), 200)
-    assert measured.anchored
+    assert measured.is_anchored
     assert measured.tokens == 31_200
 
 
 def test_what_was_learned_outlives_a_fold() -> None:
     seen = list(converse(Provider(1.5, 0, 30_000), [(500, 2_000)] * 20))
     gauge = gauge_of((message, tokens) for message, tokens, _ in seen)
-    folded = gauge.folded([(user("[digest]", kind="digest"), 4_000)])
-    assert folded.learned == gauge.learned
+    folded = gauge.after_fold([(user("[digest]", kind="digest"), 4_000)])
+    assert folded.calibration == gauge.calibration
     assert folded.tokens == pytest.approx(30_000 + 1.5 * 4_000, rel=0.02)
 
 
@@ -279,16 +279,16 @@ def test_what_was_learned_outlives_a_fold() -> None:
 def test_without_usage_the_estimate_is_the_size(usage: Usage | None) -> None:
     said = replace(assistant("Done."), meta=Meta(usage=usage))
     gauge = gauge_of([(user("Go"), 1_000), (said, 500), (tool("c", "…"), 90_000)])
-    assert not gauge.anchored
+    assert not gauge.is_anchored
     assert gauge.tokens == 91_500
     assert gauge.upper == 105_225
     assert gauge.count.source == "91,500 estimated"
 
 
 def test_known_tool_schemas_count_until_a_figure_replaces_them() -> None:
-    gauge = Gauge(learned=Learned(hidden=9_000)).add(user("Go"), 100)
+    gauge = Gauge(calibration=Calibration(hidden=9_000)).add(user("Go"), 100)
     assert gauge.tokens == 9_100
-    assert gauge.add(reply(12_100), 10).learned.hidden == 12_000
+    assert gauge.add(reply(12_100), 10).calibration.hidden == 12_000
 
 
 def test_a_large_output_after_the_figure_is_seen_at_once() -> None:
@@ -317,11 +317,11 @@ def test_a_figure_repeated_on_every_message_of_a_reply_counts_once() -> None:
     once = gauge_of([(user("Go"), 20), (reply(20_000, output=90, of="r"), 90)])
     thrice = gauge_of([(user("Go"), 20), *[(reply(20_000, output=90, of="r"), 30)] * 3])
     assert thrice.tokens == once.tokens == 20_090
-    assert thrice.learned == once.learned
+    assert thrice.calibration == once.calibration
 
 
 def thinker(*, drops: bool) -> Gauge:
-    gauge = Gauge(learned=Learned(drops_thinking=drops)).add(user("Go"), 20)
+    gauge = Gauge(calibration=Calibration(drops_thinking=drops)).add(user("Go"), 20)
     gauge = gauge.add(reply(20_000, thinking="…"), 1_300, thinking=1_000).add(tool("c", "…"), 500)
     return gauge.add(reply(21_800, thinking="…"), 700, thinking=600)
 
@@ -344,15 +344,15 @@ def test_thinking_leaves_once() -> None:
 
 def test_a_little_thinking_that_may_have_left_teaches_nothing() -> None:
     gauge = gauge_of([(user("Go"), 20)]).add(reply(20_000, thinking="…"), 300, thinking=200).add(user("Next"), 100)
-    assert gauge.add(reply(20_200), 10).learned.ratio == 1
+    assert gauge.add(reply(20_200), 10).calibration.ratio == 1
 
 
 @pytest.mark.parametrize("drops", [False, True])
 def test_one_figure_shows_whether_old_thinking_is_dropped(drops: bool) -> None:
     wrong = thinker(drops=not drops).add(user("Next"), 10)
     told = wrong.add(reply(22_510 - (1_600 if drops else 0)), 40)
-    assert told.learned.drops_thinking is drops
-    assert told.learned.ratio == wrong.learned.ratio
+    assert told.calibration.drops_thinking is drops
+    assert told.calibration.ratio == wrong.calibration.ratio
 
 
 def test_reasoning_that_no_message_holds_is_not_sent_back() -> None:
@@ -368,7 +368,7 @@ def test_another_model_is_no_lesson_about_the_estimate() -> None:
     switched = start.add(reply(66_000, model="other"), 100)
     assert switched.anchor is not None
     assert switched.anchor.tokens == 66_000
-    assert switched.learned == start.learned
+    assert switched.calibration == start.calibration
 
 
 def test_one_more_message_costs_the_same_however_long_the_conversation_is() -> None:

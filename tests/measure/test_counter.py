@@ -19,7 +19,7 @@ from foldline.measure.estimator import (
     Estimator,
     families,
     human,
-    upper,
+    with_margin,
 )
 from foldline.measure.tokenizers import exact_counter
 from support.scripts import HOSTILE, corpus, hostile
@@ -155,6 +155,6 @@ def _best(counter: Counter, text: str) -> float:
 
 
 def test_the_margin_stands_in_one_place() -> None:
-    assert upper(0) == 0
-    assert upper(1_000) == 1_150
+    assert with_margin(0) == 0
+    assert with_margin(1_000) == 1_150
     assert Count(1_000, True, "").upper == 1_000

@@ -32,7 +32,7 @@ def test_a_new_process_measures_what_the_old_one_does(hidden: int, chars: int, t
         session = ledger.session("s", model="claude-sonnet-4-5", policy=POLICY)
         for _ in talk(session, turns, hidden, chars):
             again = ledger.session("s")
-            assert (again.load(), again.state.gauge.learned) == (session.load(), session.state.gauge.learned)
+            assert (again.load(), again.state.gauge.calibration) == (session.load(), session.state.gauge.calibration)
         session.add(user("and now?"))
         assert ledger.session("s").view().tokens == session.view().tokens
 
@@ -44,6 +44,6 @@ def test_another_model_is_not_measured_by_what_was_learned_of_the_first() -> Non
             pass
         session.add(user("and now?"))
         assert session.fold(force=True)
-        assert session.state.gauge.learned.hidden > 4_000
+        assert session.state.gauge.calibration.hidden > 4_000
         session.use(model="gpt-5")
-        assert session.state.gauge.learned.hidden == 0
+        assert session.state.gauge.calibration.hidden == 0

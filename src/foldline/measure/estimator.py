@@ -54,14 +54,14 @@ class Count(NamedTuple):
     @property
     def upper(self) -> int:
         """The size to check against a limit."""
-        return self.tokens if self.exact else upper(self.tokens)
+        return self.tokens if self.exact else with_margin(self.tokens)
 
 
 NOTHING = Count(0, True, "")
 """The sum of no counts, to start adding from."""
 
 
-def upper(tokens: int) -> int:
+def with_margin(tokens: int) -> int:
     """Estimated tokens as a budget must see them: with the margin."""
     return ceil(tokens * (1 + MARGIN))
 

@@ -1,43 +1,42 @@
-"""The anchor: the provider's own figure for the last request, and an estimate of only what came after it.
+"""The size of a request from the provider's usage: the last trusted figure, plus an estimate of what came after it.
 
-An estimate of a whole context is off by several per cent, and blind to what the messages do not show (tool schemas, the
-client's own reminders). The usage that came with the last reply has none of these faults, but it is one reply old, it
-is sometimes wrong, and a fold makes it worthless. So a `Gauge` is fed every message of one view, once and in order, and
-always knows how large a request would be now: the last figure it trusts, plus what was said since, corrected by how
-earlier figures differed from their estimates. It is a value made from the appended messages and nothing else: whoever
-appends the same messages reads the same numbers.
+An estimate of a whole context is off by several per cent and misses what the messages do not show, such as tool
+schemas. The usage of the last reply has neither fault, but it is one reply old, sometimes wrong, and void after a fold.
+A `Gauge` is fed every message of one view, once and in order. It gives the size of a request made now: the last figure
+it trusts, plus the newer messages, corrected by how earlier figures differed from their estimates. It depends on these
+messages alone, so that two processes that read the same messages get the same size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from foldline.measure.estimator import Count, upper
+from foldline.measure.estimator import Count, with_margin
 from foldline.message import Message, Thinking, Usage
 
 CREDIT = 2_000
-"""Tokens of trust in the estimator before any usage is known: a few small steps must not bend the ratio."""
-MEMORY = 0.95
-"""What an earlier step still weighs after each newer one, so that the ratio follows a session that changes."""
+"""Tokens that count as estimated correctly before any usage, so that a few small steps do not bend the ratio."""
+DECAY = 0.95
+"""The weight of an earlier step decays by this factor with each newer one, so that the ratio follows changes."""
 RATIO = (0.5, 2.0)
-"""What one step can say of the ratio, and so its bounds: beyond them something hidden moved, not the tokenizer."""
+"""Bounds of the ratio of one step. Beyond them hidden tokens changed, and not the tokenizer."""
 JUMP = 0.5
-"""A figure this far off what was expected, as a share of it, is doubted."""
+"""A figure that differs by more than this share from the expected size is doubted."""
 SLACK = 1_000
-"""Tokens that no figure is doubted for: the smallest requests are mostly framing."""
+"""A difference of fewer tokens is never doubted: the smallest requests are mostly framing."""
 AGREE = 0.1
-"""Two doubted figures that tell the same story this closely are believed."""
-WHOLE = 0.7
+"""Two doubted figures in a row that differ by less than this share are trusted."""
+PLACEHOLDER_SHARE = 0.7
 """An output figure below this share of the reply's estimate is a placeholder (Claude Code logs them)."""
 NOTICEABLE = 256
-"""Tokens of old thinking from which a figure shows whether the provider dropped them."""
+"""Tokens of old thinking from which on a figure shows whether the provider dropped them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A trusted figure, tied to exactly what it measured: the first `messages` messages of this view."""
+    """A trusted figure, with what it measured: the first `messages` messages of this view."""
 
     tokens: int
     messages: int
@@ -45,60 +44,67 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """What usage has taught so far. It outlives a fold, because it is about the provider and not about a view.
+class Calibration:
+    """Corrections of the estimate that follow from usage. They concern the provider, so they stay valid after a fold.
 
-    The ratio comes from increments only: over the whole context, hidden parts would pass for a wrong estimator.
+    The ratio comes from increments only: over a whole context, hidden tokens would look like a wrong estimator.
     """
 
-    told: float = CREDIT
-    guessed: float = CREDIT
+    reported: float = CREDIT
+    """Decaying sum of the tokens of all steps, by usage."""
+    estimated: float = CREDIT
+    """Decaying sum of the estimates of the same steps."""
     hidden: int = 0
-    """Tokens that every request carries and no message shows: to begin with, what the caller knows of tool schemas."""
+    """Tokens in every request that no message shows. At first the known size of the tool schemas."""
     drops_thinking: bool = False
-    """Whether the thinking of earlier turns leaves the prompt when the user speaks again (OpenAI, older Claude)."""
+    """Whether the thinking of earlier turns leaves the prompt with the next user message (OpenAI, older Claude)."""
+
+    @classmethod
+    def from_stored(cls, values: Mapping[str, Any]) -> Calibration:
+        """The calibration from a fold record; records of version 0.1 have other names."""
+        names = {"told": "reported", "guessed": "estimated"}
+        return cls(**{names.get(name, name): value for name, value in values.items()})
 
     @property
     def ratio(self) -> float:
         """Real tokens for one estimated token."""
-        return self.told / self.guessed
+        return self.reported / self.estimated
 
-    def step(self, told: int, guessed: int) -> Learned:
-        """With one more step of `told` real tokens that had been estimated at `guessed`."""
+    def with_step(self, reported: int, estimated: int) -> Calibration:
+        """With one more step of `reported` tokens that was estimated at `estimated`."""
         low, high = RATIO
-        clipped = min(max(told, guessed * low), guessed * high)
-        return replace(self, told=self.told * MEMORY + clipped, guessed=self.guessed * MEMORY + guessed)
+        clipped = min(max(reported, estimated * low), estimated * high)
+        return replace(self, reported=self.reported * DECAY + clipped, estimated=self.estimated * DECAY + estimated)
 
 
-class _Reply(NamedTuple):
-    """The model's newest reply, which may be several messages: estimated, and as far as its usage tells."""
+class _NewestReply(NamedTuple):
+    """The model's newest reply, which may be several messages: its estimate and its usage."""
 
     id: str
     start: int
     size: int = 0
     thinking: int = 0
-    carried: bool = False
-    """It has thinking that goes back with it; hidden reasoning that no message holds never does."""
+    has_thinking: bool = False
+    """Its messages hold thinking, which is sent back. Reasoning that no message holds is not."""
     usage: Usage = Usage()
 
     @property
-    def told(self) -> int:
-        """What it adds to the next prompt by the provider's word; 0 when its figure is missing or a placeholder."""
-        said = self.usage.output - (0 if self.carried else self.usage.reasoning)
-        return said if said >= WHOLE * self.size else 0
+    def reported(self) -> int:
+        """The tokens it adds to the next prompt, by usage; 0 if the figure is missing or a placeholder."""
+        output = self.usage.output - (0 if self.has_thinking else self.usage.reasoning)
+        return output if output >= PLACEHOLDER_SHARE * self.size else 0
 
     @property
-    def thought(self) -> int:
-        """How much of it is thinking."""
-        return (self.usage.reasoning or self.thinking) if self.carried else 0
+    def thinking_tokens(self) -> int:
+        """The tokens of thinking that are sent back."""
+        return (self.usage.reasoning or self.thinking) if self.has_thinking else 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Gauge:
-    """How large a request would be now. Each `add` costs the same, however long the conversation is.
+    """The size of a request made now. `add` returns a new gauge, at the same cost for any length of conversation.
 
-    A value: `add` gives a new one. It is not frozen only because it is made for every message, and filling a frozen one
-    takes several times as long.
+    It is not frozen, because one is made for every message and making a frozen one takes several times as long.
 
     >>> from foldline.message import assistant, user
     >>> gauge = Gauge().add(user("Hello"), 10).add(assistant("Hi"), 6)
@@ -107,21 +113,21 @@ class Gauge:
     """
 
     anchor: Anchor | None = None
-    learned: Learned = Learned()
+    calibration: Calibration = Calibration()
     messages: int = 0
     total: int = 0
-    """Everything in this view by estimate, the newest reply left out."""
-    guessed: int = 0
-    """Of that, what the anchor does not cover and no output figure tells."""
-    told: int = 0
+    """Estimate of the whole view without the newest reply."""
+    estimated: int = 0
+    """The part of `total` that neither the anchor nor an output figure covers."""
+    reported: int = 0
     """Replies after the anchor, by their output figures."""
-    reply: _Reply | None = None
+    reply: _NewestReply | None = None
     thinking: int = 0
-    """Thinking of the present turn."""
-    leaving: int = 0
-    """Thinking of finished turns that the anchor still counts."""
-    doubt: int | None = None
-    """By how much the last doubted figure missed."""
+    """Thinking of the current turn."""
+    stale_thinking: int = 0
+    """Thinking of earlier turns that the anchor includes."""
+    doubted_gap: int | None = None
+    """The difference between the last figure and the expected size, if the figure was doubted."""
 
     def add(self, message: Message, tokens: int, *, thinking: int = 0) -> Gauge:
         """With one more message, estimated at `tokens`, of which `thinking` are thinking."""
@@ -129,18 +135,18 @@ class Gauge:
         usage = message.meta.usage
         if gauge.reply is None or usage is None or usage.prompt <= 0:
             return gauge
-        return gauge._weigh(usage, gauge.reply, message.meta.model)
+        return gauge._take_usage(usage, gauge.reply, message.meta.model)
 
-    def folded(self, view: Iterable[tuple[Message, int]]) -> Gauge:
-        """The gauge of a new view: what was learned stays, the usage of the replies kept in it is void."""
-        gauge = Gauge(learned=self.learned)
+    def after_fold(self, view: Iterable[tuple[Message, int]]) -> Gauge:
+        """The gauge of a new view, with the same calibration. The usage of the replies kept in it is void."""
+        gauge = Gauge(calibration=self.calibration)
         for message, tokens in view:
             gauge = gauge._append(message, tokens, 0)
         return gauge._settle()
 
     @property
-    def anchored(self) -> bool:
-        """Whether the size rests on the provider's own figure."""
+    def is_anchored(self) -> bool:
+        """Whether the size is based on usage."""
         return self.anchor is not None
 
     @property
@@ -150,62 +156,62 @@ class Gauge:
 
     @property
     def upper(self) -> int:
-        """The size to check against a limit: what no usage covers has the estimator's margin."""
+        """The size to check against a limit: the estimated part has the estimator's margin."""
         gauge = self._settle()
-        estimated = gauge._estimated()
-        return gauge._expected() - estimated + upper(estimated)
+        estimated = gauge._estimate()
+        return gauge._expected() - estimated + with_margin(estimated)
 
     @property
     def count(self) -> Count:
-        """The size with its source in words."""
+        """The size, with its source as text."""
         gauge = self._settle()
-        estimated = gauge._estimated()
+        estimated = gauge._estimate()
         if gauge.anchor is None:
             source = f"{estimated:,} estimated"
         else:
             source = f"usage of reply {gauge.anchor.messages}"
-            source += f" + {gauge.told:,} of output" if gauge.told else ""
+            source += f" + {gauge.reported:,} of output" if gauge.reported else ""
             source += f" + {estimated:,} estimated" if estimated else ""
         return Count(gauge._expected(), False, source)
 
     def _append(self, message: Message, tokens: int, thinking: int) -> Gauge:
-        """Count a message, without looking at its usage."""
+        """The gauge with a message counted by its estimate, its usage aside."""
         gauge = self._copy()
         gauge.messages += 1
         if message.role == "assistant":
             reply = self.reply
             if reply is None or not reply.id or reply.id != message.meta.reply:
                 gauge._settle_reply()
-                reply = _Reply(message.meta.reply, self.messages)
-            carried = reply.carried or any(isinstance(part, Thinking) for part in message.parts)
-            gauge.reply = _Reply(
-                reply.id, reply.start, reply.size + tokens, reply.thinking + thinking, carried, reply.usage
+                reply = _NewestReply(message.meta.reply, self.messages)
+            has_thinking = reply.has_thinking or any(isinstance(part, Thinking) for part in message.parts)
+            gauge.reply = _NewestReply(
+                reply.id, reply.start, reply.size + tokens, reply.thinking + thinking, has_thinking, reply.usage
             )
             return gauge
         gauge._settle_reply()
         gauge.total += tokens
-        gauge.guessed += tokens
+        gauge.estimated += tokens
         if gauge.thinking and message.is_prompt:
-            gauge.leaving += gauge.thinking
+            gauge.stale_thinking += gauge.thinking
             gauge.thinking = 0
         return gauge
 
     def _copy(self) -> Gauge:
         return Gauge(
             anchor=self.anchor,
-            learned=self.learned,
+            calibration=self.calibration,
             messages=self.messages,
             total=self.total,
-            guessed=self.guessed,
-            told=self.told,
+            estimated=self.estimated,
+            reported=self.reported,
             reply=self.reply,
             thinking=self.thinking,
-            leaving=self.leaving,
-            doubt=self.doubt,
+            stale_thinking=self.stale_thinking,
+            doubted_gap=self.doubted_gap,
         )
 
     def _settle(self) -> Gauge:
-        """With the newest reply counted as part of the next prompt."""
+        """The gauge with the newest reply counted as part of the next prompt."""
         if self.reply is None:
             return self
         gauge = self._copy()
@@ -213,70 +219,70 @@ class Gauge:
         return gauge
 
     def _settle_reply(self) -> None:
-        """Count the newest reply as part of the next prompt; only ever done to a fresh copy."""
+        """Count the newest reply as part of the next prompt. Changes the gauge: call it on a copy."""
         reply = self.reply
         if reply is None:
             return
-        told = reply.told
+        reported = reply.reported
         self.reply = None
         self.total += reply.size
-        self.guessed += 0 if told else reply.size
-        self.told += told
-        self.thinking += reply.thought
+        self.estimated += 0 if reported else reply.size
+        self.reported += reported
+        self.thinking += reply.thinking_tokens
 
-    def _estimated(self) -> int:
-        """What no usage covers, by the corrected estimate."""
+    def _estimate(self) -> int:
+        """The corrected estimate of the part that usage does not cover."""
         if self.anchor is None:
-            return self.learned.hidden + round(self.learned.ratio * self.total)
-        return round(self.learned.ratio * self.guessed)
+            return self.calibration.hidden + round(self.calibration.ratio * self.total)
+        return round(self.calibration.ratio * self.estimated)
 
     def _expected(self) -> int:
-        """The size of the prompt before the newest reply."""
+        """The expected size of the prompt before the newest reply."""
         if self.anchor is None:
-            return self._estimated()
-        left = self.leaving if self.learned.drops_thinking else 0
-        return max(self.anchor.tokens + self.told + self._estimated() - left, 0)
+            return self._estimate()
+        left = self.stale_thinking if self.calibration.drops_thinking else 0
+        return max(self.anchor.tokens + self.reported + self._estimate() - left, 0)
 
-    def _weigh(self, usage: Usage, reply: _Reply, model: str) -> Gauge:
-        """Take the figure that came with the newest reply as the anchor, or keep it in doubt."""
+    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str) -> Gauge:
+        """The gauge anchored to the usage of the newest reply, or with that figure doubted."""
         expected = self._expected()
         gap = usage.prompt - expected
-        plausible = self._plausible(usage.prompt, expected)
-        agreed = self.doubt is not None and abs(gap - self.doubt) <= AGREE * usage.prompt
+        plausible = self._is_plausible(usage.prompt, expected)
+        agreed = self.doubted_gap is not None and abs(gap - self.doubted_gap) <= AGREE * usage.prompt
         if not plausible and not agreed:
-            return replace(self, doubt=gap)
+            return replace(self, doubted_gap=gap)
         return replace(
             self,
             anchor=Anchor(tokens=usage.prompt, messages=reply.start, model=model),
-            learned=self._lesson(usage.prompt, model, plausible),
-            guessed=0,
-            told=0,
+            calibration=self._calibrate(usage.prompt, model, plausible),
+            estimated=0,
+            reported=0,
             reply=reply._replace(usage=usage),
-            leaving=0,
-            doubt=None,
+            stale_thinking=0,
+            doubted_gap=None,
         )
 
-    def _plausible(self, prompt: int, expected: int) -> bool:
-        """Whether a figure can be true where `expected` tokens were foretold.
+    def _is_plausible(self, prompt: int, expected: int) -> bool:
+        """Whether a figure is plausible where `expected` tokens were expected.
 
-        The first figure may be any amount above what the messages show. Later ones may not: a doubled figure, a sum
-        over several calls, a figure without its cached share all give themselves away by a jump.
+        The first figure may exceed what the messages show by any amount. A later one that jumps is suspect: it may be
+        doubled, a sum over several calls, or lack its cached share.
         """
         if self.anchor is None:
-            return prompt >= (1 - JUMP) * self.learned.ratio * self.total - SLACK
+            return prompt >= (1 - JUMP) * self.calibration.ratio * self.total - SLACK
         allowed = max(SLACK, JUMP * expected)
-        return -allowed <= prompt - expected <= allowed + self._estimated()
+        return -allowed <= prompt - expected <= allowed + self._estimate()
 
-    def _lesson(self, prompt: int, model: str, plausible: bool) -> Learned:
-        """What a figure that is believed teaches about the provider."""
-        learned = self.learned
+    def _calibrate(self, prompt: int, model: str, plausible: bool) -> Calibration:
+        """The calibration with a trusted figure taken into account."""
+        calibration = self.calibration
         if self.anchor is None or not plausible:
-            return replace(learned, hidden=max(prompt - round(learned.ratio * self.total), 0))
+            return replace(calibration, hidden=max(prompt - round(calibration.ratio * self.total), 0))
         if model != self.anchor.model:
-            return learned
-        kept = self.anchor.tokens + self.told + self._estimated()
-        if self.leaving > NOTICEABLE:
-            return replace(learned, drops_thinking=abs(prompt - kept) > abs(prompt - kept + self.leaving))
-        if self.leaving or not self.guessed:
-            return learned
-        return learned.step(prompt - self.anchor.tokens - self.told, self.guessed)
+            return calibration
+        kept = self.anchor.tokens + self.reported + self._estimate()
+        if self.stale_thinking > NOTICEABLE:
+            return replace(calibration, drops_thinking=abs(prompt - kept) > abs(prompt - kept + self.stale_thinking))
+        if self.stale_thinking or not self.estimated:
+            return calibration
+        return calibration.with_step(prompt - self.anchor.tokens - self.reported, self.estimated)

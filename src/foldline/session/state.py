@@ -14,7 +14,7 @@ from typing import Any
 from foldline.fold import Digest, Fold
 from foldline.measure.estimator import MARGIN
 from foldline.measure.message_size import message_tokens, part_tokens
-from foldline.measure.usage_anchor import Gauge, Learned
+from foldline.measure.usage_anchor import Calibration, Gauge
 from foldline.message import Message, Thinking
 from foldline.plan import cut
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
@@ -45,7 +45,7 @@ class State:
         """Tokens that each request carries beside its messages."""
         self.timeline = Timeline()
         self.timeline.pins = set(snapshot.pins.values())
-        self.gauge = Gauge(learned=self._unlearned())
+        self.gauge = Gauge(calibration=self._initial_calibration())
         self.latched: tuple[Rule, ...] = ()
         """The latched rules that have fired since the last fold."""
         self.pruned = 0
@@ -58,8 +58,8 @@ class State:
         self._latches = any(rule.latched for rule in setup.policy.rules)
         self._read_all(read)
 
-    def _unlearned(self) -> Learned:
-        return Learned(hidden=self.tools, drops_thinking=self.model.drops_thinking)
+    def _initial_calibration(self) -> Calibration:
+        return Calibration(hidden=self.tools, drops_thinking=self.model.drops_thinking)
 
     @property
     def version(self) -> Version:
@@ -131,7 +131,7 @@ class State:
             for index, message in enumerate(read(fold.cut, made_at), start=fold.cut):
                 self._index(message, fold.stubs.get(index))
             if self.setup.measured:
-                self.gauge = Gauge(learned=self._learned(fold))
+                self.gauge = Gauge(calibration=self._stored_calibration(fold))
             self._apply(replace(fold, stubs={}))
         for message in read(len(timeline), length):
             self.add(message)
@@ -161,11 +161,11 @@ class State:
                 self._index(message, fold.stubs.get(index))
         timeline.skip(fold.cut - len(timeline))
 
-    def _learned(self, fold: Fold) -> Learned:
+    def _stored_calibration(self, fold: Fold) -> Calibration:
         """What usage had taught of this model when the fold was made."""
         values = {key: value for key, value in fold.learned.items() if key not in {"model", "account"}}
         same = fold.learned.get("model", "") == self.model.name
-        return Learned(**values) if same and values else self._unlearned()
+        return Calibration.from_stored(values) if same and values else self._initial_calibration()
 
     # Folding
 
@@ -180,7 +180,7 @@ class State:
         if self.setup.measured:
             kept = ((timeline.shown[index], timeline.tokens(index)) for index in range(timeline.cut, len(timeline)))
             front = ((message, self.setup.size(message)) for message in head(timeline))
-            self.gauge = self.gauge.folded(chain(front, kept))
+            self.gauge = self.gauge.after_fold(chain(front, kept))
         if self._account is not None:
             stored = fold.learned.get("account", {}) if fold.learned.get("model") == self.model.name else {}
             self._account = FoldAccount(**stored)
@@ -205,7 +205,7 @@ class State:
         beside = timeline.prefix[timeline.lead] + fold.pinned_tokens + fold.carried_tokens
         tokens = sum(setup.size(message) for message in head(timeline, whole)) - beside
         after = fold.after - fold.digest_tokens + tokens
-        learned: dict[str, Any] = asdict(self.gauge.learned) if setup.measured else {}
+        learned: dict[str, Any] = asdict(self.gauge.calibration) if setup.measured else {}
         if self._account is not None:
             account = self._account.after_fold(replace(self._proposal(), folded=after), self._prices)
             learned["account"] = asdict(account)
@@ -293,7 +293,7 @@ class State:
             messages=self.messages(),
             blocks=load.blocks,
             tokens=load.request,
-            exact=setup.counter.exact and not gauge.anchored,
+            exact=setup.counter.exact and not gauge.is_anchored,
             source=gauge.count.source if setup.measured else setup.counter.name,
             window=setup.window,
             usable=self.usable,

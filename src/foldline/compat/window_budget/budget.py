@@ -45,7 +45,7 @@ def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
     the leading digest counts.
     """
     gauge = gauge_of(HostMessages(messages))
-    return TokenEstimate(context_tokens=gauge.tokens, context_window=window_of(model), anchored=gauge.anchored)
+    return TokenEstimate(context_tokens=gauge.tokens, context_window=window_of(model), anchored=gauge.is_anchored)
 
 
 def budget_limit(model: Any, policy: BudgetPolicy) -> float:

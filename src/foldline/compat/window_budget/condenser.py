@@ -29,7 +29,7 @@ def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Corou
             return messages
         host = HostMessages(messages)
         gauge = gauge_of(host)
-        size = max(host.timeline.prefix[-1], gauge.tokens if gauge.anchored else 0)
+        size = max(host.timeline.prefix[-1], gauge.tokens if gauge.is_anchored else 0)
         if not exceeds_limit(size, deps.model, policy):
             return messages
         return await _fold(host, slice_at(host, policy), deps)
