@@ -27,9 +27,13 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         context.notes.append(note)
         repaired.append(OutgoingMessage(last.origin, message, "user"))
     if grammar.start and first.side not in grammar.start:
-        context.note("start", first.origin, "the conversation started with the assistant: a note of the user precedes")
+        context.note(
+            "start", first.origin, "the history starts with the assistant: a placeholder of the user precedes it"
+        )
     elif grammar.needs_user and not any(is_from_user(out[place], context) for place in talk):
-        context.note("no-user", first.origin, "no message was the user's: a note of the user precedes")
+        context.note(
+            "no-user", first.origin, "no message is the user's: a placeholder of the user precedes the history"
+        )
     else:
         return repaired
     repaired.insert(talk[0], OutgoingMessage(first.origin, user(NO_EARLIER_PROMPT, kind="note"), "user"))
@@ -38,7 +42,7 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
 
 def ending(index: int) -> tuple[Message, RepairNote]:
     """Placeholder behind a history that ends with the assistant's message `index`, and the note about it."""
-    words = "the conversation ended with the assistant: a note of the user follows"
+    words = "the history ends with the assistant: a placeholder of the user follows it"
     return user(NO_NEW_PROMPT, kind="note"), RepairNote("end", index, words)
 
 

@@ -52,7 +52,7 @@ def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
     >>> from foldline.message import ToolCall, assistant, user
     >>> broken = [user("go"), assistant("", ToolCall(id="a", name="run")), user("stop")]
     >>> print(*repair(broken).notes)
-    [call-unanswered] message 1: no result was recorded for the call run a: closed
+    [call-unanswered] message 1: the call run a has no result: a closing result was added
     """
     everything = tuple(messages)
     run = repair_part(everything, RepairContext.of(format))

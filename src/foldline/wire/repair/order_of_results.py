@@ -100,7 +100,7 @@ def _without_results(entry: RepairEntry, context: RepairContext) -> Message | No
     if has_same_parts(parts, entry.message.parts):
         return entry.message
     if not parts:
-        context.note("empty", entry.index, "left out: nothing is left in it")
+        context.note("empty", entry.index, "left out: no part of it remains")
         return None
     return entry.message.with_parts(*parts)
 
@@ -115,7 +115,9 @@ def _joined_reply(out: list[OutgoingMessage], entry: RepairEntry, message: Messa
         place -= 1
     if not before:
         return message
-    context.note("reply-joined", entry.index, "joined with what the assistant said just before it, because it calls")
+    context.note(
+        "reply-joined", entry.index, "joined with the assistant's message in front of it, because it has a call"
+    )
     return message.with_parts(*before, *message.parts)
 
 
@@ -144,7 +146,9 @@ def _emit_results(
     for slot in slots:
         if needs_closing(slot, context):
             name = " ".join(word for word in (slot.call.name, slot.call.id) if word)
-            context.note("call-unanswered", slot.entry.index, f"no result was recorded for the call {name}: closed")
+            context.note(
+                "call-unanswered", slot.entry.index, f"the call {name} has no result: a closing result was added"
+            )
             closing = Message(role="tool", parts=(closing_result(slot),))
             results.append(OutgoingMessage(slot.entry.index, closing, "user"))
     if last is not None:
@@ -224,7 +228,7 @@ def _joined_results(results: list[OutgoingMessage], context: RepairContext) -> l
         is_exact(each.message, context.target.element_format) for each in spoken
     ):
         return results
-    context.note("results-joined", spoken[0].origin, "all results of one reply were put into one message")
+    context.note("results-joined", spoken[0].origin, "all results of one reply were joined into one message")
     joined = spoken[-1].message.with_parts(*(part for part in parts if isinstance(part, ToolResult)), *others)
     return [OutgoingMessage(spoken[0].origin, joined, "user"), *(each for each in results if not each.side)]
 
@@ -235,7 +239,7 @@ def _with_results(entry: RepairEntry, context: RepairContext) -> Message:
     if context.grammar.results_first:
         ordered = sorted(parts, key=lambda part: type(part) is not ToolResult and context.is_rendered(part))
         if not has_same_parts(ordered, parts):
-            context.note("result-order", entry.index, "results were put before everything else in their message")
+            context.note("result-order", entry.index, "results were moved to the start of their message")
             parts = ordered
     return _rebuilt(entry.message, parts)
 
@@ -273,5 +277,5 @@ def _rebuilt(message: Message, parts: list[Part]) -> Message:
 
 def _orphan_text(answer: ResultSlot, context: RepairContext) -> tuple[Part, ...]:
     name = answer.result.call_id or answer.result.name
-    context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: told in words")
+    context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: sent as text")
     return orphan_as_text(answer)

@@ -143,7 +143,7 @@ def result_for_call(answer: ResultSlot, context: RepairContext) -> ToolResult:
     if slot is None or _is_tied(slot.call, result, context):
         return result
     call = slot.call
-    context.note("id", answer.entry.index, f"a result was given the id of the call it answers ({call.id or call.name})")
+    context.note("id", answer.entry.index, f"a result got the id of the call it answers ({call.id or call.name})")
     by_id = call.id and context.grammar.pairing == "id"
     return edited(result, call_id=call.id, name=result.name if by_id else call.name)
 

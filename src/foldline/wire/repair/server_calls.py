@@ -52,10 +52,10 @@ def drop_unpaired_server_calls(out: list[OutgoingMessage], context: RepairContex
     found = server_calls_of(out, context)
     dropped: dict[int, set[int]] = {}
     for name, row, place in found.orphans:
-        context.note("server-result", out[row].origin, f"the provider's own result for {name} lost its call: left out")
+        context.note("server-result", out[row].origin, f"the provider's own result for {name} has no call: left out")
         dropped.setdefault(row, set()).add(place)
     for name, row, place, _ in found.lost:
-        context.note("server-call", out[row].origin, f"the provider's own call {name} lost its result: left out")
+        context.note("server-call", out[row].origin, f"the provider's own call {name} has no result: left out")
         dropped.setdefault(row, set()).add(place)
     remaining = (
         without_places(each, dropped[row], context) if row in dropped else each for row, each in enumerate(out)

@@ -33,7 +33,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
     if own:
         message = _with_known_role(index, message, context)
     if side == "system" and message.results:
-        context.note("role", index, "a system message with results: sent as the user's")
+        context.note("role", index, "a system message with results is sent as the user's")
         message = replace(message, role="user", wire=None)
     parts = message.parts
     repaired = [_REPAIRS[type(part)](part, index, message, side, context) for part in parts]
@@ -45,7 +45,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
         return _without_parts(index, message, side, context, changed=changed)
     if changed or _is_malformed(message, context):
         if not changed:
-            context.note("shape", index, "written anew, because a field of it was empty")
+            context.note("shape", index, "rewritten, because a field of it was empty")
         message = message.with_parts(*remaining)
     return _with_unique_item(index, message, context)
 
@@ -58,7 +58,7 @@ def _with_known_role(index: int, message: Message, context: RepairContext) -> Me
     role = wire.value["role"] or "user"
     if role in context.grammar.roles:
         return message
-    context.note("role", index, f"{context.grammar.name} knows no role {role!r}: it is sent as the user's")
+    context.note("role", index, f"{context.grammar.name} has no role {role!r}: sent as the user's")
     return replace(message, role="user", wire=None)
 
 
@@ -68,7 +68,7 @@ def _without_parts(index: int, message: Message, side: str, context: RepairConte
     null = grammar.empty_must_be_text and context.exact(message) and not isinstance(content_of(message.wire), str)
     if not changed and not null and side in grammar.empty:
         return _with_unique_item(index, message, context)
-    context.note("empty", index, "left out: nothing was said in it")
+    context.note("empty", index, "left out: it has no content")
     return None
 
 
@@ -107,7 +107,7 @@ def _is_duplicate_item(index: int, wire: Wire | None, context: RepairContext) ->
     context.items[key].append(index)
     if len(context.items[key]) == 1:
         return False
-    context.note("item-duplicate", index, f"the item {key} was there before")
+    context.note("item-duplicate", index, f"the item id {key} occurs twice: the second item lost it")
     return True
 
 
@@ -137,7 +137,7 @@ def _repair_media(part: Media, index: int, message: Message, side: str, context:
     if not any(violation.code == "media-role" for violation in check(context.format, rendered)):
         return part
     context.note(
-        "media-role", index, f"{context.grammar.name} takes no {part.kind} from the {side}: a mark stands for it"
+        "media-role", index, f"{context.grammar.name} accepts no {part.kind} from the {side}: replaced by a placeholder"
     )
     return Text(text=unsupported_media(part))
 
@@ -145,22 +145,22 @@ def _repair_media(part: Media, index: int, message: Message, side: str, context:
 def _repair_call(part: ToolCall, index: int, _message: Message, side: str, context: RepairContext) -> Part | None:
     grammar = context.grammar
     if side != "assistant":
-        context.note("call-role", index, f"the call {part.id} stands outside the assistant's messages: told in words")
+        context.note("call-role", index, f"the call {part.id} is outside the assistant's messages: sent as text")
         return Text(text=call_as_text(part))
     fields: dict[str, str] = {}
     checked = _is_sent_unchanged(part, context)
     if (checked or not part.name) and not context.is_legal_name(part.name):
         fields["name"] = legal_name(part.name)
-        context.note("name", index, f"{grammar.name} takes no tool name {part.name[:80]!r}: {fields['name']}")
+        context.note("name", index, f"{grammar.name} accepts no tool name {part.name[:80]!r}: now {fields['name']}")
     if checked and part.id and not context.is_legal_id(part.id):
         fields["id"] = legal_id(part.id)
-        context.note("id", index, f"{grammar.name} takes no call id {part.id[:80]!r}: {fields['id']}")
+        context.note("id", index, f"{grammar.name} accepts no call id {part.id[:80]!r}: now {fields['id']}")
     if not fields and _is_duplicate_item(index, part.wire, context):
         return edited(part)
     if not fields and _has_valid_input(part, context):
         return part
     if not fields:
-        context.note("input", index, f"the input of the call {part.id} was not of the form {grammar.name} wants")
+        context.note("input", index, f"the input of the call {part.id} did not have {grammar.name}'s form: rewritten")
     return edited(part, **fields)
 
 
@@ -206,11 +206,13 @@ def _repair_result(part: ToolResult, index: int, message: Message, _side: str, c
     visible = any(not isinstance(each, Text) or each.text.strip() for each in inner)
     if not visible and (not own or fewer or (part.is_error and context.grammar.error_text_only)):
         inner = [Text(text=NO_OUTPUT)]
-        context.note("no-output", index, f"the result of {part.call_id or part.name} says nothing: {NO_OUTPUT}")
+        context.note("no-output", index, f"the result of {part.call_id or part.name} is empty: {NO_OUTPUT}")
     elif fewer:
         context.note("blank", index, f"a part of the result of {part.call_id or part.name} was left out")
     elif any(map(is_not, inner, part.parts)):
-        context.note("media-result", index, f"a mark stands for media in the result of {part.call_id or part.name}")
+        context.note(
+            "media-result", index, f"a placeholder replaced media in the result of {part.call_id or part.name}"
+        )
     else:
         return part
     return edited(part, parts=tuple(inner))
@@ -236,7 +238,7 @@ def _repair_opaque(part: Opaque, index: int, message: Message, side: str, contex
         context.note("shape", index, f"a malformed part was left out ({part.kind or 'without a type'})")
         return None
     if part.kind in _MEDIA and side not in grammar.media_roles and own:
-        context.note("media-role", index, f"{grammar.name} takes no {part.kind} from the {side}: left out")
+        context.note("media-role", index, f"{grammar.name} accepts no {part.kind} from the {side}: left out")
         return None
     server = part.kind in grammar.server_calls or part.kind.endswith("_tool_result")
     if grammar.server_calls and side != "assistant" and own and server:

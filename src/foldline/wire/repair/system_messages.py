@@ -30,7 +30,7 @@ def repair_prompt(index: int, message: Message, context: RepairContext) -> list[
     if len(parts) < len(message.parts):
         context.note("blank", index, "a blank text of the system prompt was left out")
     if any(isinstance(part, ToolCall | ToolResult) for part in parts):
-        context.note("role", index, "calls and results in the system prompt: told in words")
+        context.note("role", index, "calls and results in the system prompt are sent as text")
         parts = [_as_text(part) for part in parts]
     elif len(parts) == len(message.parts):
         return [OutgoingMessage(index, message, "")]

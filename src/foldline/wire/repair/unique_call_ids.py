@@ -44,7 +44,7 @@ def _separate(name: str, slots: list[CallSlot], taken: set[str], context: Repair
             remaining.append(slot)
     for count, slot in enumerate(remaining[1:], start=2):
         new = _free_id(name, count, taken)
-        context.note("call-duplicate", slot.entry.index, f"the call id {name} was there before: now {new}")
+        context.note("call-duplicate", slot.entry.index, f"the call id {name} occurs twice: now {new}")
         _rename(slot, new)
 
 
@@ -96,7 +96,7 @@ def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) ->
         if legacy or not same_elements:
             continue
         new = _free_id("call", slot.entry.index, taken)
-        context.note("id", slot.entry.index, f"a call without an id was given one: {new}")
+        context.note("id", slot.entry.index, f"a call without an id got one: {new}")
         _rename(slot, new)
 
 

@@ -135,7 +135,7 @@ def _check_result(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Itera
         yield Violation("result-role", block.at, "a result in a message of the assistant")
     text_only = grammar.error_text_only and block.error
     if text_only and not any(each.text.strip() for each in block.inner):
-        yield Violation("error-result", block.at, f"the failed result of {block.id} says nothing")
+        yield Violation("error-result", block.at, f"the failed result of {block.id} has no text")
     for each in block.inner:
         if each.kind == "text" and _is_refused(each.text, grammar):
             yield Violation("blank", block.at, f"a text without a visible character in the result of {block.id}")
