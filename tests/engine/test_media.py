@@ -10,7 +10,7 @@ from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, assistant, user
 from foldline.plan.media_budget import media_in
 from foldline.session import Session
-from foldline.wire.grammar import grammar_of
+from foldline.wire.formats import grammar_of
 from foldline.wire.rendering import render
 from foldline.wire.validate import check
 from strategies import PNG

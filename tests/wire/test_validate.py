@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from foldline.errors import ConfigError
 from foldline.message import Message, assistant, user
 from foldline.testing import assert_sendable, violations
-from foldline.wire.formats import REQUEST_FORMATS
-from foldline.wire.grammar import RequestLimits, grammar_of
+from foldline.wire.formats import REQUEST_FORMATS, grammar_of
+from foldline.wire.grammar import RequestLimits
 from foldline.wire.rendering import render
 from foldline.wire.repair import RepairedHistory, repair
 from foldline.wire.validate import check, validator
@@ -498,6 +498,8 @@ def test_an_unknown_format_is_an_error_that_lists_the_formats(name: str) -> None
 @pytest.mark.parametrize(("log", "format"), [("claude-code", "anthropic"), ("codex", "openai-responses")])
 def test_a_session_log_has_the_grammar_of_the_elements_it_holds(log: str, format: str) -> None:
     assert grammar_of(log) is grammar_of(format)
+    with pytest.raises(ConfigError, match="'pi' is not a request format"):
+        grammar_of("pi")
 
 
 # foldline.testing ----------------------------------------------------------------------------------------------------

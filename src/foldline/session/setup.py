@@ -18,8 +18,7 @@ from foldline.models.table import Model
 from foldline.models.table import model as model_of
 from foldline.plan.media_budget import Allowance, allowed
 from foldline.policy import Policy, read_knobs
-from foldline.wire.formats import REQUEST_FORMATS, framing_of
-from foldline.wire.grammar import grammar_of
+from foldline.wire.formats import REQUEST_FORMATS, framing_of, grammar_of
 
 DEFAULT_POLICY = "balanced"
 DEFAULT_FORMAT = "openai"

@@ -18,6 +18,7 @@ from foldline.errors import ConfigError
 from foldline.measure.message_size import Framing
 from foldline.message import Message, Usage
 from foldline.models.table import MediaRule
+from foldline.wire.grammar import Grammar
 
 _REQUEST_MODULES = {
     "anthropic": "foldline.wire.anthropic",
@@ -190,6 +191,8 @@ class Format:
     """Merges two newly written neighbours where the provider wants one element; None when they stay two."""
     has_call_ids: bool = True
     """False where results are matched to calls by name and order, so that ids may be missing."""
+    grammar: Grammar | None = None
+    """What a request may hold; None for a session log."""
     reply: ReplyFormat | None = None
     read: Callable[[Iterable[JsonLine]], Transcript] | None = None
     """For a session log: the transcript of all its lines."""
@@ -214,6 +217,14 @@ def request_format(name: str) -> Format:
     found = format_of(name)
     if name not in _REQUEST_MODULES:
         raise ConfigError(f"{name!r} is not a request format", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
+    return found
+
+
+def grammar_of(name: str) -> Grammar:
+    """The grammar of a request format; a session log has that of the elements it holds."""
+    found = request_format(element_format(name)).grammar
+    if found is None:
+        raise ConfigError(f"the wire format {name!r} has no grammar", hint="register one as FORMAT.grammar")
     return found
 
 

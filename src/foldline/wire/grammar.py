@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
-
-from foldline.wire.formats import element_format
 
 if TYPE_CHECKING:
     from foldline.wire.validate.plain_request import PlainRequest
@@ -98,11 +95,3 @@ class Grammar:
     """Whether a call, as it came, has its arguments in the form of the format."""
     says: Mapping[str, str] = field(default_factory=dict)
     """The provider's answer, by violation code."""
-
-
-def grammar_of(format: str) -> Grammar:
-    """Grammar of a wire format; a session log has that of the elements it holds."""
-    folder = {"openai": "openai_chat", "openai-responses": "openai_responses"}
-    name = element_format(format)
-    found: Grammar = import_module(f"foldline.wire.{folder.get(name, name)}.grammar").GRAMMAR
-    return found

@@ -2,6 +2,7 @@
 
 from foldline.wire.anthropic import parse, render, signs
 from foldline.wire.anthropic.framing import FRAMING
+from foldline.wire.anthropic.grammar import GRAMMAR
 from foldline.wire.anthropic.stream import AnthropicStream
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.formats import Format, ReplyFormat
@@ -20,5 +21,6 @@ FORMAT = Format(
     parse_system=parse.parse_system,
     render_system=render.render_system,
     join=render.join,
+    grammar=GRAMMAR,
     reply=ReplyFormat(parse=parse.parse_reply, stream=AnthropicStream, usage=anthropic_usage, list_key="content"),
 )

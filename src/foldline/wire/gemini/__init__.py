@@ -3,6 +3,7 @@
 from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.gemini import parse, render, signs
 from foldline.wire.gemini.framing import FRAMING
+from foldline.wire.gemini.grammar import GRAMMAR
 from foldline.wire.gemini.stream import GeminiStream
 from foldline.wire.gemini.usage import gemini_usage
 
@@ -19,6 +20,7 @@ FORMAT = Format(
     render_system=render.render_system,
     join=render.join,
     has_call_ids=False,
+    grammar=GRAMMAR,
     reply=ReplyFormat(
         parse=parse.parse_reply,
         stream=GeminiStream,

@@ -3,6 +3,7 @@
 from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.openai_chat import parse, render, signs
 from foldline.wire.openai_chat.framing import FRAMING
+from foldline.wire.openai_chat.grammar import GRAMMAR
 from foldline.wire.openai_chat.stream import ChatStream
 from foldline.wire.openai_chat.usage import chat_usage
 
@@ -17,6 +18,7 @@ FORMAT = Format(
     body_sign=signs.BODY,
     list_key="messages",
     join=render.join,
+    grammar=GRAMMAR,
     reply=ReplyFormat(
         parse=parse.parse_reply, stream=ChatStream, usage=chat_usage, list_key="choices", object_type="chat.completion"
     ),

@@ -3,6 +3,7 @@
 from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.openai_responses import parse, render, signs
 from foldline.wire.openai_responses.framing import FRAMING
+from foldline.wire.openai_responses.grammar import GRAMMAR
 from foldline.wire.openai_responses.stream import ResponsesStream
 from foldline.wire.openai_responses.usage import responses_usage
 
@@ -19,6 +20,7 @@ FORMAT = Format(
     system_key="instructions",
     parse_system=parse.parse_system,
     render_system=render.render_system,
+    grammar=GRAMMAR,
     reply=ReplyFormat(
         parse=parse.parse_reply,
         stream=ResponsesStream,

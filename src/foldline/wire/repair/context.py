@@ -11,8 +11,8 @@ from operator import is_not
 from typing import Any, NamedTuple, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.wire.formats import Format, LossCollector, element_format, format_of
-from foldline.wire.grammar import Grammar, grammar_of
+from foldline.wire.formats import Format, LossCollector, element_format, format_of, grammar_of
+from foldline.wire.grammar import Grammar
 
 AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
 

@@ -13,8 +13,8 @@ from functools import cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from foldline.wire.formats import element_format, format_of
-from foldline.wire.grammar import Grammar, RequestLimits, grammar_of
+from foldline.wire.formats import element_format, grammar_of, request_format
+from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.validate import calls_and_results
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, Violation
 
@@ -28,9 +28,10 @@ def check(
     ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
     """
     grammar = grammar or grammar_of(format)
-    key = format_of(element_format(format)).list_key
+    target = request_format(element_format(format))
+    key = target.list_key
     elements = body.get(key) if isinstance(body, Mapping) else body
-    if isinstance(elements, str) and grammar.item_ids:
+    if isinstance(elements, str) and target.text_list:
         return ()
     if not isinstance(elements, list | tuple):
         return (Violation("shape", -1, f"there is no list of messages under {key!r}"),)
