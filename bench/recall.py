@@ -320,11 +320,11 @@ def outcome(case: Case, store: Store, plain: Plain, texts: Sequence[str], budget
 
 
 def _shown(found: RecallResult, missing: Sequence[int]) -> bool:
-    return set(missing) <= {line.position for result in found.results for line in result.lines}
+    return set(missing) <= {line.position for result in found.results for line in result.messages}
 
 
 def _whole(found: RecallResult, missing: Sequence[int], quotes: Sequence[str]) -> bool:
     if quotes:
         text = _plain(str(found))
         return _shown(found, missing) and all(quote in text for quote in quotes)
-    return set(missing) <= {line.position for result in found.results for line in result.lines if line.whole}
+    return set(missing) <= {line.position for result in found.results for line in result.messages if line.is_whole}

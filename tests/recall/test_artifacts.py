@@ -37,7 +37,7 @@ def test_by_handle_gives_exactly_what_was_said(
         while wanted is not None:
             page = fetch(store, branch, wanted, tokens)
             assert Estimator().count(str(page)).upper == page.tokens <= tokens
-            for line in page.result.lines:
+            for line in page.run.messages:
                 read[line.position] = read.get(line.position, "") + line.text
             assert page.rest is None or page.rest == parse_handle(str(page.rest))
             assert page.rest != wanted
@@ -81,7 +81,7 @@ def test_the_handle_of_a_stub_gives_the_whole_back(ground: str) -> None:
         read, wanted = "", parse_handle("#2")
         for _ in range(100):
             page = fetch(store, branch, wanted)
-            read += "".join(line.text for line in page.result.lines)
+            read += "".join(line.text for line in page.run.messages)
             if page.rest is None:
                 break
             wanted = page.rest
@@ -91,9 +91,9 @@ def test_the_handle_of_a_stub_gives_the_whole_back(ground: str) -> None:
 def test_what_is_not_there_is_said_to_be_not_there(ground: str) -> None:
     with told(ground, [user("one"), assistant("two")]) as (store, branch):
         for text in ("#3", "#1-3", "999999#1"):
-            with pytest.raises(InputError, match="not there"):
+            with pytest.raises(InputError, match="unknown handle"):
                 fetch(store, branch, parse_handle(text))
-        with pytest.raises(InputError, match="no room"):
+        with pytest.raises(InputError, match="too few"):
             fetch(store, branch, parse_handle("#1"), 10)
 
 
@@ -103,10 +103,10 @@ def test_a_handle_reaches_other_sessions_but_no_other_owner(ground: str) -> None
         second = store.session("second")
         store.append(second, [user("unrelated")])
         found = search(store, second, RecallQuery(query="code 4711", everywhere=True)).results[0]
-        assert fetch(store, second, parse_handle(found.handle)).result.lines[0].text == "the code is 4711"
+        assert fetch(store, second, parse_handle(found.handle)).run.messages[0].text == "the code is 4711"
         stranger = ledger.for_owner(store, "a stranger with a long name")
         stranger.append(stranger.session("second"), [user("mine")])
-        with pytest.raises(InputError, match="not there"):
+        with pytest.raises(InputError, match="unknown handle"):
             fetch(stranger, stranger.session("second"), parse_handle(found.handle))
 
 
@@ -115,7 +115,7 @@ def test_a_branch_counts_on_its_own_path(ground: str) -> None:
         side = store.fork(main, "side", at=2)
         store.append(side, [user("two of side")])
         for branch, text in ((main, "two of main"), (side, "two of side")):
-            lines = fetch(store, branch, parse_handle("#1-3")).result.lines
+            lines = fetch(store, branch, parse_handle("#1-3")).run.messages
             assert [line.text for line in lines] == ["zero", "one", text]
 
 

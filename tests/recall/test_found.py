@@ -84,7 +84,7 @@ def test_whatever_was_said_is_found_and_shown(
         for query in needle.asked:
             for everywhere in (False, True):
                 found = search(store, branch, RecallQuery(query=query, everywhere=everywhere))
-                shown = {line.position: line.text for result in found.results for line in result.lines}
+                shown = {line.position: line.text for result in found.results for line in result.messages}
                 assert at in shown, query
                 assert needle.said.split()[0].rstrip(".;") in shown[at], query
 
@@ -122,7 +122,7 @@ def test_what_a_handle_gives_back_is_the_message_to_the_byte(ground: str, text: 
         got, where = "", parse_handle("#2")
         while True:
             page = fetch(store, branch, where, tokens=tokens)
-            got += "".join(line.text for line in page.result.lines)
+            got += "".join(line.text for line in page.run.messages)
             if page.rest is None:
                 break
             where = page.rest

@@ -45,7 +45,7 @@ HOSTILE = [
 
 
 def positions(found: RecallResult) -> list[int]:
-    return [line.position for result in found.results for line in result.lines]
+    return [line.position for result in found.results for line in result.messages]
 
 
 def ask(store: Store, branch: Branch, query: str, **options: object) -> RecallResult:
@@ -87,12 +87,12 @@ def test_caps_hold_and_everything_shown_was_said_there(
         shown = positions(found)
         assert len(shown) == len(set(shown))
         for result in found.results:
-            numbers = [line.position for line in result.lines]
+            numbers = [line.position for line in result.messages]
             assert numbers == list(range(numbers[0], numbers[-1] + 1))
-            for line in result.lines:
+            for line in result.messages:
                 text = searchable_text(talk[line.position])
                 kept = line.text.removeprefix(f"{OMISSION} ").removesuffix(f" {OMISSION}")
-                assert line.text == text if line.whole else kept in text
+                assert line.text == text if line.is_whole else kept in text
         again = ask(store, branch, query, tokens=tokens, results=results)
         assert again == found
 
@@ -184,7 +184,7 @@ def test_a_rare_word_in_a_huge_result_beats_talk_about_the_rest_of_it(ground: st
     talk[60] = tool("c", " ".join(words) * 900 + " zebra-4711 " + " ".join(words) * 900)
     with told(ground, talk) as (store, branch):
         best = ask(store, branch, "zebra-4711").results[0]
-        assert 60 in [line.position for line in best.lines]
+        assert 60 in [line.position for line in best.messages]
         assert "zebra-4711" in str(best)
 
 
@@ -235,15 +235,15 @@ def test_a_whole_discussion_comes_back_as_one_result(ground: str) -> None:
     ]
     with told(ground, talk) as (store, branch):
         best = ask(store, branch, "what was said about the solar battery?").results[0]
-        assert {20, 21, 22, 23, 24, 25} <= {line.position for line in best.lines}
+        assert {20, 21, 22, 23, 24, 25} <= {line.position for line in best.messages}
 
 
 @pytest.mark.promise("I19")
 def test_what_was_left_out_is_marked_and_can_be_asked_for(ground: str) -> None:
     with told(ground, [user("needle " + "hay " * 2000)]) as (store, branch):
         found = ask(store, branch, "needle")
-        assert OMISSION in found.results[0].lines[0].text
-        assert not found.results[0].lines[0].whole
+        assert OMISSION in found.results[0].messages[0].text
+        assert not found.results[0].messages[0].is_whole
         assert found.results[0].handle == "#1"
         assert "recall by handle" in str(found)
 
@@ -271,7 +271,7 @@ def test_retention_forgets_the_words_too(ground: str) -> None:
 
 def test_impossible_caps_are_refused() -> None:
     for options in ({"tokens": 10}, {"results": 0}):
-        with pytest.raises(InputError, match="no room"):
+        with pytest.raises(InputError, match="too few"):
             RecallQuery(query="x", **options)  # type: ignore[arg-type]  # on purpose
 
 

@@ -50,8 +50,8 @@ def call(name: str, **arguments: Any) -> ToolCall:
 
 def test_recall_by_question_and_by_handle(desk: Desk) -> None:
     tools = Tools(desk)
-    assert "8081" in str(tools.handle(call("recall", query="worker port")))
-    assert str(tools.handle(call("recall", handle="#4"))) == "#4 assistant: The queue is called jobs-high."
+    assert "8081" in str(tools.run_call(call("recall", query="worker port")))
+    assert str(tools.run_call(call("recall", handle="#4"))) == "#4 assistant: The queue is called jobs-high."
 
 
 @pytest.mark.parametrize(
@@ -94,21 +94,21 @@ def test_the_objects_of_the_sdks_are_calls_too(desk: Desk) -> None:
 def test_what_is_pinned_is_kept_as_it_was_said(desk: Desk) -> None:
     tools = Tools(desk)
     for made in (call("pin", text="never push to main"), call("pin", handle="#2")):
-        assert not tools.handle(made).is_error
+        assert not tools.run_call(made).is_error
     text, said = desk.store.state(desk.branch).pins
     assert text.message == user("never push to main")
     assert said.position == 1
-    tools.handle(call("fold"))
+    tools.run_call(call("fold"))
     assert len(desk.store.state(desk.branch).pins) == 2
 
 
 def test_a_fold_makes_room_and_recall_still_reaches_what_left(desk: Desk) -> None:
     tools = Tools(desk)
-    before = str(tools.handle(call("context_left")))
+    before = str(tools.run_call(call("context_left")))
     assert "of 1,000 tokens are used" in before
-    assert "folded" in str(tools.handle(call("fold")))
-    assert str(tools.handle(call("context_left"))) != before
-    assert "8081" in str(tools.handle(call("recall", query="worker port")))
+    assert "folded" in str(tools.run_call(call("fold")))
+    assert str(tools.run_call(call("context_left"))) != before
+    assert "8081" in str(tools.run_call(call("recall", query="worker port")))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_fold_makes_room_and_recall_still_reaches_what_left(desk: Desk) -> Non
         (call("recall"), "give query or handle"),
         (call("recall", query="x", handle="#1"), "exactly one"),
         (call("recall", query=" \n"), "give query or handle"),
-        (call("recall", handle="#99"), "not there"),
+        (call("recall", handle="#99"), "unknown handle"),
         (call("recall", handle="1 OR 1=1"), "not a handle"),
         (call("recall", query=["x"]), "query must be a string"),
         (call("recall", query="x", tokens=True), "tokens must be a integer"),
@@ -126,16 +126,16 @@ def test_a_fold_makes_room_and_recall_still_reaches_what_left(desk: Desk) -> Non
         (call("pin", text="x" * 5000), "too many to pin"),
         (call("pin", handle="#77"), "no message 76"),
         (call("fold", now=True), "no argument 'now'"),
-        (call("rm -rf"), "no tool 'rm -rf'"),
-        (ToolCall(id="c1", name="recall", arguments="{"), "no JSON"),
-        (ToolCall(id="c1", name="recall", arguments="[1]"), "no JSON object"),
-        (ToolCall(id="c1", name="recall", arguments="[" * 100_000), "no JSON"),
+        (call("rm -rf"), "unknown tool 'rm -rf'"),
+        (ToolCall(id="c1", name="recall", arguments="{"), "not valid JSON"),
+        (ToolCall(id="c1", name="recall", arguments="[1]"), "not a JSON object"),
+        (ToolCall(id="c1", name="recall", arguments="[" * 100_000), "not valid JSON"),
         ("recall", "not a tool call"),
-        ({}, "no tool ''"),
+        ({}, "unknown tool ''"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_what_to_do_instead(desk: Desk, given: Any, says: str) -> None:
-    answered = Tools(desk).handle(given)
+    answered = Tools(desk).run_call(given)
     assert answered.is_error
     assert says in answered.text
     assert desk.store.head(desk.branch).length == len(TALK)
@@ -150,7 +150,7 @@ def test_no_call_breaks_anything(name: str, arguments: Any) -> None:
         {"type": "tool_use", "id": "c1", "name": name, "input": arguments},
         {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}},
     ):
-        answered = Tools(desk).handle(form)
+        answered = Tools(desk).run_call(form)
         assert answered.text
         assert answered.is_error or name != "other"
     assert [stored.message for stored in desk.store.read(desk.branch)] == TALK
@@ -160,7 +160,7 @@ def test_no_call_breaks_anything(name: str, arguments: Any) -> None:
 def test_no_more_than_the_cap_is_ever_returned(desk: Desk) -> None:
     desk.store.append(desk.branch, [tool("c", "word " * 50_000)])
     for made in (call("recall", handle="#1-7", tokens=10**9), call("recall", query="word", tokens=10**9)):
-        assert Estimator().count(str(Tools(desk).handle(made))).upper <= 2000
+        assert Estimator().count(str(Tools(desk).run_call(made))).upper <= 2000
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic"])

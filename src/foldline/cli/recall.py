@@ -56,7 +56,7 @@ def recall(query: tuple[str, ...], location: LedgerLocation, as_json: bool, **fl
         where = Head() if picked is None else picked.branch
         if wanted is not None:
             page = fetch(store, where, wanted, flags["tokens"])
-            results, tokens, rest = (page.result,), page.tokens, page.rest
+            results, tokens, rest = (page.run,), page.tokens, page.rest
         else:
             recalled = search(store, where, RecallQuery(query=question, tokens=flags["tokens"], everywhere=anywhere))
             results, tokens, rest = recalled.results, recalled.tokens, None
@@ -82,8 +82,8 @@ def row(result: RecalledRun) -> dict[str, Any]:
         "handle": result.handle,
         "session": result.session,
         "lines": [
-            {"message": line.position + 1, "role": line.role, "text": line.text, "whole": line.whole}
-            for line in result.lines
+            {"message": line.position + 1, "role": line.role, "text": line.text, "whole": line.is_whole}
+            for line in result.messages
         ],
     }
 
@@ -98,13 +98,13 @@ def _print(results: tuple[RecalledRun, ...], rest: str) -> None:
         if result.session:
             out.print(f"session {result.session}", style="bold", soft_wrap=True)
         mark = result.handle.partition("#")[0]
-        for line in result.lines:
+        for line in result.messages:
             out.print(f"{mark}{numbered(line.position)} {line.role}", style="cyan", soft_wrap=True)
             for text in printable_lines(line.text):
                 out.print(f"    {text}", soft_wrap=True)
     if rest:
         out.print(f'\nmore: foldline recall --handle "{rest}"', soft_wrap=True)
-    elif any(not line.whole for result in results for line in result.lines):
+    elif any(not line.is_whole for result in results for line in result.messages):
         out.print(
             f'\n{OMISSION} marks omitted text: print a whole message with --handle "#…"', style="dim", soft_wrap=True
         )

@@ -239,11 +239,11 @@ def _print_messages(found: Ledger, flags: dict[str, Any], *, as_json: bool) -> N
     for position in range(wanted.first, wanted.last + 1):
         skip = wanted.skip if position == wanted.first else 0
         one = replace(wanted, first=position, last=position, skip=skip)
-        result = fetch(found.store, where, one, NO_LIMIT).result
+        result = fetch(found.store, where, one, NO_LIMIT).run
         if as_json:
             rows += recalled_row(result)["lines"]
             continue
-        for line in result.lines:
+        for line in result.messages:
             out.print(f"{one} {line.role}", style="cyan", soft_wrap=True)
             for text in printable_lines(line.text):
                 out.print(f"    {text}", soft_wrap=True)

@@ -1,1 +1,1 @@
-"""The way back: everything ever said can be searched, and read again by its handle."""
+"""Recall: search of everything in the ledger, and reading it back by handle."""

@@ -1,6 +1,6 @@
-"""The words of a message, and the part of them that answers a question when the whole would cost too much.
+"""The searchable text of a message, and excerpts of it around the terms of a query.
 
-What is shown is always the message's own words, cut between code points; what was left out is marked.
+An excerpt is verbatim, cut between code points, and marked where text is omitted.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from itertools import islice
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 from foldline.placeholders import OMISSION
-from foldline.recall.terms import places
+from foldline.recall.terms import occurrences
 
-WANTED = 12
-"""How many terms are looked for: those that weigh most."""
-HITS = 20_000
-"""Places in one message that are weighed against one another."""
+MAX_TERMS = 12
+"""Terms that are located: those with the highest weights."""
+MAX_OCCURRENCES = 20_000
+"""Occurrences in one message that are compared."""
 _BREAK = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
 
 
 def searchable_text(message: Message) -> str:
-    """What a message says, calls and results included; reasoning and what is internal to the host is not said."""
+    """The text of a message with its calls and results, without reasoning; "" for a hidden message."""
     if message.meta.hidden:
         return ""
-    return "\n".join(filter(None, map(_part, message.parts)))
+    return "\n".join(filter(None, map(_part_text, message.parts)))
 
 
-def _part(part: Part) -> str:
+def _part_text(part: Part) -> str:
     match part:
         case Text():
             return part.text
         case ToolCall():
             return f"{part.name} {part.arguments}"
         case ToolResult():
-            return "\n".join(filter(None, map(_part, part.parts)))
+            return "\n".join(filter(None, map(_part_text, part.parts)))
         case Media():
             return part.text or f"[{part.kind}{' ' + part.url if part.url else ''}]"
         case _:
@@ -45,7 +45,7 @@ def _part(part: Part) -> str:
 
 
 def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
-    """At most `chars` characters of a text in one piece: where most of the wanted terms stand together.
+    """At most `chars` consecutive characters of a text, where most of the wanted terms stand together.
 
     >>> excerpt("We met at noon. The port is 8081. It rained. Bye.", {"port": 1.0}, 30)
     '[…] The port is 8081. […]'
@@ -53,19 +53,19 @@ def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
     if len(text) <= chars:
         return text
     room = max(1, chars - 2 * len(f" {OMISSION}"))
-    first, last = _best(text, wanted, room)
+    first, last = _best_range(text, wanted, room)
     start = min(max(0, first - max(0, room - (last - first)) // 2), len(text) - room)
-    start = _snapped(text, start, first) if start else 0
+    start = _next_start(text, start, first) if start else 0
     end = min(len(text), start + room)
-    end = _snapped_back(text, max(start + 1, last), end) if end < len(text) else end
+    end = _last_end(text, max(start + 1, last), end) if end < len(text) else end
     shown = text[start:end].strip()
     return f"{OMISSION + ' ' if start else ''}{shown}{' ' + OMISSION if end < len(text) else ''}"
 
 
-def _best(text: str, wanted: Mapping[str, float], room: int) -> tuple[int, int]:
-    """From where to where the terms that weigh most stand within `room` characters."""
-    heaviest = {term: wanted[term] for term in nlargest(WANTED, wanted, key=lambda term: wanted[term])}
-    hits = list(islice(places(text, heaviest), HITS))
+def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int, int]:
+    """Start and end of the occurrences with the highest weight within `room` characters."""
+    heaviest = {term: wanted[term] for term in nlargest(MAX_TERMS, wanted, key=lambda term: wanted[term])}
+    hits = list(islice(occurrences(text, heaviest), MAX_OCCURRENCES))
     inside: Counter[str] = Counter()
     best, where, held, left = 0.0, (0, 0), 0.0, 0
     for start, end, term in hits:
@@ -81,8 +81,8 @@ def _best(text: str, wanted: Mapping[str, float], room: int) -> tuple[int, int]:
     return where
 
 
-def _snapped(text: str, start: int, first: int) -> int:
-    """The next place from `start` on where a sentence, a line or at least a word begins, but not behind `first`."""
+def _next_start(text: str, start: int, first: int) -> int:
+    """The next beginning of a sentence, a line or at least a word from `start` on, not after `first`."""
     for break_ in (_BREAK, _SPACE):
         found = break_.search(text, start, first)
         if found:
@@ -90,8 +90,8 @@ def _snapped(text: str, start: int, first: int) -> int:
     return start
 
 
-def _snapped_back(text: str, last: int, end: int) -> int:
-    """The last place up to `end` where a sentence, a line or at least a word ends, but not before `last`."""
+def _last_end(text: str, last: int, end: int) -> int:
+    """The last end of a sentence, a line or at least a word up to `end`, not before `last`."""
     for break_ in (_BREAK, _SPACE):
         found = [match.start() for match in break_.finditer(text, last, end)]
         if found:

@@ -1,6 +1,6 @@
-"""The same tools for any client that speaks the Model Context Protocol, over standard input and output.
+"""An MCP server over standard input and output that offers the tools of `tools.py`.
 
-A server is bound to one session of one owner when it is started; nothing that a client sends can choose another.
+It serves one session of one owner, fixed when it starts; a client cannot select another.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ INSTRUCTIONS = (
     "with a question, or with a handle such as #120-131 that a digest or a stub names."
 )
 
-SEEN = "Noted: it is done at the end of this turn."
-"""The answer to a call whose only purpose is to be seen."""
+NOTED = "Noted: it is done at the end of this turn."
+"""The answer to a call that an observer of the conversation acts on."""
 
 
-def server(session: ToolSession, beside: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
-    """An MCP server that offers the tools of one session, and `beside` them tools that others act on who see the call.
+def server(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
+    """An MCP server with the tools of one session and `observed_tools`, whose calls an observer acts on.
 
-    One call is carried out after the other: a session is one conversation.
+    Calls run one after the other, because a session is one conversation.
     """
     try:
         import mcp_types as types  # noqa: PLC0415  # an extra
         from mcp.server import Server  # noqa: PLC0415  # an extra
     except ImportError:
         raise ConfigError("mcp is not installed", hint="pip install 'foldline[mcp]'") from None
-    tools, turn = Tools(session), asyncio.Lock()
+    tools, lock = Tools(session), asyncio.Lock()
     offered = [types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in TOOLS]
-    seen = [types.Tool.model_validate(dict(tool)) for tool in beside]
-    only_seen = {tool.name for tool in seen}
+    observed = [types.Tool.model_validate(dict(tool)) for tool in observed_tools]
+    observed_names = {tool.name for tool in observed}
 
-    async def listed(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=offered + seen)
+    async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=offered + observed)
 
-    async def called(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name in only_seen:
-            return types.CallToolResult(content=[types.TextContent(type="text", text=SEEN)])
-        async with turn:
-            answer = await asyncio.to_thread(tools.carry_out, params.name, params.arguments or {})
+    async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name in observed_names:
+            return types.CallToolResult(content=[types.TextContent(type="text", text=NOTED)])
+        async with lock:
+            answer = await asyncio.to_thread(tools.run, params.name, params.arguments or {})
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error
         )
 
-    return Server("foldline", instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called)
+    return Server("foldline", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def serve(session: ToolSession, beside: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Answer on standard input and output until the client hangs up."""
-    made = server(session, beside)
+def serve(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Serve on standard input and output until the client disconnects."""
+    mcp = server(session, observed_tools)
 
     async def run() -> None:
         from mcp.server.stdio import stdio_server  # noqa: PLC0415  # an extra
 
         async with stdio_server() as (read, write):
-            await made.run(read, write, made.create_initialization_options())
+            await mcp.run(read, write, mcp.create_initialization_options())
 
     try:
         asyncio.run(run())
     except* (BrokenPipeError, ConnectionResetError):
-        pass  # the client has gone without a word
+        pass  # the client has disconnected

@@ -1,9 +1,9 @@
-"""Which messages answer a question: pure arithmetic over what the index says, the same on every database.
+"""The order of the messages that match a query: pure arithmetic on what the index holds, the same on every database.
 
-A message scores by the rare words it shares with the question, less for its length, more for a person's own words. What
-stands close by counts too, and fades with the distance in characters, so that a short remark in the middle of the right
-talk is found and a whole discussion comes back as one run. Words that the best messages share are then asked for as
-well: people do not repeat their own words. Every number was chosen on one half of the questions of `bench recall`.
+A message scores by the rare terms it shares with the query, less for its length, more if it is a prompt. Close
+neighbours add to its score, so that a short remark amid a relevant discussion is found and the discussion comes back as
+one run. Terms that the best messages share are added to the query (pseudo-relevance feedback), because people do not
+repeat their own words. All constants were fitted on one half of the questions of `bench recall`.
 """
 
 from __future__ import annotations
@@ -15,100 +15,100 @@ from typing import NamedTuple
 from foldline.recall.terms import terms
 
 LENGTH_CHARS = 800
-"""At about this length a match counts half as much as in a word or two."""
+"""A match in a message of about this length counts half as much as in a few words."""
 LENGTH_WEIGHT = 0.9
-"""How much length takes away: 0 would be nothing."""
+"""How much length lowers a score: 0 would be not at all."""
 LONG_CHARS = 4000
-"""Beyond this it loses no more: a rare word in a huge result is still a rare word."""
+"""Beyond this length a score is lowered no further: a rare term in a huge result is still a rare term."""
 FLOOR = 0.15
-"""What scores less than this share of the best is not worth its tokens."""
+"""Messages below this share of the best score are not shown."""
 PROMPT_WEIGHT = 2.0
-"""What a person said weighs more than what a model or a tool said about it."""
+"""How much more a prompt counts than a reply or a tool's result."""
 RARITY_POWER = 1.5
-"""How much more a rare word says than two that are half as rare."""
+"""How much more one rare term counts than two that are half as rare."""
 NEAR_CHARS = 1000
-"""At this distance the square of a neighbour's score counts for a third (1/e)."""
+"""Distance at which the square of a neighbour's score counts for 1/e."""
 FEEDBACK = 10
-"""How many of the best messages lend their words to the question."""
+"""Best messages that expansion terms are taken from."""
 EXPANSION_POOL = 40
 EXPANSION_TERMS = 25
 EXPANSION_SHARE = 0.4
-"""The weight of all lent words together, against the question's own."""
+"""The weight of all expansion terms together, relative to the query's own."""
 QUERY_TERMS = 48
-"""More words make no question."""
+"""Terms of a query that are used."""
 
-_ASKING = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
-"""Words of a question that are not what it is about."""
+_QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
 
 
 class Document(NamedTuple):
-    """What is known of a message without reading it."""
+    """What the index holds of a message."""
 
     id: int
     position: int
     size: int
     """Characters."""
-    prompt: bool
-    """A person said it."""
+    is_prompt: bool
     strand: int = 0
 
 
 def query_terms(query: str) -> dict[str, float]:
-    """The terms of a question with their weights; its asking words only when there is nothing else.
+    """The terms of a query with their weights; question words only if there are no others.
 
     >>> asked("Which port does the worker use?")
     {'port': 1.0, 'worker': 1.0, 'us': 1.0}
     """
     found = terms(query)
-    return dict.fromkeys([term for term in found if term not in _ASKING][:QUERY_TERMS] or found[:QUERY_TERMS], 1.0)
+    return dict.fromkeys(
+        [term for term in found if term not in _QUESTION_WORDS][:QUERY_TERMS] or found[:QUERY_TERMS], 1.0
+    )
 
 
-def rarity(holding: int, total: int) -> float:
-    """What a term that stands in `holding` of `total` messages says about one that has it."""
-    worth: float = log(1 + (max(total, holding) - holding + 0.5) / (holding + 0.5)) ** RARITY_POWER
-    return worth
+def rarity(frequency: int, total: int) -> float:
+    """The inverse document frequency of a term that `frequency` of `total` messages have, raised to a power."""
+    idf: float = log(1 + (max(total, frequency) - frequency + 0.5) / (frequency + 0.5)) ** RARITY_POWER
+    return idf
 
 
 def add_term_scores(
-    found: dict[int, float], hits: Mapping[str, Sequence[int]], worth: Mapping[str, float]
+    scores: dict[int, float], hits: Mapping[str, Sequence[int]], term_scores: Mapping[str, float]
 ) -> dict[int, float]:
-    """Add to each message, by its id, what the terms that it has are worth."""
+    """Add the scores of each message's terms to `scores`, by message id."""
     for term, ids in hits.items():
-        more = worth[term]
+        score = term_scores[term]
         for id_ in ids:
-            found[id_] = found.get(id_, 0.0) + more
-    return found
+            scores[id_] = scores.get(id_, 0.0) + score
+    return scores
 
 
-def top_ids(found: Mapping[int, float], count: int) -> list[int]:
-    """The ids that have most, at most `count`, the newest first among equals."""
-    least = sorted(found.values(), reverse=True)[count - 1] if len(found) > count else 0.0
-    chosen = sorted([(-value, -id_) for id_, value in found.items() if value >= least])
+def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
+    """The ids with the highest scores, at most `count`, the newest first among equals."""
+    least = sorted(scores.values(), reverse=True)[count - 1] if len(scores) > count else 0.0
+    chosen = sorted([(-value, -id_) for id_, value in scores.items() if value >= least])
     return [-id_ for _, id_ in chosen[:count]]
 
 
-def score(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
-    """Each message by itself."""
-    return [matched.get(doc.id, 0.0) * _worth(doc) for doc in docs]
+def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
+    """The score of each message without its neighbours."""
+    return [matched.get(doc.id, 0.0) * _message_weight(doc) for doc in docs]
 
 
-def _worth(doc: Document) -> float:
-    """What a match in a message counts."""
+def _message_weight(doc: Document) -> float:
+    """How much a match in a message counts: less in a long one, more in a prompt."""
     length = 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS
-    return (PROMPT_WEIGHT if doc.prompt else 1.0) / length
+    return (PROMPT_WEIGHT if doc.is_prompt else 1.0) / length
 
 
 def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> list[float]:
-    """Each message with what stands around it; `docs` are in the order of the talk, with gaps where strangers stand.
+    """The scores with those of neighbours added, by distance; `docs` are in order, possibly with gaps.
 
-    Squares are summed, so that many faint matches around do not drown one that is clear.
+    Squares are summed, so that many weak neighbours do not outweigh one strong match.
     """
     squares = [score_ * score_ for score_ in scores]
     out = list(squares)
     for order in (range(len(docs)), range(len(docs) - 1, -1, -1)):
         carried, before = 0.0, -1
         for at in order:
-            if before >= 0 and adjacent(docs[before], docs[at]):
+            if before >= 0 and are_adjacent(docs[before], docs[at]):
                 apart = (docs[before].size + docs[at].size) / 2
                 carried = (carried + squares[before]) * exp(-apart / NEAR_CHARS)
                 out[at] += carried
@@ -118,20 +118,20 @@ def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> l
     return [sqrt(square) for square in out]
 
 
-def adjacent(one: Document, other: Document) -> bool:
-    """Whether one message follows the other."""
+def are_adjacent(one: Document, other: Document) -> bool:
+    """Whether two messages are consecutive."""
     return one.strand == other.strand and abs(one.position - other.position) == 1
 
 
 def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
-    """The terms that the best messages share and could lend to the question, each with the share that says so."""
-    total = sum(worth for worth, _ in best) or 1.0
+    """Terms that the best messages (score, text) share and the query has not, with their shares of the scores."""
+    total = sum(score for score, _ in best) or 1.0
     found: dict[str, list[float]] = {}
-    for worth, text in best:
+    for score, text in best:
         own = terms(text)
         for term in own:
             if term not in weights:
-                found.setdefault(term, []).append(worth / total / len(own))
+                found.setdefault(term, []).append(score / total / len(own))
     shared = [(term, sum(shares)) for term, shares in found.items() if len(shares) > 1]
     return dict(sorted(shared, key=lambda item: (-item[1], item[0]))[:EXPANSION_POOL])
 
@@ -140,19 +140,19 @@ def expansion_weights(
     weights: Mapping[str, float], pool: Mapping[str, float], rarities: Mapping[str, float]
 ) -> dict[str, float]:
     """The weight of each expansion term: rarer ones weigh more, all together `EXPANSION_SHARE` of the query."""
-    worth = {term: share * rarities[term] for term, share in pool.items() if term in rarities}
-    best_ = sorted(worth.items(), key=lambda item: (-item[1], item[0]))[:EXPANSION_TERMS]
-    scale = EXPANSION_SHARE * sum(weights.values()) / (sum(value for _, value in best_) or 1.0)
-    return {term: value * scale for term, value in best_}
+    values = {term: share * rarities[term] for term, share in pool.items() if term in rarities}
+    best = sorted(values.items(), key=lambda item: (-item[1], item[0]))[:EXPANSION_TERMS]
+    scale = EXPANSION_SHARE * sum(weights.values()) / (sum(value for _, value in best) or 1.0)
+    return {term: value * scale for term, value in best}
 
 
 def choose(
     docs: Sequence[Document], scores: Sequence[float], costs: Sequence[float], *, results: int, budget: float
 ) -> list[int]:
-    """Which messages to show, best first: indexes into `docs`.
+    """The messages to show, best first, as indexes into `docs`.
 
-    Messages that follow one another are one result. When there are as many results as may be, only their neighbours
-    are added, as long as the budget lasts.
+    Consecutive messages are one result. Once there are `results` of them, only adjacent messages are added, within the
+    budget.
     """
     least = FLOOR * max(scores, default=0.0)
     wanted = (at for at, score_ in enumerate(scores) if score_ > 0 and score_ >= least)
@@ -162,7 +162,9 @@ def choose(
     runs, spent = 0, 0.0
     for at in order:
         beside = sum(
-            other in shown and adjacent(docs[other], docs[at]) for other in (at - 1, at + 1) if 0 <= other < len(docs)
+            other in shown and are_adjacent(docs[other], docs[at])
+            for other in (at - 1, at + 1)
+            if 0 <= other < len(docs)
         )
         if spent + costs[at] > budget or (not beside and runs >= results):
             continue

@@ -1,8 +1,8 @@
-"""What is indexed: a text as a list of terms, the same for a message and for a question about it.
+"""Terms: what is indexed of a text, the same for a message and for a query.
 
-A search made for prose loses code: `getUserId`, `get_user_id` and `user id` must meet, a path must be found by its file
-name, a commit by its short id, and Chinese without spaces. So the terms are made here, in one pass over the text, and
-both stores index nothing else. Any text gives terms, in linear time; nothing raises.
+A tokenizer for prose fails on code: `getUserId`, `get_user_id` and `user id` must match, a path must be found by its
+file name, a commit by its short id, and Chinese without spaces. So terms are made here, in one linear pass, and both
+databases index nothing else. Any text is accepted.
 
     >>> terms("She parsed getUserId in src/user_store.py")
     ['pars', 'getuserid', 'get', 'user', 'id', 'src', 'userstore.py', 'stor', 'py']
@@ -18,20 +18,20 @@ from itertools import pairwise
 from zlib import crc32
 
 TERM_CHARS = 40
-"""Longer words (a key, a blob) are told apart by their first characters."""
+"""Longer words (a key, a blob) are truncated."""
 PIECES = 12
-"""A word of more pieces is no name but a blob: only the whole of it is a term."""
+"""A word of more pieces is a blob: only the whole of it is a term."""
 SHORT_ID = 7
-"""How many digits of a hexadecimal id people use to name it."""
+"""Length of the short form of a hexadecimal id."""
 CACHED_CHARS = 64
 CACHED = 1 << 15
-"""Words whose terms are remembered: most of a text is words that were said before."""
+"""Words whose terms are cached: most words of a text have occurred before."""
 
 _GRAMS = (
     "\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""Scripts that set no spaces between words, or whose words hold marks: they are indexed by characters and pairs."""
+"""Scripts without spaces between words, or with marks inside words: indexed by characters and pairs."""
 _RUN = rf"[^\W{_GRAMS}]+"
 _WORDS = re.compile(rf"[{_GRAMS}]+|{_RUN}(?:[.-]{_RUN}|(?<=[0-9]),[0-9]{{3}}(?![0-9]))*")
 _SEGMENTS = re.compile(r"[^\W_]+")
@@ -39,7 +39,7 @@ _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+|[^\WA-Za-z
 _GRAM = re.compile(rf"[{_GRAMS}]")
 _HEX = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _MARKS = re.compile(r"[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""Accents and vowel points: people leave them out when they search."""
+"""Accents and vowel points: people leave them out in queries."""
 
 _STOP = (
     "a an the and or but if of to in on at by for with from as is am are was were be been being do does did have has "
@@ -47,7 +47,7 @@ _STOP = (
     "there here can could should would will shall may might must about into s t d m ll re ve"
 )
 STOP = frozenset(_STOP.split())
-"""Words that say nothing about what a text is about: never terms."""
+"""Stop words: never terms."""
 
 
 def terms(text: str) -> list[str]:
@@ -57,17 +57,17 @@ def terms(text: str) -> list[str]:
     (['gross', '1234', '1', '234', 'kb', 'commit', '4d9a5ca1b2', '4d9a5ca'], ['東', '東京', '京', '京都', '都'])
     """
     if not text.isascii():
-        text = _folded(text)
+        text = _without_accents(text)
     found: list[str] = []
     for word in dict.fromkeys(_WORDS.findall(text)):
-        found += _known(word) if len(word) <= CACHED_CHARS else _of(word)
+        found += _cached_terms(word) if len(word) <= CACHED_CHARS else _word_terms(word)
     return list(dict.fromkeys(found))
 
 
-def places(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, str]]:
-    """Where the words of a text stand that have a wanted term: from, to, and the one that weighs most.
+def occurrences(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, str]]:
+    """The words of a text that have a wanted term: start, end, and the term with the highest weight.
 
-    >>> list(places("see resolveTenantId there", {"tenant": 2.0, "id": 1.0}))
+    >>> list(occurrences("see resolveTenantId there", {"tenant": 2.0, "id": 1.0}))
     [(4, 19, 'tenant')]
     """
     known: dict[str, str] = {}
@@ -82,34 +82,34 @@ def places(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, s
             continue
         if word not in known:
             plain = word.isascii() and len(word) <= CACHED_CHARS
-            own = [term for term in (_known(word) if plain else terms(word)) if term in wanted]
+            own = [term for term in (_cached_terms(word) if plain else terms(word)) if term in wanted]
             known[word] = max(own, key=lambda term: wanted[term], default="")
         if known[word]:
             yield start, found.end(), known[word]
 
 
 def checksums(text: str) -> set[int]:
-    """The terms of a text as numbers of 32 bits: what is written for every message, so it takes the shortest way."""
+    """The terms of a text as 32-bit numbers; runs for every message, so it is optimised."""
     if not text.isascii():
-        text = _folded(text)
+        text = _without_accents(text)
     found: set[int] = set()
     for word in set(_WORDS.findall(text)):
-        found.update(_known_sums(word) if len(word) <= CACHED_CHARS else _sums(word))
+        found.update(_cached_checksums(word) if len(word) <= CACHED_CHARS else _word_checksums(word))
     return found
 
 
 def checksum(term: str) -> int:
-    """A term as a number."""
+    """A term as a 32-bit number."""
     return crc32(term.encode())
 
 
-def _folded(text: str) -> str:
-    """The text without accents, and with one spelling of each character."""
+def _without_accents(text: str) -> str:
+    """The text without accents, in one normal form."""
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
-def _of(word: str) -> tuple[str, ...]:
-    """The terms of one word: a plain one is stemmed, a compound gives its whole and its pieces."""
+def _word_terms(word: str) -> tuple[str, ...]:
+    """The terms of one word: a plain word is stemmed, a compound gives the whole and its pieces."""
     if _GRAM.match(word):
         return _grams(word)
     lower = word.casefold()
@@ -124,18 +124,18 @@ def _of(word: str) -> tuple[str, ...]:
     return tuple(pieces) if not whole or pieces[:1] == [whole] else (whole, *pieces)
 
 
-_known = lru_cache(maxsize=CACHED)(_of)
+_cached_terms = lru_cache(maxsize=CACHED)(_word_terms)
 
 
-def _sums(word: str) -> tuple[int, ...]:
-    return tuple(map(checksum, _of(word)))
+def _word_checksums(word: str) -> tuple[int, ...]:
+    return tuple(map(checksum, _word_terms(word)))
 
 
-_known_sums = lru_cache(maxsize=CACHED)(_sums)
+_cached_checksums = lru_cache(maxsize=CACHED)(_word_checksums)
 
 
 def _pieces(segment: str) -> list[str]:
-    """The parts of a name: `HTTPServer2` is http, server, 2; a hexadecimal id is itself and its short form."""
+    """The pieces of a name: `HTTPServer2` gives http, server, 2; a hexadecimal id gives itself and its short form."""
     lower = segment.casefold()
     digits = lower.removeprefix("0x")
     if _HEX.fullmatch(digits):
@@ -156,7 +156,7 @@ def _grams(run: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """The word without the ending of its form: parse, parses, parsed and parsing are one term.
+    """The stem of a word: parse, parses, parsed and parsing are one term.
 
     >>> [stem(word) for word in ("stopped", "running", "studies", "classes", "class", "used", "using", "us")]
     ['stop', 'run', 'study', 'class', 'class', 'us', 'us', 'us']

@@ -1,9 +1,9 @@
 """The text index in the ledger's own database.
 
-A term is kept as a number, the checksum of the term and of whose it is: once for the strand a message stands on, once
-for its owner. So a look at one number gives one session's messages, or one owner's, and nobody else's; and no word of a
-message or a question is ever part of a query. SQLite keeps the numbers in an FTS5 table, PostgreSQL as arrays under a
-GIN index. Two words may share a number once in two thousand million; ranking bears that.
+A term is stored as a number: the checksum of the term mixed with that of its scope, once for the message's strand (a
+part of a session that branches share) and once for its owner. So one lookup gives the messages of one session or one
+owner only, and no word of a message or a query is ever part of an SQL statement. SQLite keeps the numbers in an FTS5
+table, PostgreSQL as arrays under a GIN index. Two terms share a number once in 2**31, which ranking tolerates.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from foldline.recall.excerpt import searchable_text
 from foldline.recall.ranking import Document
 from foldline.recall.terms import checksum, checksums
 
-ASKED = 400
+BATCH = 400
 """Values in one statement."""
-STRANDS = 64
-"""A path of more strands is searched among all of the owner's messages, and sorted out afterwards."""
+MAX_STRANDS = 64
+"""A branch of more strands is searched among all of the owner's messages and filtered afterwards."""
 
-_DOC = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
+_SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
 
 
 class IndexScope:
-    """Whose words: one strand's, or all of an owner's."""
+    """The messages of one strand, or of one owner."""
 
     def __init__(self, kind: str, id_: int) -> None:
         self._seed = checksum(f"{kind} {id_} ")
 
     def numbers(self, sums: Iterable[int]) -> list[int]:
-        """Checksums of terms as the index keeps them."""
+        """Checksums of terms as the index stores them."""
         seed = self._seed
         return [(sum_ ^ seed) & 0x7FFF_FFFF for sum_ in sums]
 
 
-def numbers(owner: int, strand: int, text: str) -> str:
-    """All numbers of a message, as both databases read them."""
+def index_numbers(owner: int, strand: int, text: str) -> str:
+    """All numbers of a message, in the syntax of both databases."""
     found = checksums(text)
     both = IndexScope("owner", owner).numbers(found) + IndexScope("strand", strand).numbers(found)
     return "{" + ",".join(map(str, both)) + "}"
 
 
 class TextIndex:
-    """The index as the store calls it: `ledger.open(url, index=Words())`."""
+    """The index as the store calls it: `ledger.open(url, index=TextIndex())`."""
 
     def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
-        """Index messages; those that are there already are left as they are."""
+        """Index messages that are not indexed yet."""
         sql = "SELECT message FROM documents WHERE message"
         known = {id_ for (id_,) in _among(connection, sql, (), [row.id for row in rows])}
         documents, words = [], []
@@ -62,20 +62,20 @@ class TextIndex:
             if row.id in known:
                 continue
             text = searchable_text(row.message)
-            words.append((row.id, numbers(row.owner, row.strand, text)))
+            words.append((row.id, index_numbers(row.owner, row.strand, text)))
             documents.append((row.id, row.owner, row.strand, row.position, len(text), int(row.message.is_prompt)))
         sql = "INSERT INTO documents (message, owner, strand, position, size, prompt) VALUES (?, ?, ?, ?, ?, ?)"
         connection.many(sql, documents)
         connection.many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
 
     def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
-        """Forget messages that are about to be removed. SQLite must be told what it is to forget of them."""
+        """Remove messages from the index before they are deleted: SQLite needs their numbers for it."""
         sql = (
             "SELECT m.id, m.strand, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
             "WHERE d.owner = ? AND d.message"
         )
         gone = [
-            (id_, numbers(tx.owner.id, strand, searchable_text(read_message(unpack(body), meta))))
+            (id_, index_numbers(tx.owner.id, strand, searchable_text(read_message(unpack(body), meta))))
             for id_, strand, body, meta in _among(connection, sql, (tx.owner.id,), ids)
         ]
         connection.many(tx.pool.database.delete_words, gone)
@@ -83,31 +83,30 @@ class TextIndex:
 
 
 def catch_up(store: Store) -> int:
-    """Read what is unread, some at a time; how many messages that were.
+    """Index the messages that are not indexed yet, in batches, and return their number.
 
-    Where nothing can be written, or somebody else writes for long, the search goes without: what is unread is the
-    newest, and so it is mostly in view.
+    If the database is busy or read-only, they stay unindexed: they are the newest, and mostly in the view anyway.
     """
-    tx, words, done = store.tx, TextIndex(), 0
+    tx, index, done = store.tx, TextIndex(), 0
     with suppress(LedgerBusy, LedgerUnavailable):
         while has_unindexed(tx):
-            done += tx.write(lambda connection: index_pending(tx, words, connection))
+            done += tx.write(lambda connection: index_pending(tx, index, connection))
     return done
 
 
 class IndexReader:
-    """Questions to the index, within one owner, on one connection."""
+    """Lookups in the index for one owner, on one connection."""
 
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
         self._match_words = store.tx.pool.database.match_words
-        few = strands is not None and 0 < len(strands) <= STRANDS
+        few = strands is not None and 0 < len(strands) <= MAX_STRANDS
         self.scopes = (
             [IndexScope("strand", strand) for strand in strands or ()] if few else [IndexScope("owner", self.owner)]
         )
 
-    def having(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        """For each group of terms, the newest messages that have all of them, newest first, by id; in one statement."""
+    def find(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
+        """For each group of terms, the ids of the newest messages that have all of them, newest first."""
         if not wanted:
             return []
         queries: list[str] = []
@@ -127,34 +126,34 @@ class IndexReader:
 
     def messages(self, ids: Sequence[int]) -> dict[int, Message]:
         """Messages by id."""
-        # The sign keeps the database from walking through all that the owner has in search of a few
+        # The sign keeps the database from using the index on `owner`, which would scan all of its messages
         sql = "SELECT id, body, meta FROM messages WHERE +owner = ? AND id"
         found = _among(self.connection, sql, (self.owner,), ids)
         return {id_: read_message(unpack(body), meta) for id_, body, meta in found}
 
     def by_id(self, ids: Sequence[int]) -> list[Document]:
-        """What is known of messages; a stranger's are left out."""
-        sql = _DOC + "WHERE d.owner = ? AND d.message"
-        return [_doc(row) for row in _among(self.connection, sql, (self.owner,), ids)]
+        """The documents of messages; those of other owners are left out."""
+        sql = _SELECT + "WHERE d.owner = ? AND d.message"
+        return [_document(row) for row in _among(self.connection, sql, (self.owner,), ids)]
 
-    def at(self, strand: int, positions: Sequence[int]) -> list[Document]:
-        """What is known of the messages that stand in these places of a strand."""
-        sql = _DOC + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.strand = ? AND m.position"
-        return [_doc(row) for row in _among(self.connection, sql, (self.owner, strand), positions)]
+    def by_position(self, strand: int, positions: Sequence[int]) -> list[Document]:
+        """The documents of the messages at these positions of a strand."""
+        sql = _SELECT + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.strand = ? AND m.position"
+        return [_document(row) for row in _among(self.connection, sql, (self.owner, strand), positions)]
 
-    def total(self, most: int) -> int:
-        """How many messages the owner has; `most` when there are more."""
+    def count_messages(self, most: int) -> int:
+        """The number of the owner's messages; `most` if there are more."""
         sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE owner = ? LIMIT ?) AS counted"
         count: int = self.connection.run(sql, (self.owner, most))[0][0]
         return count
 
 
-def _doc(row: Values) -> Document:
-    return Document(id=row[0], position=row[1], size=row[2], prompt=bool(row[3]), strand=row[4])
+def _document(row: Values) -> Document:
+    return Document(id=row[0], position=row[1], size=row[2], is_prompt=bool(row[3]), strand=row[4])
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
-    """The rows of a statement whose last column is one of those wanted, asked for some at a time."""
-    for start in range(0, len(wanted), ASKED):
-        asked = wanted[start : start + ASKED]
-        yield from connection.run(f"{sql} IN ({', '.join('?' * len(asked))})", (*values, *asked))
+    """The rows of a statement whose last column is one of `wanted`, in batches."""
+    for start in range(0, len(wanted), BATCH):
+        batch = wanted[start : start + BATCH]
+        yield from connection.run(f"{sql} IN ({', '.join('?' * len(batch))})", (*values, *batch))

@@ -1,12 +1,11 @@
-"""What a model may do about its own context, as tools: recall, pin, fold, and ask how much room is left.
+"""The tools with which a model manages its own context: recall, pin, fold, context_left.
 
     tools = Tools(session)
     client.chat.completions.create(tools=tools.definitions("openai"), ...)
     session.add(tools.answer(call))         # a tool call as the SDK gives it, or as a dict
 
-Whatever a model writes into a call is data: it is checked, and a call that cannot be carried out is answered with the
-reason and what to do instead. A call that folds is answered like any other, and the newest step is never folded, so the
-call and its answer stay together.
+The arguments of a call are checked, and an invalid call is answered with the reason and what to do instead. The newest
+step is never folded, so a call of `fold` and its answer stay together in the view.
 """
 
 from __future__ import annotations
@@ -22,32 +21,32 @@ from foldline.plan.gate import Load
 from foldline.recall.search import LEAST_TOKENS, TOKENS
 
 PINNED_CHARS = 4000
-"""A longer text is no note but a message: it is pinned by its handle."""
+"""A longer text must be pinned as a message, by its handle."""
 
 
 class ToolSession(Protocol):
-    """What the tools need of a session. Every answer is read as text."""
+    """The part of a session that the tools call. Results are converted with `str()`."""
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
-        """What was said about it, or by its handle."""
+        """Messages that match a query, or those of a handle."""
         ...
 
     def pin(self, text: str = "", *, handle: str = "") -> Any:
-        """Keep a text, or messages, in every view from now on."""
+        """Pin a text, or the messages of a handle."""
         ...
 
     def fold(self) -> Any:
-        """Make room now."""
+        """Fold now."""
         ...
 
     def load(self) -> Load:
-        """How full the window is."""
+        """The load of the window."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """A tool as a model sees it."""
+class ContextTool:
+    """The definition of a tool."""
 
     name: str
     description: str
@@ -60,7 +59,7 @@ class Tool:
         return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-RECALL = Tool(
+RECALL = ContextTool(
     name="recall",
     description=(
         "Read back what was said earlier in this conversation and is no longer shown: search everything that was ever "
@@ -79,7 +78,7 @@ RECALL = Tool(
         },
     },
 )
-PIN = Tool(
+PIN = ContextTool(
     name="pin",
     description=(
         "Keep something in sight for the rest of this conversation, word for word, whatever else is folded away: a "
@@ -90,7 +89,7 @@ PIN = Tool(
         "handle": {"type": "string", "description": "Messages by number, for example #12."},
     },
 )
-FOLD = Tool(
+FOLD = ContextTool(
     name="fold",
     description=(
         "Make room in the context window now: the older part of this conversation is replaced by a digest and stays "
@@ -98,7 +97,7 @@ FOLD = Tool(
     ),
     properties={},
 )
-CONTEXT_LEFT = Tool(
+CONTEXT_LEFT = ContextTool(
     name="context_left", description="How much of the context window is used, and how much is left.", properties={}
 )
 TOOLS = (RECALL, PIN, FOLD, CONTEXT_LEFT)
@@ -107,7 +106,7 @@ NOTHING_FOLDED = "Nothing was folded: what is in sight is recent, or too little 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnswer:
-    """What a call is answered with."""
+    """The result of a call."""
 
     text: str
     is_error: bool = False
@@ -117,65 +116,65 @@ class ToolAnswer:
 
 
 class Tools:
-    """The tools of one session."""
+    """The tools of one session, with the calls they answer."""
 
     def __init__(self, session: ToolSession) -> None:
         self.session = session
-        self._acts: dict[str, Callable[[dict[str, Any]], str]] = {
+        self._runners: dict[str, Callable[[dict[str, Any]], str]] = {
             RECALL.name: self._recall,
             PIN.name: self._pin,
             FOLD.name: lambda _: str(self.session.fold() or NOTHING_FOLDED),
-            CONTEXT_LEFT.name: lambda _: left(self.session.load()),
+            CONTEXT_LEFT.name: lambda _: describe_load(self.session.load()),
         }
 
     @staticmethod
-    def definitions(provider: str) -> list[dict[str, Any]]:
-        """The tools as a provider wants them."""
-        return definitions(provider)
+    def definitions(format: str) -> list[dict[str, Any]]:
+        """The definitions of the tools in a wire format."""
+        return definitions(format)
 
-    def handle(self, call: Any) -> ToolAnswer:
-        """Carry out a call: a `ToolCall`, a provider's dict, or an SDK's object."""
+    def run_call(self, call: Any) -> ToolAnswer:
+        """Run a call, given as a `ToolCall`, a dict of a wire format, or an SDK object."""
         try:
-            made = call_of(call)
-            return self.carry_out(made.name, _arguments(made.arguments))
+            parsed = parse_call(call)
+            return self.run(parsed.name, _parse_arguments(parsed.arguments))
         except FoldlineError as error:
             return ToolAnswer(text=f"error: {error}", is_error=True)
 
-    def carry_out(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Carry out a call whose arguments were read already."""
+    def run(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Run a call whose arguments are parsed."""
         try:
             chosen = next((tool_ for tool_ in TOOLS if tool_.name == name), None)
             if chosen is None:
-                raise InputError(f"no tool {name!r:.60}", hint=f"there are {', '.join(self._acts)}")
-            return ToolAnswer(text=self._acts[name](_checked(chosen, arguments)))
+                raise InputError(f"unknown tool {name!r:.60}", hint=f"use one of {', '.join(self._runners)}")
+            return ToolAnswer(text=self._runners[name](_check_arguments(chosen, arguments)))
         except FoldlineError as error:
             return ToolAnswer(text=f"error: {error}", is_error=True)
 
     def answer(self, call: Any) -> Message:
         """The message that answers a call, to be added to the session."""
-        given = self.handle(call)
+        result = self.run_call(call)
         try:
-            made = call_of(call)
+            parsed = parse_call(call)
         except InputError:
-            made = ToolCall(id="", name="")
-        return tool(made.id, given.text, name=made.name, is_error=given.is_error)
+            parsed = ToolCall(id="", name="")
+        return tool(parsed.id, result.text, name=parsed.name, is_error=result.is_error)
 
-    def _recall(self, given: dict[str, Any]) -> str:
-        query, handle = _either(given, "query", "handle")
-        tokens, everywhere = given.get("tokens", TOKENS), given.get("everywhere", False)
+    def _recall(self, arguments: dict[str, Any]) -> str:
+        query, handle = _exactly_one(arguments, "query", "handle")
+        tokens, everywhere = arguments.get("tokens", TOKENS), arguments.get("everywhere", False)
         return str(self.session.recall(query, handle=handle, tokens=min(tokens, TOKENS), everywhere=everywhere))
 
-    def _pin(self, given: dict[str, Any]) -> str:
-        text, handle = _either(given, "text", "handle")
+    def _pin(self, arguments: dict[str, Any]) -> str:
+        text, handle = _exactly_one(arguments, "text", "handle")
         if len(text) > PINNED_CHARS:
-            raise InputError(f"{len(text):,} characters are too many to pin", hint=f"at most {PINNED_CHARS:,}")
+            raise InputError(f"{len(text):,} characters are too many to pin", hint=f"pin at most {PINNED_CHARS:,}")
         return str(self.session.pin(text, handle=handle))
 
 
-def left(load: Load) -> str:
-    """How full the window is, in words.
+def describe_load(load: Load) -> str:
+    """The load of the window as a sentence.
 
-    >>> left(Load(request=75_000, history=70_000, count=100, usable=100_000))
+    >>> describe_load(Load(request=75_000, history=70_000, count=100, usable=100_000))
     '75,000 of 100,000 tokens are used (75%), 25,000 are left.'
     """
     used, usable = load.request, max(1, load.usable)
@@ -184,9 +183,9 @@ def left(load: Load) -> str:
     return f"{used:,} of {load.usable:,} tokens are used ({used / usable:.0%}), {rest}."
 
 
-def definitions(provider: str) -> list[dict[str, Any]]:
-    """The tools as a provider wants them: "openai" (chat), "openai-responses", "anthropic"."""
-    match provider:
+def definitions(format: str) -> list[dict[str, Any]]:
+    """The definitions of the tools in a wire format: "openai", "openai-responses" or "anthropic"."""
+    match format:
         case "openai":
             return [{"type": "function", "function": _function(tool_)} for tool_ in TOOLS]
         case "openai-responses":
@@ -196,15 +195,17 @@ def definitions(provider: str) -> list[dict[str, Any]]:
                 {"name": tool_.name, "description": tool_.description, "input_schema": tool_.schema} for tool_ in TOOLS
             ]
         case _:
-            raise ConfigError(f"no tools for {provider!r}", hint="use openai, openai-responses or anthropic")
+            raise ConfigError(
+                f"no tool definitions for format {format!r}", hint="use openai, openai-responses or anthropic"
+            )
 
 
-def _function(tool_: Tool) -> dict[str, Any]:
+def _function(tool_: ContextTool) -> dict[str, Any]:
     return {"name": tool_.name, "description": tool_.description, "parameters": tool_.schema}
 
 
-def call_of(thing: Any) -> ToolCall:
-    """A call in whatever form an SDK or a provider gives it."""
+def parse_call(thing: Any) -> ToolCall:
+    """A call, given as a `ToolCall`, a dict of a wire format, or an SDK object."""
     if isinstance(thing, ToolCall):
         return thing
     value = thing.model_dump() if hasattr(thing, "model_dump") else thing
@@ -220,27 +221,27 @@ def call_of(thing: Any) -> ToolCall:
     )
 
 
-def _arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call; none is the same as an empty object."""
+def _parse_arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call; a blank text is an empty object."""
     try:
         value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        raise InputError("the arguments are no JSON", hint="send one JSON object") from None
+        raise InputError("the arguments are not valid JSON", hint="send one JSON object") from None
     if not isinstance(value, dict):
-        raise InputError("the arguments are no JSON object", hint='for example {"query": "..."}')
+        raise InputError("the arguments are not a JSON object", hint='for example {"query": "..."}')
     return value
 
 
 _TYPES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
 
 
-def _checked(tool_: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments that are what the schema says; null is the same as nothing."""
+def _check_arguments(tool_: ContextTool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, if they match the schema; null ones are left out."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name not in tool_.properties:
             known = ", ".join(tool_.properties) or "none"
-            raise InputError(f"{tool_.name} has no argument {name!r:.60}", hint=f"there are: {known}")
+            raise InputError(f"{tool_.name} has no argument {name!r:.60}", hint=f"its arguments: {known}")
         if value is None:
             continue
         kind = tool_.properties[name]["type"]
@@ -250,8 +251,8 @@ def _checked(tool_: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _either(given: Mapping[str, Any], one: str, other: str) -> tuple[str, str]:
-    """Two arguments of which exactly one must be given."""
+def _exactly_one(given: Mapping[str, Any], one: str, other: str) -> tuple[str, str]:
+    """Two arguments; raises unless exactly one is given."""
     first, second = given.get(one, ""), given.get(other, "")
     if bool(first.strip()) == bool(second.strip()):
         raise InputError(f"give {one} or {other}", hint="exactly one of them")
