@@ -1,4 +1,4 @@
-"""List in, list out: a conversation that does not fit becomes one that does, whatever the messages are."""
+"""Shorten a list of messages so that it fits a window, with one function."""
 
 from foldline.compat.context_policy import ContextWindowPolicy, transform
 
@@ -9,6 +9,6 @@ for number in range(200):
 
 policy = ContextWindowPolicy(max_context_tokens=20_000, max_output_tokens=4_000)
 fitting = transform(messages, policy)
-short = transform(messages[:5], policy)
-print(f"{len(messages)} messages in, {len(fitting)} out, the newest as it was: {fitting[-1] is messages[-1]}")
-print(f"what fits is given back as it is: {all(one is other for one, other in zip(short, messages, strict=False))}")
+few = messages[:5]
+print(f"{len(messages)} messages in, {len(fitting)} out, the newest unchanged: {fitting[-1] is messages[-1]}")
+print(f"a list that fits is returned as the same object: {transform(few, policy) is few}")

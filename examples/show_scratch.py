@@ -1,4 +1,4 @@
-"""What the working notes of an agent look like: watch a recorded stream and print the index."""
+"""Watch a recorded agent stream and print its working notes."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Every printed output in README and docs is generated: this writes it, a test checks that nothing is stale.
+"""Regenerate the outputs and tables in README and docs; tests/test_docs.py checks that they are current.
 
-A block is marked by a comment in front of it, and the command's output replaces what is inside the fence:
+A comment marks a block, and the command's output replaces the text inside the fence:
 
     <!-- output of: foldline inspect examples/broken-session.json -->
     ```text
     ...
     ```
 
-Reference tables are made from the code they describe, between `<!-- made of: knobs -->` and `<!-- end -->`.
+Reference tables are generated from the code, between `<!-- made of: knobs -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -28,53 +28,53 @@ ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"(<!-- output of: (?P<command>.+?) -->\n```\w*\n)(?P<output>.*?)(```\n)", re.DOTALL)
 _MADE = re.compile(r"(<!-- made of: (?P<name>\w+) -->\n)(?P<table>.*?)(<!-- end -->\n)", re.DOTALL)
 _TIME = re.compile(r"\b\d+\.\d+ s\b")
-"""How long a command took differs from run to run: the pages say so many seconds."""
+"""A duration, which differs from run to run; pages show 1.0 s."""
 _PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
 
 
 def pages() -> list[Path]:
-    """The pages a user reads."""
+    """README and all pages of docs."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def regenerate(text: str) -> str:
-    """The page with every marked output as the command prints it now."""
+    """The page with every output and table generated again."""
     text = _BLOCK.sub(lambda found: found[1] + _run(found["command"]) + found[4], text)
     return _MADE.sub(lambda found: found[1] + "\n" + "\n".join(MAKERS[found["name"]]()) + "\n\n" + found[4], text)
 
 
 def _run(command: str) -> str:
-    """What a command of this checkout prints, or its last lines (`| tail -9`); it is `foldline` or `python`."""
+    """The output of a `foldline` or `python` command of this checkout, or its last lines (`| tail -9`)."""
     command, _, lines = command.partition(" | tail -")
     name, *arguments = shlex.split(command)
     start = {"foldline": [sys.executable, "-m", "foldline.cli"], "python": [sys.executable]}[name]
     env = {**os.environ, **_PLAIN}
     done = subprocess.run([*start, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
     if done.stderr.startswith("foldline: "):
-        raise SystemExit(f"a page would print a failure: {command}: {done.stderr}")
+        raise SystemExit(f"{command} failed: {done.stderr}")
     printed = _TIME.sub("1.0 s", done.stdout + done.stderr)
     return "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines()[-int(lines or 0) :])
 
 
 def _knobs() -> Iterator[str]:
-    """Every knob of the policy by section, with its type, default and docstring, as policy.py has them."""
+    """Every knob in policy.py by section, with type, default and docstring."""
     source = (ROOT / "src" / "foldline" / "policy.py").read_text()
     lines = source.splitlines()
     policy = next(n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "Policy")
-    told = dict(pairwise(policy.body))
+    following = dict(pairwise(policy.body))
     for node in policy.body:
         if not isinstance(node, ast.AnnAssign) or node.value is None:
             continue
         above = lines[node.lineno - 2].strip()
         if above.startswith("# "):
             yield from ("", f"### {above[2:]}", "", "| knob | kind | default | |", "|---|---|---|---|")
-        text = ast.literal_eval(told[node].value)  # type: ignore[attr-defined]  # every knob has its sentence
+        text = ast.literal_eval(following[node].value)  # type: ignore[attr-defined]  # every knob has a docstring
         kind = _kind(ast.unparse(node.annotation))
         yield f"| `{ast.unparse(node.target)}` | {kind} | `{ast.unparse(node.value)}` | {text} |"
 
 
 def _kind(annotation: str) -> str:
-    """What a knob may be, for people."""
+    """The type of a knob for readers."""
     from foldline import policy
 
     if annotation.startswith("Literal["):
@@ -85,7 +85,7 @@ def _kind(annotation: str) -> str:
 
 
 def _presets() -> Iterator[str]:
-    """Every preset with its own comment, and what it sets."""
+    """Every preset with its comment and its knobs."""
     text = (ROOT / "src" / "foldline" / "presets.toml").read_text()
     for name, knobs in tomllib.loads(text).items():
         comment = re.search(rf"^\[{re.escape(name)}\]\n# (.+)$", text, re.MULTILINE)

@@ -34,7 +34,7 @@ PLACES = 4
 @click.argument("file", type=click.Path())
 @options.format_option
 @options.policy_options
-@options.output_options("Print one JSON object for each conversation, one a line.")
+@options.output_options("Print one JSON object for each conversation, one per line.")
 def inspect(file: str, format: str | None, settings: Settings, as_json: bool) -> None:
     r"""Show what fills a transcript, what is broken, and where it would be folded.
 

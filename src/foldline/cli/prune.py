@@ -39,7 +39,11 @@ class Age(click.ParamType[float]):
 
 @click.command()
 @click.option(
-    "--older-than", type=Age(), required=True, metavar="AGE", help="The least age since last use: 90d, 12h, 6w, 30m."
+    "--older-than",
+    type=Age(),
+    required=True,
+    metavar="AGE",
+    help="Delete sessions unused for this long: 90d, 12h, 6w, 30m.",
 )
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @all_owners_option
