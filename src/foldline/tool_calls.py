@@ -22,6 +22,7 @@ _COMMANDS = (*_SHELL_COMMANDS, "code")
 _OLD_TEXTS = ("old_string", "oldText", "old_str", "search")
 _NEW_TEXTS = ("new_string", "newText", "new_str", "new_source", "replacement", "replace")
 _WHOLE_TEXTS = ("content", "contents", "file_text")
+_WRITTEN_TEXTS = (*_NEW_TEXTS, *_WHOLE_TEXTS)
 _PATCHES = ("input", "patch")
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "ranges")
 """A reading call with one of these reads a part of a file."""
@@ -133,11 +134,12 @@ def call_kind(name: str, arguments: dict[str, Any]) -> str:
     if not _first_text(arguments, _PATHS):
         return "edit" if _patched(arguments) else ""
     kind = _kind_by_words(_first_text(arguments, ("command",)))
-    if not kind and (_first_text(arguments, (*_NEW_TEXTS, *_WHOLE_TEXTS)) or isinstance(arguments.get("edits"), list)):
+    if not kind and (_first_text(arguments, _WRITTEN_TEXTS) or isinstance(arguments.get("edits"), list)):
         kind = "edit"
     return kind or _kind_by_words(name)
 
 
+@lru_cache(256)
 def _kind_by_words(name: str) -> str:
     lower = name.lower()
     if any(word in lower for word in _EDIT_WORDS):
@@ -191,13 +193,16 @@ def shell_command(arguments: dict[str, Any]) -> str:
 
 
 def _command(arguments: dict[str, Any], keys: Iterable[str]) -> str:
-    value = next((arguments[key] for key in keys if key in arguments), "")
-    if isinstance(value, list):
-        words = [item for item in value if isinstance(item, str)]
-        return words[-1] if words[:1] and words[0].rsplit("/", 1)[-1] in _SHELLS else " ".join(words)
-    if not isinstance(value, str) or (" " not in value and _first_text(arguments, _PATHS)):
+    for key in keys:  # runs for every event of a watched agent, so no generator
+        if key in arguments:
+            value = arguments[key]
+            break
+    else:
         return ""
-    return value
+    if type(value) is str:
+        return value if " " in value or not _first_text(arguments, _PATHS) else ""
+    words = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    return words[-1] if words and words[0].rsplit("/", 1)[-1] in _SHELLS else " ".join(words)
 
 
 def bare_command(arguments: dict[str, Any]) -> str:
@@ -263,11 +268,12 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
 
 def _first_text(arguments: Any, keys: Iterable[str]) -> str:
     """The first text under one of the keys; "" when there is none."""
-    if isinstance(arguments, dict):
+    if type(arguments) is dict:
         for key in keys:
-            value = arguments.get(key)
-            if value and isinstance(value, str):
-                return value
+            if key in arguments:
+                value = arguments[key]
+                if value and type(value) is str:
+                    return value
     return ""
 
 

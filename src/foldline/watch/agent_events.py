@@ -10,11 +10,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from foldline import tool_calls
-from foldline.message import Usage
-from foldline.wire.anthropic.usage import anthropic_usage
+if TYPE_CHECKING:
+    from foldline.message import Usage
+
 
 RawEvent: TypeAlias = dict[str, Any]
 
@@ -119,8 +119,15 @@ class AgentEvent:
     def usage(self) -> Usage | None:
         """The provider's usage figures in a reply."""
         if self._usage is None and self.kind == "assistant":
-            self._usage = anthropic_usage(self.message.get("usage"))
+            self._usage = _usage_parser()(self.message.get("usage"))
         return self._usage
+
+
+@cache
+def _usage_parser() -> Callable[[Any], Usage | None]:
+    from foldline.wire.anthropic.usage import anthropic_usage  # noqa: PLC0415  # wire takes longer to load than a hook may run
+
+    return anthropic_usage
 
 
 def _has_session(raw: RawEvent, kind: str) -> bool:
@@ -199,7 +206,9 @@ def patched_files(event: AgentEvent) -> list[str]:
     patch = dict_at(event.raw, "payload")
     if patch.get("name") != "apply_patch":
         return []
-    return tool_calls.patched_files(first_text(patch, ("input", "arguments")))
+    from foldline.tool_calls import patched_files as files_of_patch  # noqa: PLC0415  # only Codex needs it
+
+    return files_of_patch(first_text(patch, ("input", "arguments")))
 
 
 def is_compaction(event: AgentEvent) -> bool:

@@ -111,7 +111,8 @@ class DeadEndDetector:
         if call is None:
             return []
         error, arguments = result.get("is_error") is True, dict_at(call, "input")
-        path = next(iter(tool_calls.edited_files(text_at(call, "name"), arguments)), "")
+        command = tool_calls.bare_command(arguments)
+        path = "" if command else next(iter(tool_calls.edited_files(text_at(call, "name"), arguments)), "")
         if path and not error:
             self._failed_checks.clear()
             self._changed[path] = self._reverts.add_edit(call_id, path, arguments)
@@ -119,7 +120,6 @@ class DeadEndDetector:
                 del self._changed[next(iter(self._changed))]
             return []
         found = [] if path else self._reverts.flush()
-        command = tool_calls.bare_command(arguments)
         if command and not error:
             found += self._reverts.add_command(call_id, command)
         if command and tool_calls.is_check(command):
