@@ -1,8 +1,9 @@
-"""A million broken transcripts: does repair make every one of them sendable, for every provider?
+"""A million broken transcripts: does repair make every one of them sendable, in every format?
 
-Each transcript is repaired, rendered and validated for all four providers. Counted are violations by code (must be 0),
-results that a second repair would change (0), sound inputs that were changed (0), and, in a sample, texts of the input
-that are missing in the output although no note says so (0). A failure prints its seed: `--seed N --count 1`.
+Each transcript is repaired, rendered and validated in all four request formats. Counted are violations by code,
+results that a second repair would change, sound inputs that were changed, and, in a sample, texts of the input that are
+missing in the output although no note says so, and transcripts that a repair message by message gives another result
+for. All must be 0. A failure prints its seed: `--seed N --count 1`.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from bench.transcripts import transcript
 from foldline.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.rendering import render
-from foldline.wire.repair import Repaired, repair
+from foldline.wire.repair import Repaired, RepairedHistory, repair
 from foldline.wire.validate import check
 
 CHUNK = 2000
 SAMPLE = 20
-"""Every how many transcripts the texts are compared."""
+"""One transcript of so many is compared text by text and repaired message by message."""
 HARMLESS = {"blank", "empty", "no-output", "thinking-unsigned"}
-"""Things repair marks although the codec alone would have left them out as well."""
-SAID_AWAY = {"result-duplicate", "result-interim", "call-duplicate", "item-duplicate"}
-"""Notes of copies that were left out: their texts may be gone."""
+"""Codes of changes that the renderer alone would have made as well."""
+DUPLICATES = {"result-duplicate", "result-interim", "call-duplicate", "item-duplicate"}
+"""Codes of duplicates that were left out: their texts may be missing."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -66,6 +67,7 @@ def report(total: Counter[str], failures: list[str], seconds: float) -> None:
         "not idempotent",
         "changed",
         "lost",
+        "not incremental",
     ):
         print(f"{key:28} {total[key]:>12,}")
     for key, count in sorted(total.items()):
@@ -80,7 +82,7 @@ def report(total: Counter[str], failures: list[str], seconds: float) -> None:
 
 
 def run(chunk: tuple[int, int]) -> tuple[Counter[str], list[str]]:
-    """All transcripts of a chunk; the collector of cycles runs once per chunk, not every few hundred objects."""
+    """Repair all transcripts of a chunk; garbage is collected once per chunk, not every few hundred objects."""
     gc.disable()
     gc.collect()
     counts: Counter[str] = Counter()
@@ -88,51 +90,58 @@ def run(chunk: tuple[int, int]) -> tuple[Counter[str], list[str]]:
     for seed in range(*chunk):
         messages, whole = transcript(seed)
         counts["transcripts"] += 1
-        for provider in REQUEST_FORMATS:
-            for kind, words in judge(messages, provider, whole=whole, compare=seed % SAMPLE == 0, counts=counts):
+        for format in REQUEST_FORMATS:
+            for kind, words in failures_of(messages, format, whole=whole, compare=seed % SAMPLE == 0, counts=counts):
                 counts[kind] += 1
-                failures.append(f"--seed {seed} --count 1  {provider}: {kind}: {words}")
+                failures.append(f"--seed {seed} --count 1  {format}: {kind}: {words}")
     return counts, failures
 
 
-def judge(
-    messages: list[Message], provider: str, *, whole: bool, compare: bool, counts: Counter[str]
+def failures_of(
+    messages: list[Message], format: str, *, whole: bool, compare: bool, counts: Counter[str]
 ) -> list[tuple[str, str]]:
-    """What went wrong with one transcript at one provider."""
+    """Everything that is wrong with the repair of one transcript in one format."""
     found: list[tuple[str, str]] = []
-    repaired = repair(messages, provider)
+    repaired = repair(messages, format)
     counts["repairs"] += 1
-    violations = check(provider, render(repaired.messages, provider).body)
+    violations = check(format, render(repaired.messages, format).body)
     for violation in violations:
         found.append(("violations", str(violation)))
         counts[f"code {violation.code}"] += 1
-    again = repair(repaired.messages, provider) if repaired.notes else repaired
+    again = repair(repaired.messages, format) if repaired.notes else repaired
     if (again.notes and repaired.notes) or any(map(is_not, again.messages, repaired.messages)):
         found.append(("not idempotent", "; ".join(map(str, again.notes))))
     if not repaired.notes:
         counts["inputs that were sendable"] += 1
         if len(messages) != len(repaired.messages) or any(map(is_not, messages, repaired.messages)):
             found.append(("changed", "no note, but other messages"))
-    elif (whole or not is_harmless(messages, repaired)) and not check(provider, render(messages, provider).body):
+    elif (whole or not is_harmless(messages, repaired)) and not check(format, render(messages, format).body):
         found.append(("changed", "; ".join(map(str, repaired.notes))))
-    if compare and not SAID_AWAY & {note.code for note in repaired.notes}:
+    if compare and not DUPLICATES & {note.code for note in repaired.notes}:
         found += [("lost", repr(text)) for text in missing(messages, repaired)]
+    if compare:
+        history = RepairedHistory(format)
+        for count in range(len(messages) + 1):
+            if history.update(messages[:count]) != repair(messages[:count], format):
+                found.append(("not incremental", f"after {count} messages"))
+                break
     return found
 
 
 def is_harmless(messages: list[Message], repaired: Repaired) -> bool:
-    """True where repair may mark something in messages that could be sent: nothing that is said was touched."""
+    """True for changes of sendable messages that touch no visible content."""
     codes = {note.code for note in repaired.notes}
     return (
-        codes <= HARMLESS or ("empty" in codes and codes <= {*HARMLESS, "start", "system-moved"}) or is_misfit(messages)
+        codes <= HARMLESS
+        or ("empty" in codes and codes <= {*HARMLESS, "start", "system-moved"})
+        or has_part_in_wrong_role(messages)
     )
 
 
-def is_misfit(messages: list[Message]) -> bool:
-    """True for what no parser makes: results, calls and thinking in messages of a role that cannot have them.
+def has_part_in_wrong_role(messages: list[Message]) -> bool:
+    """True for results, calls and thinking in messages of a role that cannot have them. No parser makes such a message.
 
-    Where a provider has no roles for these (OpenAI writes results as elements of their own) it may be sendable, and
-    repair still puts it right.
+    In a format that writes results as elements of their own (OpenAI) it may be sendable, and is repaired all the same.
     """
     return any(
         (isinstance(part, ToolCall | Thinking) and (message.role != "assistant" or bool(message.kind)))
@@ -150,7 +159,7 @@ def missing(messages: list[Message], repaired: Repaired) -> list[str]:
 
 
 def texts(messages: list[Message]) -> list[str]:
-    """Every text that is said, in messages and in results."""
+    """Every text in messages and in results."""
     parts = [part for message in messages for part in message.parts]
     inner = [part for result in parts if isinstance(result, ToolResult) for part in result.parts]
     return [part.text for part in (*parts, *inner) if isinstance(part, Text)]
