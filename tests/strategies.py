@@ -1,11 +1,11 @@
-"""Transcripts for property tests: sound ones, broken ones, and what arrives from each provider.
+"""Hypothesis strategies for histories: sound ones, broken ones, and ones that came in a wire format.
 
     from strategies import arrived, broken, sound
 
-`sound()` are conversations that every provider accepts: parallel calls, rejected calls, signed thinking, images, texts
-in many scripts, tiny and huge. `broken()` are the same after an accident or two: something dropped, doubled, swapped,
-blanked, cut off, or standing where it has no business. `arrived(provider)` are sound conversations that came as that
-provider's JSON, so every message has its exact wire form. All of them are lists of neutral messages.
+`sound()` gives conversations that every format accepts: parallel calls, rejected calls, signed thinking, images, texts
+in many scripts, tiny and huge. `broken()` gives the same after a few faults: something dropped, doubled, swapped,
+blanked, cut off, or in the wrong place. `arrived(format)` gives sound conversations parsed from that format's JSON, so
+every message has its exact wire form. All of them are lists of neutral messages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS = ("", "note", "digest", "shell", "legend")
 
 
 def texts() -> SearchStrategy[str]:
-    """Something visible: plain, CJK, emoji, base64, special tokens, code, a lone surrogate, very long."""
+    """Visible text: plain, CJK, emoji, base64, special tokens, code, a lone surrogate, very long."""
     odd = (
         *(
             "fix the parser",
@@ -42,23 +42,23 @@ def texts() -> SearchStrategy[str]:
 
 
 def blanks() -> SearchStrategy[str]:
-    """Nothing that a reader would see."""
+    """Text without a visible character."""
     return st.sampled_from(("", " ", "\n\n", "\t  \r\n", "\u2003"))
 
 
 def media() -> SearchStrategy[Media]:
-    """Media that every provider takes from a user."""
+    """Media that every format takes from a user."""
     return st.just(Media(kind="image", mime="image/png", data=PNG))
 
 
 def names() -> SearchStrategy[str]:
-    """Tool names that every provider takes."""
+    """Tool names that every format takes."""
     return st.sampled_from(("read", "run", "search", "mcp__files__read"))
 
 
 @st.composite
 def sound(draw: DrawFn, *, turns: int = 3) -> list[Message]:
-    """A conversation that every provider accepts as it stands."""
+    """A conversation that every format accepts without repair."""
     made = [system(text) for text in draw(st.lists(texts(), max_size=1))]
     count = 0
     for _ in range(draw(st.integers(1, turns))):
@@ -84,26 +84,26 @@ def _reply(draw: DrawFn, calls: tuple[ToolCall, ...]) -> Message:
 
 @st.composite
 def results(draw: DrawFn, call: ToolCall) -> ToolResult:
-    """What a call was answered with: it worked, it failed, or a person said no."""
+    """The result of a call: successful, failed, or rejected by a person."""
     said, bad = draw(st.sampled_from((("", False), ("[rejected by the user] ", True), ("error: ", True))))
     return ToolResult(call_id=call.id, name=call.name, parts=(Text(text=said + draw(texts())),), is_error=bad)
 
 
 @st.composite
-def arrived(draw: DrawFn, provider: str) -> list[Message]:
-    """A sound conversation as it came from a provider, exact wire forms and all."""
+def arrived(draw: DrawFn, format: str) -> list[Message]:
+    """A sound conversation that was parsed from a format, with exact wire forms."""
     said = draw(sound())
-    target = format_of(provider)
-    body = render(said, provider).body
+    target = format_of(format)
+    body = render(said, format).body
     lead = list(leading_system(said, target))
     return lead + [target.parse(element, None) for element in body[target.list_key]]
 
 
 @st.composite
 def broken(draw: DrawFn, *, accidents: int = 4) -> list[Message]:
-    """A conversation after a few accidents; where it came from is left to chance."""
-    provider = draw(st.sampled_from(("", *REQUEST_FORMATS)))
-    made = draw(arrived(provider) if provider else sound())
+    """A conversation with a few faults, from a random format."""
+    format = draw(st.sampled_from(("", *REQUEST_FORMATS)))
+    made = draw(arrived(format) if format else sound())
     for _ in range(draw(st.integers(1, accidents))):
         if not made:
             break
@@ -169,7 +169,7 @@ def _tied(draw: DrawFn, part: Part, name: str) -> Part:
 
 
 def strays() -> SearchStrategy[Message]:
-    """Messages that have no business where they land."""
+    """Messages that fit in no place of a conversation."""
     return st.builds(
         lambda part, role, kind: Message(role=role, parts=(part,) if part else (), kind=kind),
         st.none() | stray_parts(),
@@ -195,12 +195,12 @@ WIRE_STRAYS: tuple[tuple[str, dict[str, object]], ...] = (
     ("gemini", {"role": "model", "parts": [{"text": "", "thoughtSignature": "c2ln"}]}),
     ("gemini", {"role": "model", "parts": [{"executableCode": {"language": "PYTHON", "code": "1"}}]}),
 )
-"""Elements that go wrong in real histories, by the provider they come from."""
+"""Elements that break real histories, with their format."""
 
 
 @st.composite
 def stray_parts(draw: DrawFn) -> Part:
-    """A part that nobody asked for."""
+    """A part that fits in no message."""
     call = f"call_{draw(st.integers(0, 3))}"
     parts: tuple[Part, ...] = (
         Text(text=draw(texts())),
