@@ -133,7 +133,7 @@ def test_any_number_of_pictures_fits_or_is_refused(numbers: list[int], steps: bo
     for sent in drive(made, [*record, user("so?")]):
         assert sent.view is not None, "no single message has too many"
         assert not check("anthropic", sent.view.render("anthropic").body)
-        assert made.state.media.weight.number == shown(sent.view.messages)
+        assert made.state.media.totals.number == shown(sent.view.messages)
 
 
 def test_other_providers_have_their_own_limits() -> None:

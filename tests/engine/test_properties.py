@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from foldline.errors import ViewTooLarge
 from foldline.measure.estimator import with_margin
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
-from foldline.plan.cut import floor, newest
+from foldline.plan.cut import floor, newest_unit
 from foldline.plan.gate import Need, gate
 from foldline.plan.plan import DIGEST_SHARE, MARKER_TOKENS
 from foldline.policy import Policy, Rule
@@ -110,7 +110,7 @@ def test_a_view_fits_or_is_refused_with_its_bill(
 def at_least(session: Session) -> int:
     """What no policy may drop: the newest unit with its results cut short, the words the user waits on, the system."""
     timeline, policy = session.timeline, session.policy
-    start = newest(timeline, policy)
+    start = newest_unit(timeline, policy)
     first = timeline.prompts[:1] if policy.keep_first_prompt else []
     asked = {index for index in (*first, *timeline.prompts[-1:]) if index < start}
     kept = [*range(timeline.lead), *asked, *range(start, len(timeline))]
@@ -274,7 +274,7 @@ def test_a_fold_makes_the_request_smaller_and_lands_below_its_trigger(
             assert after < sent.before
             fired = [rule for rule in gate(session.load(), policy).fired if rule.action in {"fold", "clip"}]
             again = [rule for rule in fired if rule.basis != "cost"]
-            last = newest(session.timeline, policy)
+            last = newest_unit(session.timeline, policy)
             if policy.keep_hard or any(rule.basis != "request" for rule in again):
                 last = min(last, floor(session.timeline, policy, session.usable))
             assert not again or sent.view.cut == last

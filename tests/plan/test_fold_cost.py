@@ -178,7 +178,9 @@ def test_the_gate_folds_when_the_rent_has_reached_the_price() -> None:
     proposal = FoldProposal(size=61_000, folded=28_000, head=18_000, digest=2_000, at=20.0)
 
     def verdict(rent: FoldAccount) -> Need:
-        load = Load(request=61_000, history=41_000, count=80, usable=180_000, rent=rent.earned_share(proposal, PRICES))
+        load = Load(
+            request=61_000, history=41_000, count=80, usable=180_000, earned_share=rent.earned_share(proposal, PRICES)
+        )
         return gate(load, policy).need
 
     assert verdict(rent) is Need.SOFT
@@ -188,5 +190,5 @@ def test_the_gate_folds_when_the_rent_has_reached_the_price() -> None:
 
 
 def test_the_reason_of_a_free_fold_says_that_it_is_free() -> None:
-    load = Load(request=61_000, history=41_000, count=80, usable=180_000, rent=math.inf)
+    load = Load(request=61_000, history=41_000, count=80, usable=180_000, earned_share=math.inf)
     assert gate(load, Policy.preset("thrifty")).reason == "folding costs nothing now (fold when cost >= 100%)"

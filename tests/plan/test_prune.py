@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.message import Text, ToolResult
-from foldline.plan.prune import ARGUMENT_CHARS, preview, shorten_json, stub
+from foldline.plan.prune import ARGUMENT_CHARS, preview, shorten_json, stub_result
 from foldline.policy import Policy
 
 texts = st.text(alphabet='a漢🙂é\n"\\', max_size=60)
@@ -62,5 +62,5 @@ def test_a_preview_is_the_start_of_the_text_and_its_stub_names_the_whole(text: s
     assert text.startswith(shown)
     assert len(shown) <= chars
     assert shown.count("\n") < lines
-    made = stub(ToolResult(call_id="a", parts=(Text(text=text),)), "#7", policy)
+    made = stub_result(ToolResult(call_id="a", parts=(Text(text=text),)), "#7", policy)
     assert f"{len(shown):,} of {len(text):,} characters shown; the whole is #7," in made.text

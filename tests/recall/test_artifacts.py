@@ -13,7 +13,7 @@ from foldline import ledger
 from foldline.errors import InputError
 from foldline.measure.estimator import Estimator
 from foldline.message import Message, Meta, assistant, tool, user
-from foldline.plan.prune import stub
+from foldline.plan.prune import stub_result
 from foldline.plan.timeline import handle
 from foldline.policy import Policy
 from foldline.recall.excerpt import searchable_text
@@ -75,7 +75,7 @@ def test_any_text_is_a_handle_or_refused(text: str) -> None:
 def test_the_handle_of_a_stub_gives_the_whole_back(ground: str) -> None:
     whole = "\n".join(f"line {number} of a large result" for number in range(3000))
     result = tool("c", whole)
-    shown = stub(result.results[0], handle(1), Policy())
+    shown = stub_result(result.results[0], handle(1), Policy())
     assert "the whole is #2" in shown.text
     with told(ground, [user("run it"), result]) as (store, branch):
         read, wanted = "", parse_handle("#2")

@@ -132,7 +132,7 @@ def cut_to_newest(timeline: Timeline, limit: int, floor: int) -> int:
     wanted = bisect_left(timeline.prefix, timeline.prefix[-1] - limit)
     if wanted == 0:
         return 0
-    return min(timeline.legal_after("step", wanted), timeline.legal("step", len(timeline) - floor))
+    return min(timeline.first_cut("step", wanted), timeline.last_cut("step", len(timeline) - floor))
 
 
 class _BlockDraft:

@@ -1,8 +1,8 @@
-"""Where: the first message that stays.
+"""Where to cut: the index of the first kept message.
 
-Floors say how much of the newest part must stay; the largest wins. A target says how much must leave; no more leaves
-than that. The newest unit (unanswered prompts, or the newest step with its calls) always stays, and the newest prompt
-stays word for word even when the steps after it are folded, so that one long turn can be folded too.
+Floors bound the newest part that must stay; the largest wins. A target bounds what leaves: no more than reaches it. The
+newest unit (unanswered prompts, or the newest step) always stays. The newest prompt stays verbatim even when the steps
+after it are folded, so that one long turn can be folded, too.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from foldline.policy import Policy
 
 
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
-    """The last legal cut that leaves all floors standing; `timeline.cut` when nothing may leave.
+    """The last legal cut that keeps all floors; `timeline.cut` if nothing may leave.
 
-    With `snap="forward"` the token floor is an upper bound instead: the tail is *at most* that large. Where that would
-    keep nothing at all, the newest unit is kept and everything before it may leave.
+    With `snap="forward"` the token floor is an upper bound of the tail. If that would keep nothing, the newest unit is
+    kept.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
-    bounds = [newest(timeline, policy)]
+    bounds = [newest_unit(timeline, policy)]
     if keep:
         bounds.append(_token_floor(timeline, policy, keep))
     if policy.keep_messages:
-        bounds.append(timeline.legal(policy.atom, len(timeline) - policy.keep_messages))
+        bounds.append(timeline.last_cut(policy.atom, len(timeline) - policy.keep_messages))
     if policy.keep_turns:
         turns = timeline.cuts["turn"]
         bounds.append(turns[-policy.keep_turns] if len(turns) >= policy.keep_turns else timeline.lead)
     return max(timeline.cut, min(bounds))
 
 
-def newest(timeline: Timeline, policy: Policy) -> int:
-    """The last cut there is: in front of the newest unit."""
-    return timeline.legal(policy.atom, timeline.tail)
+def newest_unit(timeline: Timeline, policy: Policy) -> int:
+    """The last possible cut, in front of the newest unit."""
+    return timeline.last_cut(policy.atom, timeline.tail)
 
 
 def _token_floor(timeline: Timeline, policy: Policy, keep: int) -> int:
@@ -41,12 +41,12 @@ def _token_floor(timeline: Timeline, policy: Policy, keep: int) -> int:
     if total - prefix[timeline.lead] <= keep:
         return timeline.lead
     if policy.snap == "backward":
-        return timeline.legal(policy.atom, bisect_right(prefix, total - keep) - 1)
-    found = timeline.legal_after(policy.atom, bisect_left(prefix, total - keep))
-    return found if found < len(timeline) else newest(timeline, policy)
+        return timeline.last_cut(policy.atom, bisect_right(prefix, total - keep) - 1)
+    found = timeline.first_cut(policy.atom, bisect_left(prefix, total - keep))
+    return found if found < len(timeline) else newest_unit(timeline, policy)
 
 
-def choose(timeline: Timeline, policy: Policy, *, floor_at: int, room: int, start: int = 0) -> int:
-    """The first legal cut from `start` on behind which at most `room` tokens stand, but none beyond `floor_at`."""
-    wanted = max(start, bisect_left(timeline.prefix, timeline.prefix[-1] - room, lo=timeline.cut))
-    return min(timeline.legal_after(policy.atom, wanted), floor_at)
+def cut_within(timeline: Timeline, policy: Policy, *, floor_at: int, max_tokens: int, start: int = 0) -> int:
+    """The first legal cut from `start` on that keeps at most `max_tokens` tokens, or `floor_at` if that comes first."""
+    wanted = max(start, bisect_left(timeline.prefix, timeline.prefix[-1] - max_tokens, lo=timeline.cut))
+    return min(timeline.first_cut(policy.atom, wanted), floor_at)

@@ -1,6 +1,7 @@
-"""When: the test whether something must be done, with the reason in words.
+"""The gate: whether a fold is needed, and why.
 
-SOFT is a wish: the request can be sent as it is. HARD cannot proceed: it is above what the window can take.
+SOFT: a rule asks for an action, but the request can be sent as it is. HARD: the request does not fit the window.
+To add a basis for rules, add it to `Basis` in policy.py and its figure to `Load`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from foldline.policy import Policy, Rule
 
 
 class Need(IntEnum):
-    """How urgent it is."""
+    """How urgent a fold is."""
 
     NONE = 0
     SOFT = 1
@@ -22,7 +23,7 @@ class Need(IntEnum):
 
 
 class Load(NamedTuple):
-    """What the gate looks at: sizes in the counter's unit, `rent` as a share of the price of folding.
+    """The figures that the gate tests: sizes in the counter's unit, `earned_share` of the price of folding.
 
     `usable` is the largest request allowed. `fixed` is the part of the request outside the timeline, which no fold can
     remove: tool schemas, memory, and tokens that only usage shows. `upper` is the request with the margin
@@ -31,28 +32,28 @@ class Load(NamedTuple):
 
     request: int
     history: int
-    count: int  # type: ignore[assignment]  # of messages; nobody counts the fields of a load
+    count: int  # type: ignore[assignment]  # of messages; hides tuple.count, which nothing uses here
     usable: int
     fixed: int = 0
     upper: int = 0
     margin: float = 0.0
-    rent: float = 0.0
+    earned_share: float = 0.0
     blocks: dict[str, int] = {}  # noqa: RUF012 (never changed)
     """Tokens by block, in the order of the view."""
 
     @property
     def ceiling(self) -> int:
-        """The largest estimate of a new view that surely fits."""
+        """The largest estimate of a new view that fits with its margin."""
         return int(self.usable / (1 + self.margin))
 
-    def of(self, rule: Rule) -> float:
-        """The figure a rule is about."""
-        figure: float = self.rent if rule.basis == "cost" else getattr(self, rule.basis)
+    def value_for(self, rule: Rule) -> float:
+        """The figure that a rule tests."""
+        figure: float = self.earned_share if rule.basis == "cost" else getattr(self, rule.basis)
         return figure
 
 
 class Verdict(NamedTuple):
-    """The gate's answer. `fired` are all rules that hold now, latched ones included until they are cleared."""
+    """The gate's answer. `fired` are the rules that hold now, and latched ones until they are cleared."""
 
     need: Need
     action: str = ""
@@ -64,12 +65,12 @@ class Verdict(NamedTuple):
 
     @property
     def warns(self) -> bool:
-        """True when a warning holds."""
+        """True if a rule holds."""
         return bool(self.fired)
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""What the gate says nearly always."""
+"""The verdict of nearly every turn."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 
@@ -82,7 +83,7 @@ def limit(rule: Rule, usable: int) -> float:
 
 
 def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
-    """Judge a load: HARD above the usable window, SOFT when a rule asks for an action, NONE otherwise."""
+    """The verdict on a load: HARD above the usable window, SOFT if a rule asks for an action, NONE otherwise."""
     held = tuple(latched)
     fired = tuple([rule for rule in policy.rules if rule in held or _holds(rule, load)])
     needed = max(load.request, load.upper)
@@ -94,8 +95,8 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
             wanted = rule
     if needed > load.usable:
         action = wanted.action if wanted and wanted.action != "pause" else "fold"
-        perhaps = f" (it may be {needed:,})" if needed > load.request else ""
-        reason = f"the request of {load.request:,}{perhaps} does not fit into {load.usable:,}"
+        upper_text = f" (it may be {needed:,})" if needed > load.request else ""
+        reason = f"the request of {load.request:,}{upper_text} does not fit into {load.usable:,}"
         return Verdict(need=Need.HARD, action=action, reason=reason, fired=fired)
     if wanted is None:
         return Verdict(need=Need.NONE, fired=fired)
@@ -103,13 +104,13 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
 
 
 def _holds(rule: Rule, load: Load) -> bool:
-    value, bound = load.of(rule), limit(rule, load.usable)
+    value, bound = load.value_for(rule), limit(rule, load.usable)
     return value > bound if rule.strict else value >= bound
 
 
 def _reason(rule: Rule, load: Load) -> str:
-    if rule.basis == "cost" and isinf(load.rent):
+    if rule.basis == "cost" and isinf(load.earned_share):
         return f"folding costs nothing now ({rule})"
     if rule.basis == "cost":
-        return f"the rent paid on what could leave is {load.rent:.0%} of the price of folding ({rule})"
-    return f"{rule.basis} is {load.of(rule):,} of {limit(rule, load.usable):,.0f} allowed ({rule})"
+        return f"{load.earned_share:.0%} of the price of folding is earned ({rule})"
+    return f"{rule.basis} is {load.value_for(rule):,} of {limit(rule, load.usable):,.0f} allowed ({rule})"

@@ -1,7 +1,7 @@
-"""The decision as a whole: gate, then cut, then prune, until the view fits or the reason why it cannot is known.
+"""The plan: gate, then cut, then prune, until the view fits or it is known that it cannot.
 
-Pure: the same timeline, sizes and policy give the same plan. What the digest will say is not known here; its cap is
-reserved, and the fold's true size is measured when it is made.
+Pure: the same timeline, sizes and policy give the same plan. The digest is not written yet, so its cap is reserved, and
+the true size of the fold is measured afterwards.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from foldline.fold import Fold
 from foldline.message import Message
 from foldline.plan import cut as cutting
 from foldline.plan.gate import NOTHING_DUE, Load, Need, Verdict, gate, limit
-from foldline.plan.prune import Size, at_fold, largest_first, squeeze
+from foldline.plan.prune import Size, largest_first, smallest_form, stubs_at_fold
 from foldline.plan.timeline import Timeline
 from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60
-"""Reserved for the one line that stands for what left without a digest."""
+"""Reserved for the line that stands for folded messages without a digest."""
 DIGEST_SHARE = 0.175
-"""The most of a window that is kept free for a digest: in a small one its cap gives way, not the conversation."""
+"""The largest share of the window that is reserved for a digest, so that a small window still has a history."""
 
 
 class Plan(NamedTuple):
-    """What to do. `fold` has everything but its digest; None when nothing is to be done."""
+    """What to do: `fold` without its digest, or None for nothing."""
 
     verdict: Verdict
     fold: Fold | None = None
-    skipped: str = ""
-    """Why a wish was not granted."""
+    skip_reason: str = ""
+    """Why no fold is planned although a rule asked for one."""
 
     def __str__(self) -> str:
         if self.fold is None:
-            return f"{self.verdict.need.name}: {self.skipped or self.verdict.reason or 'nothing to do'}"
+            return f"{self.verdict.need.name}: {self.skip_reason or self.verdict.reason or 'nothing to do'}"
         fold = self.fold
         return f"{self.verdict.need.name}: fold {fold.cut} messages, ~{fold.before:,} → ~{fold.after:,} ({fold.reason})"
 
@@ -45,7 +45,7 @@ NOTHING_TO_DO = Plan(NOTHING_DUE)
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
-    """What to do about a load; the gate's verdict on it is computed unless it is given."""
+    """The plan for a load. The gate's verdict on it is computed unless given."""
     verdict = gate(load, policy) if verdict is None else verdict
     if verdict is NOTHING_DUE:
         return NOTHING_TO_DO
@@ -58,119 +58,121 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
 
 
 def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
-    """The fold for a verdict: floors and target first, then what must give way so that the view fits."""
-    draft = _Draft(timeline, load, policy, size)
+    """The fold for a verdict: to the target within the floors first, then beyond the floors until the view fits."""
+    draft = _FoldDraft(timeline, load, policy, size)
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
     floor_at = cutting.floor(timeline, policy, load.usable)
     start = max((0, *(_start(rule, timeline, load) for rule in verdict.fired)))
-    draft.land(floor_at=floor_at, goal=goal, basis=rule.basis if rule else "request", start=start)
+    draft.cut_to(floor_at=floor_at, goal=goal, basis=rule.basis if rule else "request", start=start)
     ceiling = min((load.ceiling, *(_trigger(rule, load) for rule in verdict.fired)))
     if draft.after > ceiling and not policy.keep_hard:
-        draft.yield_floors(ceiling)
+        draft.relax_floors(ceiling)
     if draft.after > load.ceiling:
-        draft.squeeze_to(load.ceiling)
+        draft.shrink_to(load.ceiling)
     if draft.after > load.ceiling:
         if verdict.need is Need.HARD:
             raise _too_large(draft.blocks(), load, ceil(draft.after * (1 + load.margin)))
-        return Plan(verdict=verdict, skipped="what must stay does not fit below the trigger")
+        return Plan(verdict=verdict, skip_reason="the protected part does not fit below the trigger")
     fold = draft.fold(before=load.request, reason=verdict.reason)
     gain, covered = load.request - fold.after, timeline.prefix[fold.cut] - timeline.prefix[timeline.cut]
     if verdict.need is Need.SOFT and (
         fold.after >= load.request or gain < policy.min_gain_tokens or gain < policy.min_gain_ratio * covered
     ):
-        return Plan(verdict=verdict, skipped=f"a fold would free only {max(gain, 0):,} tokens")
+        return Plan(verdict=verdict, skip_reason=f"a fold would free only {max(gain, 0):,} tokens")
     return Plan(verdict=verdict, fold=fold)
 
 
-def by_hand(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Fold | None:
-    """The fold that somebody asked for: down to the floors, or with `force` all before the last thing the user said.
+def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Fold | None:
+    """The fold that a user asks for: down to the floors, or with `force` everything before the newest turn.
 
-    None when nothing would leave.
+    None if nothing would leave.
     """
-    draft = _Draft(timeline, load, policy, size)
+    draft = _FoldDraft(timeline, load, policy, size)
     if force:
         turns = timeline.cuts["turn"]
         draft.cut = max(timeline.cut, turns[-1] if turns else 0)
     else:
         floor_at = cutting.floor(timeline, policy, load.usable)
-        draft.land(floor_at=floor_at, goal=int(policy.target_ratio * load.usable), basis="request", start=0)
+        draft.cut_to(floor_at=floor_at, goal=int(policy.target_ratio * load.usable), basis="request", start=0)
     if draft.cut <= max(timeline.cut, timeline.lead):
         return None
     return draft.fold(before=load.request, reason="asked for")
 
 
 def _too_large(items: dict[str, int], load: Load, tokens: int, *, hint: str = "") -> ViewTooLarge:
-    """The refusal of a view of up to `tokens`: what its blocks are estimated at, and the margin of the estimate."""
+    """The error for a view of up to `tokens`, with the estimate of each block and its margin."""
     return ViewTooLarge(tokens, load.usable, {**items, "margin": tokens - sum(items.values())}, hint=hint)
 
 
 def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
-    """Where the fold should land. A clip lands at its own limit; a fold at the policy's target."""
+    """The size to reach: the rule's own limit for a clip, the policy's target for a fold."""
     if rule is None or rule.action != "clip" or rule.basis == "cost":
         return int(policy.target_ratio * load.usable)
     return load.usable if rule.basis == "count" else _bound(rule, load)
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """The largest figure at which a rule does not hold."""
+    """The largest figure at which a rule does not fire."""
     bound = limit(rule, load.usable)
     return int(bound) if rule.strict else ceil(bound) - 1
 
 
 def _trigger(rule: Rule, load: Load) -> int:
-    """Above this size a rule on the request asks for another fold at once."""
+    """The size above which a rule on the request would fire again at once."""
     folds = rule.action in {"fold", "clip"} and rule.basis == "request"
     return _bound(rule, load) if folds else load.usable
 
 
 def _start(rule: Rule, timeline: Timeline, load: Load) -> int:
-    """The first message behind which a rule on history or count asks for nothing more."""
+    """The first cut after which a rule on history or count does not fire."""
     if rule.action in {"fold", "clip"} and rule.basis == "history":
         return bisect_left(timeline.prefix, timeline.prefix[-1] - _bound(rule, load))
     return len(timeline) - _bound(rule, load) if rule.action in {"fold", "clip"} and rule.basis == "count" else 0
 
 
-def digest_room(policy: Policy, usable: int) -> int:
-    """What is kept free for whatever stands for the folded part."""
-    room = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * usable)))
-    return {"digest": room, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
+def digest_reserve(policy: Policy, usable: int) -> int:
+    """The tokens reserved for the digest or marker of the folded part."""
+    reserve = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * usable)))
+    return {"digest": reserve, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
 
 
-class _Draft:
-    """A fold in the making: its cut, its stubs, and what the view would then hold."""
+class _FoldDraft:
+    """A fold being planned: its cut, its stubs, and the size of the resulting view."""
 
     def __init__(self, timeline: Timeline, load: Load, policy: Policy, size: Size) -> None:
         self.timeline, self.load, self.policy, self.size = timeline, load, policy, size
         self.cut = timeline.cut
         self.stubs: dict[int, tuple[Message, int]] = {}
-        self.digest = digest_room(policy, load.usable)
+        self.digest = digest_reserve(policy, load.usable)
 
-    def land(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
-        """Cut as little as reaches the goal, but not before `start`, then prune what need not stay whole."""
+    def cut_to(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
+        """Cut as little as reaches the goal, from `start` on, then prune."""
         timeline = self.timeline
-        room = max(0, goal - (0 if basis == "history" else self._beside(floor_at)))
-        self.cut = max(timeline.cut, cutting.choose(timeline, self.policy, floor_at=floor_at, room=room, start=start))
-        self.stubs = at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
+        tail = max(0, goal - (0 if basis == "history" else self._tokens_before(floor_at)))
+        self.cut = max(
+            timeline.cut, cutting.cut_within(timeline, self.policy, floor_at=floor_at, max_tokens=tail, start=start)
+        )
+        self.stubs = stubs_at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
 
-    def yield_floors(self, ceiling: int) -> None:
-        """Floors are wishes when the view does not fit: keep cutting, down to the newest unit."""
-        last = cutting.newest(self.timeline, self.policy)
-        room = max(0, ceiling - self._beside(last))
-        self.cut = max(self.cut, cutting.choose(self.timeline, self.policy, floor_at=last, room=room))
-        while self.cut < last and self.after > ceiling:  # what stays beside the tail is not the same for every cut
-            self.cut = min(self.timeline.legal_after(self.policy.atom, self.cut + 1), last)
+    def relax_floors(self, ceiling: int) -> None:
+        """Cut beyond the floors, down to the newest unit, until the view fits."""
+        last = cutting.newest_unit(self.timeline, self.policy)
+        tail = max(0, ceiling - self._tokens_before(last))
+        self.cut = max(self.cut, cutting.cut_within(self.timeline, self.policy, floor_at=last, max_tokens=tail))
+        while self.cut < last and self.after > ceiling:  # pins and carried messages differ from cut to cut
+            self.cut = min(self.timeline.first_cut(self.policy.atom, self.cut + 1), last)
         self.stubs = {index: stub for index, stub in self.stubs.items() if index >= self.cut}
 
-    def squeeze_to(self, ceiling: int) -> None:
-        """Prune the largest kept results, then anything that can be made smaller, until the view fits."""
+    def shrink_to(self, ceiling: int) -> None:
+        """Prune the largest kept results, then every message that can be shortened, until the view fits."""
         order = dict.fromkeys(largest_first(self.timeline, self.cut, self.policy))
         order |= dict.fromkeys(range(self.cut, len(self.timeline)))
         excess = self.after - ceiling
         for index in order:
             if excess <= 0:
                 return
-            smaller = squeeze(self.timeline, index, self.policy, self.size)
+            smaller = smallest_form(self.timeline, index, self.policy, self.size)
             now = self.stubs[index][1] if index in self.stubs else self.timeline.tokens(index)
             if smaller is not None and smaller[1] < now:
                 self.stubs[index] = smaller
@@ -178,46 +180,46 @@ class _Draft:
 
     @property
     def tail(self) -> int:
-        """Tokens of what stays word for word, stubs counted as stubs."""
+        """Tokens of the messages after the cut, stubs counted as stubs."""
         timeline = self.timeline
         saved = sum(timeline.tokens(index) - tokens for index, (_, tokens) in self.stubs.items() if index >= self.cut)
         return timeline.prefix[-1] - timeline.prefix[self.cut] - saved
 
     @property
     def after(self) -> int:
-        """What the view would hold."""
-        return self._beside(self.cut) + self.tail
+        """Tokens of the resulting view."""
+        return self._tokens_before(self.cut) + self.tail
 
-    def _beside(self, cut: int) -> int:
-        """Tokens of everything but the tail, for a cut."""
+    def _tokens_before(self, cut: int) -> int:
+        """Tokens of everything in front of the tail, for a cut."""
         pinned, carried = self.kept_before(cut)
         kept = self._tokens((*pinned, *carried), (*pinned, *carried))
         return (
             self.load.fixed
             + self.timeline.prefix[self.timeline.lead]
-            + self._instead(cut, (*pinned, *carried, cut))
+            + self._digest_tokens(cut, (*pinned, *carried, cut))
             + kept
         )
 
-    def _instead(self, cut: int, kept: tuple[int, ...]) -> int:
-        """Tokens of what stands for the folded part, and of a line in front where nothing else is the user's."""
+    def _digest_tokens(self, cut: int, kept: tuple[int, ...]) -> int:
+        """Tokens of the digest or marker, and of the marker in front if the view would not start with the user."""
         timeline, policy = self.timeline, self.policy
         if cut <= timeline.lead:
             return 0
-        silent = policy.leave == "nothing" or (policy.leave == "digest" and policy.digest_role == "system")
+        unseen = policy.leave == "nothing" or (policy.leave == "digest" and policy.digest_role == "system")
         starts = kept[0] >= len(timeline) or timeline.messages[kept[0]].role == "user"
-        return self.digest + (MARKER_TOKENS if silent and not starts else 0)
+        return self.digest + (MARKER_TOKENS if unseen and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
-        """The size of messages before the cut as the view shows them among all that are `kept`."""
+        """The size of messages before the cut, as the view shows them if `kept` stay."""
         timeline, total = self.timeline, 0
         for index in indices:
-            message = timeline.kept(index, kept)
+            message = timeline.kept_message(index, kept)
             total += timeline.tokens(index) if message is timeline.shown[index] else self.size(message)
         return total
 
     def kept_before(self, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Messages before a cut that stay: pins in front of the digest, the rest behind it."""
+        """Messages before a cut that stay: the pins in front of the digest, and the ones carried behind it."""
         timeline = self.timeline
         pins = {index for index in timeline.pins if index < cut}
         if self.policy.keep_first_prompt and timeline.prompts and timeline.prompts[0] < cut:
@@ -235,15 +237,15 @@ class _Draft:
         return tuple(sorted(pins)), tuple(sorted(carried))
 
     def blocks(self) -> dict[str, int]:
-        """Tokens by block of the view that the draft would leave."""
+        """Tokens by block of the resulting view."""
         return self.timeline.blocks(self.load.fixed, self.fold(before=0, reason=""), self.tail)
 
     def fold(self, *, before: int, reason: str) -> Fold:
-        """The draft as a record, without its digest."""
+        """The fold record, without its digest."""
         pinned, carried = self.kept_before(self.cut)
         return Fold(
             cut=self.cut,
-            digest_tokens=self._instead(self.cut, (*pinned, *carried, self.cut)),
+            digest_tokens=self._digest_tokens(self.cut, (*pinned, *carried, self.cut)),
             pinned=pinned,
             pinned_tokens=self._tokens(pinned, pinned + carried),
             carried=carried,

@@ -1,7 +1,7 @@
-"""What is too large: results leave the view one by one, and a stub with a handle stays.
+"""Pruning: large results leave the view, and a stub with a handle stays.
 
-A stub holds nothing but words of the original and one line that says what was left out and where the whole is. Pruning
-happens on arrival, before a result was ever sent, or together with a cut, so that the prompt prefix changes once.
+A stub holds the start of the text and one line that says what is missing and where the full text is. Results are pruned
+on arrival, before they were ever sent, or together with a cut, so that the prompt prefix changes once.
 """
 
 from __future__ import annotations
@@ -29,79 +29,83 @@ from foldline.tool_calls import read_key
 Size = Callable[[Message], int]
 
 REPEAT_CHARS = 400
-"""Shorter texts are not worth a reference to their twin."""
+"""Shorter texts are not replaced by a reference to their repetition."""
 ARGUMENT_CHARS = 400
-"""A longer string inside a call's arguments may be shortened when nothing else helps."""
+"""Longer strings in the arguments of a call may be shortened if the view does not fit otherwise."""
 
 
-def stub(result: ToolResult, name: str, policy: Policy, *, why: str = TOO_LARGE_TO_STAY) -> ToolResult:
-    """The result with a preview of its text and a line that names the whole; media leave too.
+def stub_result(result: ToolResult, name: str, policy: Policy, *, reason: str = TOO_LARGE_TO_STAY) -> ToolResult:
+    """The stub of a result: the start of its text and the line that names the full one. Its media leave, too.
 
     >>> big = ToolResult(call_id="c", parts=(Text(text=chr(10).join(["a line"] * 999)),))
-    >>> print(stub(big, "#7", Policy(preview_lines=1)).text)
+    >>> print(stub_result(big, "#7", Policy(preview_lines=1)).text)
     a line
     [pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]
     """
     text = result.text
     shown = preview(text, policy)
     media = sum(not isinstance(part, Text) for part in result.parts)
-    line = stub_line(why, name, shown=len(shown), total=len(text), attachments=media)
-    return replace(result, parts=(Text(text=f"{shown}\n{line}" if shown else line),), wire=_loosen(result))
+    line = stub_line(reason, name, shown=len(shown), total=len(text), attachments=media)
+    return replace(result, parts=(Text(text=f"{shown}\n{line}" if shown else line),), wire=_edited_wire(result))
 
 
 def preview(text: str, policy: Policy) -> str:
-    """The start of a text: at most so many characters and lines, the shorter of both."""
+    """The start of a text, within the policy's limits of characters and lines."""
     if len(text) <= policy.preview_chars and text.count("\n") < policy.preview_lines:
         return text
     lines = text[: policy.preview_chars].split("\n")
     return "\n".join(lines[: policy.preview_lines])
 
 
-def prune_message(message: Message, name: str, policy: Policy, chosen: Iterable[ToolResult], *, why: str) -> Message:
-    """The message with the chosen results as stubs, where that leaves something out."""
+def stub_results(message: Message, name: str, policy: Policy, chosen: Iterable[ToolResult], *, reason: str) -> Message:
+    """The message with stubs for the chosen results, as far as the stubs are shorter."""
     ids = {id(part) for part in chosen}
     return message.with_parts(
         *(
-            _stubbed(part, name, policy, why=why) if isinstance(part, ToolResult) and id(part) in ids else part
+            _shorter_stub(part, name, policy, reason=reason)
+            if isinstance(part, ToolResult) and id(part) in ids
+            else part
             for part in message.parts
         )
     )
 
 
-def _stubbed(result: ToolResult, name: str, policy: Policy, *, why: str) -> ToolResult:
-    made = stub(result, name, policy, why=why)
+def _shorter_stub(result: ToolResult, name: str, policy: Policy, *, reason: str) -> ToolResult:
+    made = stub_result(result, name, policy, reason=reason)
     plain = all(isinstance(part, Text) for part in result.parts)
     return result if plain and len(made.text) >= len(result.text) else made
 
 
-def on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
-    """The message as it may be sent for the first time: None when it is not too large, or a stub is no smaller."""
+def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
+    """The message with stubs for results from `limit` on; None if it has none or the stubs are not smaller."""
     results = tuple(_prunable(message, policy))
     if not results:
         return None
     large = [part for part in results if size(message.with_parts(part)) >= limit]
     if not large:
         return None
-    pruned = prune_message(message, handle(index), policy, large, why=TOO_LARGE_TO_SEND)
+    pruned = stub_results(message, handle(index), policy, large, reason=TOO_LARGE_TO_SEND)
     return pruned if size(pruned) < size(message) else None
 
 
-def at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size: Size) -> dict[int, tuple[Message, int]]:
-    """Stubs for the messages from `start` to `end` that need not stay whole at a fold; pins must."""
+def stubs_at_fold(
+    timeline: Timeline, start: int, end: int, policy: Policy, size: Size
+) -> dict[int, tuple[Message, int]]:
+    """Stubs for messages from `start` to `end` whose results the policy prunes at a fold; pins stay."""
     stubs: dict[int, tuple[Message, int]] = {}
     if not (policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens):
         return stubs
-    for index, reason in _dispensable(timeline, start, end, policy):
-        pruned = _smaller(timeline, index, policy, size, why=reason)
+    for index, reason in _prune_reasons(timeline, start, end, policy):
+        pruned = _message_stub(timeline, index, policy, size, reason=reason)
         if pruned is not None:
             stubs.setdefault(index, pruned)
     return stubs
 
 
-def _dispensable(timeline: Timeline, start: int, end: int, policy: Policy) -> Iterator[tuple[int, str]]:
-    """Which results may leave, and why: read again later, said again later, or simply large."""
-    seen: dict[str, int] = {}
-    read: dict[str, int] = {}
+def _prune_reasons(timeline: Timeline, start: int, end: int, policy: Policy) -> Iterator[tuple[int, str]]:
+    """Indexes of messages with a prunable result, and the reason: repeated later, read again later, or large."""
+    texts: dict[str, int] = {}
+    reads: dict[str, int] = {}
     calls = _calls(timeline, start)
     for index in range(len(timeline) - 1, start - 1, -1):
         message = timeline.shown[index]
@@ -109,43 +113,45 @@ def _dispensable(timeline: Timeline, start: int, end: int, policy: Policy) -> It
             text = result.text
             place = read_key(calls[result.call_id]) if policy.prune_superseded and result.call_id in calls else ""
             inside = index < end and index not in timeline.pins and result.name not in policy.prune_protect
-            if inside and policy.prune_repeats and len(text) >= REPEAT_CHARS and text in seen:
-                yield index, repeated_in(handle(seen[text]))
-            elif inside and place and place in read:
-                yield index, read_again_in(handle(read[place]))
+            if inside and policy.prune_repeats and len(text) >= REPEAT_CHARS and text in texts:
+                yield index, repeated_in(handle(texts[text]))
+            elif inside and place and place in reads:
+                yield index, read_again_in(handle(reads[place]))
             elif inside and policy.prune_fold_tokens and timeline.tokens(index) >= policy.prune_fold_tokens:
                 yield index, LARGE_AND_OLD
-            seen.setdefault(text, index)
+            texts.setdefault(text, index)
             if place:
-                read.setdefault(place, index)
+                reads.setdefault(place, index)
 
 
 def largest_first(timeline: Timeline, start: int, policy: Policy) -> list[int]:
-    """Kept messages that carry prunable results, the largest first, for when the view must fit at any price."""
+    """Indexes of kept messages with prunable results, the largest first."""
     found = [index for index in range(start, len(timeline)) if any(_prunable(timeline.shown[index], policy))]
     return sorted(found, key=lambda index: (-timeline.tokens(index), index))
 
 
-def _smaller(timeline: Timeline, index: int, policy: Policy, size: Size, *, why: str) -> tuple[Message, int] | None:
-    """A stub for a message, made from the whole of it, and its size; None when that would gain nothing."""
+def _message_stub(
+    timeline: Timeline, index: int, policy: Policy, size: Size, *, reason: str
+) -> tuple[Message, int] | None:
+    """A message with stubs for all prunable results, and its size; None if it is not smaller."""
     message = timeline.messages[index]
     chosen = tuple(_prunable(message, policy))
     if not chosen:
         return None
-    pruned = prune_message(message, handle(index), policy, chosen, why=why)
+    pruned = stub_results(message, handle(index), policy, chosen, reason=reason)
     tokens = size(pruned)
     return (pruned, tokens) if tokens < timeline.tokens(index) else None
 
 
-def squeeze(timeline: Timeline, index: int, policy: Policy, size: Size) -> tuple[Message, int] | None:
-    """The smallest honest form of a message: results as bare stubs, long call arguments shortened as JSON.
+def smallest_form(timeline: Timeline, index: int, policy: Policy, size: Size) -> tuple[Message, int] | None:
+    """The shortest form of a message and its size: short stubs for results, long call arguments shortened.
 
-    None when that is no smaller, or the message is pinned.
+    None if that is not smaller, or the message is pinned.
     """
     if index in timeline.pins:
         return None
     bare = policy.but(preview_chars=min(policy.preview_chars, 200), preview_lines=min(policy.preview_lines, 4))
-    pruned = _smaller(timeline, index, bare, size, why=WINDOW_FULL)
+    pruned = _message_stub(timeline, index, bare, size, reason=WINDOW_FULL)
     message = pruned[0] if pruned else timeline.messages[index]
     if any(len(call.arguments) > ARGUMENT_CHARS for call in message.calls):
         message = message.with_parts(*(_short_call(part, handle(index)) for part in message.parts))
@@ -157,11 +163,11 @@ def _short_call(part: Part, name: str) -> Part:
     if not isinstance(part, ToolCall) or len(part.arguments) <= ARGUMENT_CHARS:
         return part
     short = shorten_json(part.arguments, name)
-    return part if short == part.arguments else replace(part, arguments=short, wire=_loosen(part))
+    return part if short == part.arguments else replace(part, arguments=short, wire=_edited_wire(part))
 
 
 def shorten_json(text: str, name: str) -> str:
-    """JSON text with its long strings cut on code points: the same keys, still JSON. Other text is left alone."""
+    """JSON text with its long strings shortened; it stays valid JSON with the same keys. Other text is unchanged."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -180,7 +186,7 @@ def _shorten(value: Any, name: str) -> Any:
     return value
 
 
-def _loosen(part: Part) -> Any:
+def _edited_wire(part: Part) -> Any:
     return part.wire and part.wire._replace(raw=None, exact=False)
 
 

@@ -15,22 +15,22 @@ from foldline.message import Media, Message, Text, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
-"""Stands in a timeline where a folded message was left in the record."""
+"""Takes the place of a folded message that was not read from the record."""
 
 
 class Timeline:
-    """Messages in order, each with its size as it stands in the view, and where the timeline may be cut.
+    """The messages of a branch with their sizes in the view, and the places where it may be cut.
 
-    A cut is legal where nothing is torn apart: no call is open, the next message is not a result, and the message
+    A cut is legal between two messages if no call is open there, the next message is not a result, and the message
     before is not reasoning that belongs to the next.
     """
 
     __slots__ = (
-        "_asked",
-        "_called",
-        "_led",
-        "_open",
-        "_replied",
+        "_awaits_reply",
+        "_call_ids",
+        "_follows_lead",
+        "_follows_model",
+        "_open_calls",
         "broken",
         "cuts",
         "fold",
@@ -47,39 +47,39 @@ class Timeline:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.shown: list[Message] = []
-        """The messages as the view shows them: stubs where a result was pruned."""
+        """The messages as the view shows them, with stubs for pruned results."""
         self.prefix: list[int] = [0]
         """`prefix[i]`: tokens of the first i messages as shown."""
         self.cuts: dict[Atom, list[int]] = {"message": [], "step": [], "turn": []}
         """The legal cuts by atom, ascending."""
         self.prompts: list[int] = []
-        """Where the user asked something."""
+        """Indexes of the prompts."""
         self.lead = 0
-        """How many system messages stand in front of everything."""
+        """The number of system messages at the start."""
         self.tail = 0
-        """The newest unit: where the unanswered prompts begin, or else the newest step. It is never folded."""
+        """Start of the newest unit, which is never folded: the unanswered prompts, or else the newest step."""
         self.pins: set[int] = set()
         """Messages that no fold may touch."""
         self.waiting: dict[str, int] = {}
-        """Calls that have only an interim result so far, and where they stand: their steps stay."""
+        """Calls with only an interim result, with the index of that result. Their steps stay."""
         self.broken: list[int] = []
-        """Where a call lacks its result, a result its call, an id stands twice or nothing is said: a view heals it."""
+        """Indexes of faults that repair corrects in a view: unpaired calls and results, repeated ids, blank texts."""
         self.fold: Fold | None = None
-        self._asked = False
-        """A prompt waits for its reply: whatever comes before that reply belongs to the same turn."""
-        self._replied = False
-        """The message before was the model's."""
-        self._led = False
-        """The message before belongs to the next."""
-        self._open: set[str] = set()
-        self._called: set[str] = set()
+        self._awaits_reply = False
+        """A prompt has no reply yet, so further prompts belong to the same turn."""
+        self._follows_model = False
+        """The last message is the model's."""
+        self._follows_lead = False
+        """The last message belongs to the next one."""
+        self._open_calls: set[str] = set()
+        self._call_ids: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.messages)
 
     @property
     def cut(self) -> int:
-        """The first message of the verbatim part: behind the system messages when nothing is folded."""
+        """Index of the first message of the verbatim part. Without a fold, the first after the system messages."""
         return self.fold.cut if self.fold else self.lead
 
     @property
@@ -111,8 +111,10 @@ class Timeline:
         """The size of one message as shown."""
         return self.prefix[index + 1] - self.prefix[index]
 
-    def append(self, message: Message, tokens: int, shown: Message | None = None, seen: Look | None = None) -> None:
-        """Add a message of `tokens` at the end, shown as it is or as a stub; it is looked at once, here or before."""
+    def append(
+        self, message: Message, tokens: int, shown: Message | None = None, traits: MessageTraits | None = None
+    ) -> None:
+        """Add a message of `tokens` at the end, shown as it is or as a stub. `traits` are computed unless given."""
         index, prefix = len(self.messages), self.prefix
         self.messages.append(message)
         self.shown.append(shown or message)
@@ -120,59 +122,59 @@ class Timeline:
         if message.role == "system" and self.lead == index:
             self.lead += 1
         else:
-            self._index(index, message.role, seen or look(message))
+            self._index(index, message.role, traits or traits_of(message))
 
     def skip(self, count: int) -> None:
-        """Leave out messages that are folded and stay in the record: only their places are kept."""
+        """Add placeholders for `count` folded messages that are not read from the record."""
         if count > 0:
-            self.cuts["step"].append(len(self.messages))  # a step that begins in here is not whole
+            self.cuts["step"].append(len(self.messages))  # a step that begins among them is incomplete
             self.messages += [GONE] * count
             self.shown += [GONE] * count
             self.prefix += [self.prefix[-1]] * count
-            self._asked = self._replied = self._led = False
-            self._open.clear()
+            self._awaits_reply = self._follows_model = self._follows_lead = False
+            self._open_calls.clear()
 
-    def _index(self, index: int, role: str, seen: Look) -> None:
-        speaks, results = role == "assistant", seen.results
-        starts_step = speaks and not self._replied
-        if self._open and not results and (not speaks or starts_step):
+    def _index(self, index: int, role: str, traits: MessageTraits) -> None:
+        speaks, results = role == "assistant", traits.results
+        starts_step = speaks and not self._follows_model
+        if self._open_calls and not results and (not speaks or starts_step):
             self.broken.append(index)
-            self._open.clear()  # what was not answered before something else is said never will be
-        if not results and role != "tool" and not self._open and not self._led:
+            self._open_calls.clear()  # later results no longer answer these calls
+        if not results and role != "tool" and not self._open_calls and not self._follows_lead:
             self.cuts["message"].append(index)
             if not speaks or starts_step:
                 self.cuts["step"].append(index)
-        opens_turn = seen.prompts and not results and not self._asked
+        opens_turn = traits.is_prompt and not results and not self._awaits_reply
         if opens_turn:
             self.cuts["turn"].append(index)
-        if seen.prompts:
+        if traits.is_prompt:
             self.prompts.append(index)
         if starts_step or index == self.lead or opens_turn:
             self.tail = index
-        self._asked = not speaks and (self._asked or seen.prompts)
-        self._replied, self._led = speaks, seen.leads
-        if seen.calls or results:
-            self._pair(index, seen.calls, results)
-        if seen.blank:
+        self._awaits_reply = not speaks and (self._awaits_reply or traits.is_prompt)
+        self._follows_model, self._follows_lead = speaks, traits.leads_next
+        if traits.calls or results:
+            self._pair(index, traits.calls, results)
+        if traits.is_blank:
             self.broken.append(index)
 
     def _pair(self, index: int, calls: list[ToolCall], results: list[ToolResult]) -> None:
         for call in calls:
-            if not call.id or call.id in self._called:
+            if not call.id or call.id in self._call_ids:
                 self.broken.append(index)
-            self._called.add(call.id)
-            self._open.add(call.id)
+            self._call_ids.add(call.id)
+            self._open_calls.add(call.id)
         for result in results:
-            if result.call_id not in self._open:
+            if result.call_id not in self._open_calls:
                 self.broken.append(index)
             if result.interim:
                 self.waiting[result.call_id] = index
             else:
                 self.waiting.pop(result.call_id, None)
-            self._open.discard(result.call_id)
+            self._open_calls.discard(result.call_id)
 
     def apply(self, fold: Fold) -> None:
-        """Put a fold in force: one change of the view, sizes behind the cut counted anew where stubs stand."""
+        """Put a fold in force, with its stubs in place of the messages they stand for."""
         self.fold = fold
         first = min((index for index in fold.stubs), default=len(self.messages))
         sizes = [self.tokens(index) for index in range(first, len(self.messages))]
@@ -183,70 +185,70 @@ class Timeline:
                 self.shown[index] = stub[0]
             self.prefix.append(self.prefix[-1] + (stub[1] if stub is not None else size))
 
-    def legal(self, atom: Atom, index: int) -> int:
-        """The last legal cut at or before `index`; `lead` when there is none.
+    def last_cut(self, atom: Atom, index: int) -> int:
+        """The last legal cut at or before `index`; `lead` if there is none.
 
         >>> timeline = Timeline()
         >>> timeline.cuts["step"] = [0, 3, 7]
-        >>> timeline.legal("step", 6)
+        >>> timeline.last_cut("step", 6)
         3
         """
         cuts = self.cuts[atom]
         found = bisect_right(cuts, index)
         return cuts[found - 1] if found else self.lead
 
-    def legal_after(self, atom: Atom, index: int) -> int:
-        """The first legal cut at or after `index`; the length of the timeline when there is none."""
+    def first_cut(self, atom: Atom, index: int) -> int:
+        """The first legal cut at or after `index`; the length of the timeline if there is none."""
         cuts = self.cuts[atom]
         found = bisect_left(cuts, index)
         return cuts[found] if found < len(cuts) else len(self.messages)
 
     def step(self, index: int) -> range:
-        """The messages that belong together with one message."""
-        start = self.legal("step", index)
-        return range(start, min(self.legal_after("step", index + 1), len(self.messages)))
+        """The indexes of the step that holds a message."""
+        start = self.last_cut("step", index)
+        return range(start, min(self.first_cut("step", index + 1), len(self.messages)))
 
-    def kept(self, index: int, others: Container[int]) -> Message:
-        """A message before a cut as the view shows it among `others`: results only beside the calls they answer."""
+    def kept_message(self, index: int, kept: Container[int]) -> Message:
+        """A message before the cut as the view shows it: without results if the calls they answer are not `kept`."""
         message = self.shown[index]
-        return message if self.legal("step", index) in others else words_only(message)
+        return message if self.last_cut("step", index) in kept else without_results(message)
 
 
 def timeline_of(messages: Iterable[Message], tokens: Iterable[int]) -> Timeline:
-    """A timeline of messages whose sizes are known."""
+    """The timeline of messages with known sizes."""
     timeline = Timeline()
     for message, size in zip(messages, tokens, strict=True):
         timeline.append(message, size)
     return timeline
 
 
-class Look(NamedTuple):
-    """What the index needs to know of one message, from one look at its parts."""
+class MessageTraits(NamedTuple):
+    """The properties of a message that the index needs, from one pass over its parts."""
 
     calls: list[ToolCall]
     results: list[ToolResult]
-    prompts: bool
+    is_prompt: bool
     """As `Message.is_prompt`."""
-    leads: bool
-    """It is nothing but reasoning, or a provider's own item, that belongs to the message after it."""
-    blank: bool
-    """It, or a text in it, says nothing."""
-    media: bool
-    """It shows more than words, in a result perhaps."""
+    leads_next: bool
+    """It holds only reasoning or opaque items, which belong to the next message."""
+    is_blank: bool
+    """It has no parts, or a blank text."""
+    has_media: bool
+    """It holds media, in a result or beside it."""
 
 
-_WORDS = {
-    "assistant": Look([], [], prompts=False, leads=False, blank=False, media=False),
-    "user": Look([], [], prompts=True, leads=False, blank=False, media=False),
+_TEXT_ONLY = {
+    "assistant": MessageTraits([], [], is_prompt=False, leads_next=False, is_blank=False, has_media=False),
+    "user": MessageTraits([], [], is_prompt=True, leads_next=False, is_blank=False, has_media=False),
 }
-"""What is seen of the commonest message, one text of a person or the model, whatever it says."""
+"""The traits of the most common messages: one text of the user or the model."""
 
 
-def look(message: Message) -> Look:
-    """Calls count only where the model makes them, and results only where it does not."""
+def traits_of(message: Message) -> MessageTraits:
+    """The traits of a message. Calls count in the model's messages only, results in all others only."""
     role, parts = message.role, message.parts
-    if len(parts) == 1 and not message.kind and type(parts[0]) is Text and role in _WORDS and parts[0].text.strip():
-        return _WORDS[role]
+    if len(parts) == 1 and not message.kind and type(parts[0]) is Text and role in _TEXT_ONLY and parts[0].text.strip():
+        return _TEXT_ONLY[role]
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     thoughts, blank, media = 0, not parts, False
@@ -264,20 +266,20 @@ def look(message: Message) -> Look:
         else:
             thoughts += 1
     if role == "assistant":
-        return Look(calls, [], False, thoughts == len(parts) > 0, blank, media)
+        return MessageTraits(calls, [], False, thoughts == len(parts) > 0, blank, media)
     prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
-    return Look([], results, prompts, False, blank, media)
+    return MessageTraits([], results, prompts, False, blank, media)
 
 
-def words_only(message: Message) -> Message:
-    """What the user said in a message that carries results too: the words alone, so that no result is an orphan."""
+def without_results(message: Message) -> Message:
+    """The message without its results, so that no result is an orphan."""
     if not any(isinstance(part, ToolResult) for part in message.parts):
         return message
     return message.with_parts(*(part for part in message.parts if not isinstance(part, ToolResult)))
 
 
 def handle(first: int, last: int | None = None) -> str:
-    """The name under which recall gives messages back, counted from 1 as people do.
+    """The handle under which recall finds messages, counted from 1.
 
     >>> handle(119), handle(119, 130)
     ('#120', '#120-131')

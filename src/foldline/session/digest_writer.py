@@ -23,7 +23,7 @@ from foldline.fold import Digest, Fold
 from foldline.message import Message, user
 from foldline.models.table import model as model_of
 from foldline.plan.fold_cost import digest_cost, prices_of, request_cost
-from foldline.plan.plan import digest_room
+from foldline.plan.plan import digest_reserve
 from foldline.policy import Policy
 from foldline.session.record import Record
 from foldline.session.state import State
@@ -103,7 +103,7 @@ class DigestWriter:
         if options.text is not None:
             return self._by_hand(state, fold, options.text)
         if before is not None and before.cut == fold.cut and not options.instructions:
-            large = before.digest_tokens > digest_room(policy, state.usable)
+            large = before.digest_tokens > digest_reserve(policy, state.usable)
             if not (large and options.must and before.digest is not None):
                 return before.digest
         if policy.leave == "marker":
@@ -133,7 +133,7 @@ class DigestWriter:
         return DigestRequest(
             messages=[timeline.messages[index] for index in leaves],
             count_tokens=lambda text: state.setup.size(user(text)),
-            max_tokens=digest_room(policy, state.usable),
+            max_tokens=digest_reserve(policy, state.usable),
             covered_tokens=0 if options.must else covered,
             facts=self._gathered(state),
             cut=fold.cut,

@@ -318,8 +318,8 @@ class Session:
             for rule in fired:
                 if rule.action in {"warn", "pause"} and rule not in before:
                     self.emit("warned", reason=str(rule))
-        if plan.skipped:
-            self.emit("skipped", reason=plan.skipped)
+        if plan.skip_reason:
+            self.emit("skipped", reason=plan.skip_reason)
 
     # What the state shows
 

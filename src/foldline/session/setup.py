@@ -16,7 +16,7 @@ from foldline.measure.tokenizers import counter_for
 from foldline.message import Message
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
-from foldline.plan.media_budget import Allowance, allowed
+from foldline.plan.media_budget import MediaAllowance, media_allowance
 from foldline.policy import Policy, read_knobs
 from foldline.wire.formats import REQUEST_FORMATS, framing_of, grammar_of
 
@@ -48,7 +48,7 @@ class Setup:
     """What a request may fill: the window without what is kept free for the reply."""
     arrival_limit: int
     """Results of at least this size are pruned before they are ever sent."""
-    media: Allowance
+    media: MediaAllowance
 
     def size(self, message: Message) -> int:
         """The size of a message by the session's counter."""
@@ -106,7 +106,7 @@ def setup(  # noqa: PLR0913 (all are named at the call)
         window=window,
         usable=usable,
         arrival_limit=_arrival_limit(chosen, usable),
-        media=allowed(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=usable),
+        media=media_allowance(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=usable),
     )
 
 

@@ -19,10 +19,10 @@ from foldline.message import Message, Thinking
 from foldline.plan import cut
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
 from foldline.plan.gate import NOTHING_DUE, Load, Verdict, gate
-from foldline.plan.media_budget import Crowd, bearable
-from foldline.plan.plan import NOTHING_TO_DO, Plan, by_hand, plan
-from foldline.plan.prune import on_arrival
-from foldline.plan.timeline import Timeline, look
+from foldline.plan.media_budget import MediaBudget, without_oversized_media
+from foldline.plan.plan import NOTHING_TO_DO, Plan, manual_fold, plan
+from foldline.plan.prune import stub_on_arrival
+from foldline.plan.timeline import Timeline, traits_of
 from foldline.policy import Rule
 from foldline.session.record import Snapshot, Version
 from foldline.session.setup import Setup
@@ -50,7 +50,7 @@ class State:
         """The latched rules that have fired since the last fold."""
         self.pruned = 0
         """Messages that were shortened on arrival."""
-        self.media = Crowd(self.timeline, setup.media)
+        self.media = MediaBudget(self.timeline, setup.media)
         self._composed = Composed(self.timeline)
         self._prices = prices_of(setup.model)
         self._account = FoldAccount() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
@@ -82,30 +82,30 @@ class State:
 
     def _index(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
         """Add a message to the timeline, shown as a stub if there is one; its size as shown."""
-        setup, seen, shown = self.setup, look(message), None
+        setup, traits, shown = self.setup, traits_of(message), None
         if stub is not None:
             shown, tokens = stub
         else:
             tokens = message_tokens(message, setup.counter, setup.framing)
-            if seen.media or tokens >= setup.arrival_limit:
+            if traits.has_media or tokens >= setup.arrival_limit:
                 shown = self._shortened(message, tokens)
                 if shown is not None:
                     tokens = setup.size(shown)
                     self.pruned += 1
         if self._account is not None and message.role == "assistant" and self._starts_reply():
             self._account = self._account.after_request(self._proposal(message.meta.at), self._prices)
-        self.timeline.append(message, tokens, shown, seen)
-        if seen.media:
+        self.timeline.append(message, tokens, shown, traits)
+        if traits.has_media:
             self.media.add(shown or message)
         return tokens
 
     def _shortened(self, message: Message, tokens: int) -> Message | None:
         """What is shown of a message that no request could carry, or that is far too large; None: all of it."""
         index, limit = len(self.timeline), self.setup.arrival_limit
-        sendable = bearable(message, index, self.setup.media)
+        sendable = without_oversized_media(message, index, self.setup.media)
         shown = sendable if sendable is not message else None
         if tokens >= limit and index not in self.timeline.pins:
-            return on_arrival(sendable, index, self.policy, limit=limit, size=self.setup.size) or shown
+            return stub_on_arrival(sendable, index, self.policy, limit=limit, size=self.setup.size) or shown
         return shown
 
     def _thinking(self, message: Message) -> int:
@@ -223,15 +223,15 @@ class State:
 
     def plan_by_hand(self, *, force: bool) -> Fold | None:
         """The fold that a person asks for; None when nothing would leave."""
-        return by_hand(self.timeline, self.load(), self.policy, self.setup.size, force=force)
+        return manual_fold(self.timeline, self.load(), self.policy, self.setup.size, force=force)
 
     def plan_media(self) -> Fold | None:
         """The fold in force with the oldest media left out, if there are too many for one request."""
-        if not self.media.weight.number or not self.media.over:
+        if not self.media.totals.number or not self.media.is_exceeded:
             return None
         timeline, before = self.timeline, self.load().request
         folds = any(rule.action in {"fold", "clip"} for rule in self.policy.rules)
-        stubs = self.media.thinned(self.setup.size, may=folds)
+        stubs = self.media.stub_oldest(self.setup.size, may_fold=folds)
         return replace(
             timeline.fold or Fold(cut=timeline.cut),
             stubs=stubs,

@@ -83,8 +83,8 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
     if fold is None:
         return lead
     kept = {*fold.pinned, *fold.carried}
-    pinned = tuple([timeline.kept(index, kept) for index in fold.pinned])
-    carried = tuple([timeline.kept(index, kept) for index in fold.carried])
+    pinned = tuple([timeline.kept_message(index, kept) for index in fold.pinned])
+    carried = tuple([timeline.kept_message(index, kept) for index in fold.carried])
     digest = (fold.digest.message,) if fold.digest else ()
     if digest and digest[0].role == "system":
         return lead + digest + _started(timeline, fold, pinned + carried)
