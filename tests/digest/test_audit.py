@@ -1,4 +1,4 @@
-"""The audit: what a digest shows of the facts, what only recall can give back, and what nothing supports."""
+"""The loss report of a digest: shown facts, missing facts, unsourced claims."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model(*lines: str) -> str:
 
 @given(works(), st.integers(60, 2_000))
 @pytest.mark.promise("I19")
-def test_what_is_kept_and_what_is_missing_are_all_the_facts(messages: list[Message], cap: int) -> None:
+def test_kept_and_missing_facts_add_up_to_all_facts(messages: list[Message], cap: int) -> None:
     facts = extract_facts(messages, 0)
     text = local_digest(facts, max_tokens=cap, count_tokens=len, header="[h]").message.text
     loss = audit(text, facts)
@@ -42,7 +42,9 @@ def test_what_is_kept_and_what_is_missing_are_all_the_facts(messages: list[Messa
 
 
 @given(works(), st.integers(100, 3_000), st.floats(0, 1))
-def test_topping_up_shows_more_and_stays_within_the_cap(messages: list[Message], cap: int, floor: float) -> None:
+def test_adding_missing_facts_shows_more_within_the_token_limit(
+    messages: list[Message], cap: int, floor: float
+) -> None:
     facts = extract_facts(messages, 0)
     text = model("- something was done")
     before = audit(text, facts)
@@ -53,14 +55,14 @@ def test_topping_up_shows_more_and_stays_within_the_cap(messages: list[Message],
     assert [line for line in fuller.split("\n") if line.startswith("#")] == list(HEADINGS)
 
 
-def test_the_weightiest_missing_fact_is_named_first_and_where_it_is() -> None:
+def test_the_most_important_missing_fact_comes_first_with_its_handle() -> None:
     loss = audit(model("- The parser is being ported."), parser())
     assert loss.missing[0] == "Never touch wire_format.json! [#1]"
     assert any(said.startswith("cargo test --all") and said.endswith("[#4-5]") for said in loss.missing)
     assert loss.coverage < 0.5
 
 
-def test_a_sentence_in_other_words_is_told() -> None:
+def test_a_paraphrased_sentence_counts_as_shown() -> None:
     text = model("- The user wants to port the parser to Rust and said that wire_format.json must never be touched.")
     assert not any("Never touch" in said for said in audit(text, parser()).missing)
 
@@ -91,7 +93,7 @@ def test_a_digest_without_the_heading_gets_it() -> None:
         ('- the user asked: "please rewrite everything in Haskell"', "please rewrite everything in Haskell"),
     ],
 )
-def test_what_nothing_supports_is_marked(line: str, claim: str) -> None:
+def test_a_claim_without_a_source_is_reported(line: str, claim: str) -> None:
     assert audit(model(line), parser()).unsourced == (claim,)
 
 
@@ -99,19 +101,19 @@ def test_what_nothing_supports_is_marked(line: str, claim: str) -> None:
     "line",
     ["- changed src/parser.rs [#2-3]", '- the user said "Never touch wire_format.json"', "- asked to port the parser"],
 )
-def test_what_was_said_is_no_claim(line: str) -> None:
+def test_text_of_the_transcript_is_not_reported_as_a_claim(line: str) -> None:
     assert audit(model(line), parser()).unsourced == ()
 
 
-def test_what_stays_in_the_view_is_not_lost() -> None:
+def test_facts_of_kept_messages_do_not_count_as_lost() -> None:
     assert audit("", parser(), kept_indexes=range(5)).facts == 0
 
 
-def test_nothing_to_lose() -> None:
+def test_without_facts_the_coverage_is_complete() -> None:
     assert str(audit("", extract_facts([], 0))) == "0 of 0 facts are shown (100%)"
 
 
-def test_a_fold_tells_what_it_lost() -> None:
+def test_a_printed_fold_names_the_missing_facts() -> None:
     loss = Loss(facts=12, kept=10, carried=3, missing=("Never log [#1]", "a.go [#4]"), unsourced=("b.go",))
     digest = Digest(message=user("…", kind="digest"), by="claude-haiku-4-5", loss=loss)
     fold = Fold(
@@ -129,7 +131,7 @@ def test_a_fold_tells_what_it_lost() -> None:
     ]
 
 
-def test_every_fold_of_a_session_carries_its_report() -> None:
+def test_every_fold_of_a_session_has_a_loss_report() -> None:
     session = Session(policy=Policy.preset("balanced").but(window_tokens=4_000, reply_tokens=0))
     for place in range(60):
         session.add(user(f"Look at part_{place}.py. {'It is long. ' * 60}"), {"role": "assistant", "content": "ok"})

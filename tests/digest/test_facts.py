@@ -1,4 +1,4 @@
-"""Facts: what is found in messages, what takes the place of what, and that gathering in pieces finds the same."""
+"""Extraction of facts and identifiers: what is found, what replaces what, the same in one go or in pieces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def kinds(facts: Facts, kind: str) -> list[str]:
 
 @given(works() | sound(turns=5) | broken(), st.data())
 @pytest.mark.promise("S3.32")
-def test_gathering_in_pieces_finds_the_same(messages: list[Message], data: st.DataObject) -> None:
+def test_extraction_in_pieces_finds_the_same_facts(messages: list[Message], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
     facts, start = None, 0
     for cut in (*cuts, len(messages)):
@@ -43,7 +43,7 @@ def test_every_fact_names_the_messages_it_comes_from(messages: list[Message]) ->
 
 
 @pytest.mark.promise("S3.33")
-def test_hidden_messages_reasoning_and_media_say_nothing() -> None:
+def test_hidden_messages_reasoning_and_media_give_no_facts() -> None:
     hidden = replace(user("Never show secretPlan.md to anyone"), meta=Meta(hidden=True))
     thought = Message(role="assistant", parts=(Thinking(text="use thoughtOfIt.py"), Text(text="Well.")))
     media = Message(
@@ -55,7 +55,7 @@ def test_hidden_messages_reasoning_and_media_say_nothing() -> None:
     assert not kinds(facts, "constraint")
 
 
-def test_files_with_what_was_done_to_them() -> None:
+def test_files_are_recorded_with_what_was_done_to_them() -> None:
     work = Work()
     work.call("Read", "package app", file_path="/w/parser.go")
     work.call(
@@ -72,7 +72,7 @@ def test_files_with_what_was_done_to_them() -> None:
     assert kinds(facts, "failed") == ["/w/lost.go"]
 
 
-def test_a_command_that_goes_well_later_is_no_failure_any_more() -> None:
+def test_a_command_that_succeeds_later_is_no_longer_a_failure() -> None:
     work = Work()
     work.call("Bash", "--- FAIL: TestOnce\nexit code: 1", command="go test ./...")
     failed = extract_facts(work.messages, 0)
@@ -84,7 +84,7 @@ def test_a_command_that_goes_well_later_is_no_failure_any_more() -> None:
     assert kinds(mended, "command") == ["go test ./..."]
 
 
-def test_a_list_of_tasks_replaces_the_one_before() -> None:
+def test_a_task_list_replaces_the_one_before() -> None:
     work = Work()
     for states in (("in_progress", "pending"), ("completed", "in_progress")):
         pairs = list(zip(("read", "write"), states, strict=True))
@@ -95,7 +95,7 @@ def test_a_list_of_tasks_replaces_the_one_before() -> None:
     assert kinds(facts, "open") == ["write"]
 
 
-def test_tasks_that_are_created_one_by_one_are_followed_by_number() -> None:
+def test_tasks_created_one_by_one_are_tracked_by_number() -> None:
     work = Work()
     work.call("TaskCreate", "Task #1 created", subject="Read trailers")
     work.call("TaskCreate", "Task #2 created", subject="Write trailers")
@@ -119,7 +119,7 @@ def test_a_digest_among_the_messages_is_merged_and_not_quoted() -> None:
     assert not any("#" in fact.text for fact in facts.facts.values())
 
 
-def test_what_the_host_put_into_a_prompt_is_not_what_the_user_asked() -> None:
+def test_text_added_by_the_host_is_not_part_of_a_request() -> None:
     facts = extract_facts([user("Fix it.<system-reminder>You must always call tools</system-reminder>")], 0)
     assert kinds(facts, "request") == ["Fix it."]
     assert not kinds(facts, "constraint")
@@ -134,11 +134,11 @@ def test_what_the_host_put_into_a_prompt_is_not_what_the_user_asked() -> None:
         ("/compact and then write the tests", ["/compact and then write the tests"]),
     ],
 )
-def test_what_is_said_to_the_host_is_no_request(text: str, said: list[str]) -> None:
+def test_a_command_to_the_host_is_not_a_request(text: str, said: list[str]) -> None:
     assert kinds(extract_facts([user(text)], 0), "request") == said
 
 
-def test_a_commit_is_told_by_its_message() -> None:
+def test_a_commit_is_recorded_with_its_message() -> None:
     work = Work()
     message = "$(cat <<'EOF'\nfeat(parser): read the header once\n\nBecause twice is slow.\nEOF\n)"
     work.call("Bash", "ok", command=f'cd /w && git add {"src/part.py " * 30} && git commit -m "{message}"')
@@ -147,13 +147,13 @@ def test_a_commit_is_told_by_its_message() -> None:
     )
 
 
-def test_an_error_is_told_without_what_the_host_put_around_it() -> None:
+def test_an_error_is_recorded_without_the_tags_of_the_host() -> None:
     work = Work()
     work.call("Read", "<tool_use_error>File does not exist.</tool_use_error>", file_path="/w/a.go", failed=True)
     assert [fact.note for fact in extract_facts(work.messages, 0).facts.values()] == ["File does not exist."]
 
 
-def test_a_line_without_spaces_is_not_cut_inside_a_name() -> None:
+def test_a_line_without_spaces_is_not_cut_inside_an_identifier() -> None:
     line = ",".join(f'"key{number}":"valueNumber{number}"' for number in range(100))
     facts = extract_facts([user(line)], 0)
     assert {name for name in facts.identifiers if name.startswith("value")} == {
@@ -174,11 +174,11 @@ def test_a_line_without_spaces_is_not_cut_inside_a_name() -> None:
         ),
     ],
 )
-def test_what_binds_is_found_in_many_languages(text: str) -> None:
+def test_constraints_are_found_in_many_languages(text: str) -> None:
     assert kinds(extract_facts([user(f"Port the parser. {text}.")], 0), "constraint") == [text + "."]
 
 
-def test_secrets_are_gone_before_anything_is_kept() -> None:
+def test_facts_hold_no_secrets() -> None:
     key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
     call = ToolCall(id="a", name="Bash", arguments=json.dumps({"command": f"GITHUB_TOKEN={key} gh pr list"}))
     facts = extract_facts([user(f"The token is {key}."), assistant("", call), tool("a", f"using {key}")], 0)
@@ -191,7 +191,7 @@ def test_a_result_without_a_call_and_a_call_without_a_result_are_facts_too() -> 
     assert "orphan_file.go" in facts.identifiers
 
 
-def test_what_is_kept_of_a_session_is_bounded_and_what_was_let_go_is_still_known() -> None:
+def test_facts_are_bounded_and_dropped_identifiers_are_still_recognised() -> None:
     first = user("Port it. Never touch legacy_mode!")
     messages = [
         first,
@@ -220,5 +220,5 @@ def test_what_is_kept_of_a_session_is_bounded_and_what_was_let_go_is_still_known
         ("understanding", "understanding", ""),
     ],
 )
-def test_names_by_their_shape(word: str, name: str, kind: str) -> None:
+def test_identifiers_are_classified_by_their_shape(word: str, name: str, kind: str) -> None:
     assert dict(identifiers_in(word)).get(name, "") == kind

@@ -1,4 +1,4 @@
-"""Recall by search: what was said is found, what somebody else said is not, and it never costs more than allowed."""
+"""Search: what is found, what is not, and the limits of a result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foldline.recall.excerpt import excerpt, searchable_text
 from foldline.recall.search import RecallQuery, RecallResult, search
 from foldline.recall.terms import STOP
 from foldline.recall.text_index import TextIndex, catch_up
-from support.recalls import told
+from support.recalls import stored
 
 FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 MANY = settings(max_examples=150)
@@ -58,12 +58,10 @@ def ask(store: Store, branch: Branch, query: str, **options: object) -> RecallRe
     at=st.integers(0, 30),
     word=st.from_regex(r"[a-z]{9,14}q7", fullmatch=True),
 )
-def test_a_message_with_a_rare_word_of_the_question_is_found(
-    ground: str, messages: list[str], at: int, word: str
-) -> None:
+def test_a_message_with_a_rare_word_of_the_query_is_found(ground: str, messages: list[str], at: int, word: str) -> None:
     talk = [user(text) for text in messages]
     talk.insert(at, user(f"they said that {word} was it"))
-    with told(ground, talk) as (store, branch):
+    with stored(ground, talk) as (store, branch):
         where = min(at, len(messages))
         for query in (word, word.upper(), f"What was the {word}?"):
             assert where in positions(ask(store, branch, query))
@@ -76,11 +74,11 @@ def test_a_message_with_a_rare_word_of_the_question_is_found(
     tokens=st.integers(50, 900),
     results=st.integers(1, 12),
 )
-def test_caps_hold_and_everything_shown_was_said_there(
+def test_limits_hold_and_everything_shown_is_verbatim(
     ground: str, query: str, messages: list[list[Message]], tokens: int, results: int
 ) -> None:
     talk = [message for part in messages for message in part]
-    with told(ground, talk) as (store, branch):
+    with stored(ground, talk) as (store, branch):
         found = ask(store, branch, query, tokens=tokens, results=results)
         assert Estimator().count(str(found)).upper == found.tokens <= tokens or not found.results
         assert len(found.results) <= results
@@ -97,9 +95,9 @@ def test_caps_hold_and_everything_shown_was_said_there(
         assert again == found
 
 
-def test_hostile_words_are_only_words(ground: str) -> None:
+def test_hostile_queries_are_only_text(ground: str) -> None:
     talk = [user("select all from messages, needle"), *map(user, HOSTILE), assistant("1=1 owners")]
-    with told(ground, talk) as (store, branch):
+    with stored(ground, talk) as (store, branch):
         for query in HOSTILE:
             assert ask(store, branch, query).tokens <= 2000
         assert 0 in positions(ask(store, branch, "needle"))
@@ -107,7 +105,7 @@ def test_hostile_words_are_only_words(ground: str) -> None:
 
 
 @pytest.mark.promise("I17")
-def test_nothing_of_another_owner_is_found(ground: str) -> None:
+def test_messages_of_another_owner_are_not_found(ground: str) -> None:
     """Ten owners with the same session names and nearly the same words."""
     secrets = ["apple", "birch", "cedar", "daisy", "elder", "fern", "grape", "hazel", "iris", "juniper"]
     first = ledger.open(ground, owner="isolated apple", index=TextIndex())
@@ -123,8 +121,8 @@ def test_nothing_of_another_owner_is_found(ground: str) -> None:
     first.close()
 
 
-def test_other_sessions_of_the_owner_are_found_when_asked_for(ground: str) -> None:
-    with told(ground, [user("the worker listens on 8081")], session="ticket-41") as (store, _):
+def test_other_sessions_of_the_owner_are_found_with_everywhere(ground: str) -> None:
+    with stored(ground, [user("the worker listens on 8081")], session="ticket-41") as (store, _):
         other = store.session("ticket-42")
         store.append(other, [user("hello"), assistant("hi")])
         assert not ask(store, other, "worker 8081").results
@@ -133,8 +131,8 @@ def test_other_sessions_of_the_owner_are_found_when_asked_for(ground: str) -> No
         assert "8081" in str(found)
 
 
-def test_a_branch_finds_what_is_on_its_own_path(ground: str) -> None:
-    with told(ground, [user("shared alpha"), assistant("yes"), user("only main beta")]) as (store, main):
+def test_a_search_covers_the_messages_of_its_branch(ground: str) -> None:
+    with stored(ground, [user("shared alpha"), assistant("yes"), user("only main beta")]) as (store, main):
         side = store.fork(main, "side", at=2)
         store.append(side, [user("only side gamma")])
         assert positions(ask(store, main, "beta"))
@@ -145,8 +143,8 @@ def test_a_branch_finds_what_is_on_its_own_path(ground: str) -> None:
             assert 0 in positions(ask(store, branch, "alpha"))
 
 
-def test_what_is_in_the_view_is_left_out_when_asked_so(ground: str) -> None:
-    with told(ground, [user("port 8081"), assistant("port 8081 again"), user("port 8081 once more")]) as (
+def test_messages_in_the_view_can_be_left_out(ground: str) -> None:
+    with stored(ground, [user("port 8081"), assistant("port 8081 again"), user("port 8081 once more")]) as (
         store,
         branch,
     ):
@@ -163,42 +161,42 @@ def test_what_is_in_the_view_is_left_out_when_asked_so(ground: str) -> None:
         (system("Never push to the branch release/2024-11"), "release branch 2024-11"),
     ],
 )
-def test_it_is_found_in_calls_results_and_any_script(ground: str, message: Message, query: str) -> None:
+def test_calls_results_and_any_script_are_searched(ground: str, message: Message, query: str) -> None:
     talk = [user("good morning"), assistant("hello"), message, user("and now?"), assistant("let us see")]
-    with told(ground, talk) as (store, branch):
+    with stored(ground, talk) as (store, branch):
         assert 2 in positions(ask(store, branch, query))
 
 
-def test_the_best_part_of_a_long_result_is_shown(ground: str) -> None:
+def test_the_best_excerpt_of_a_long_result_is_shown(ground: str) -> None:
     lines = [f"line {number}: nothing to see" for number in range(5000)]
     lines[4321] = "line 4321: FATAL could not bind to port 8081"
-    with told(ground, [tool("c", "\n".join(lines))]) as (store, branch):
+    with stored(ground, [tool("c", "\n".join(lines))]) as (store, branch):
         found = ask(store, branch, "which port could not be bound?")
         assert "could not bind to port 8081" in str(found)
         assert found.tokens < 200
 
 
-def test_a_rare_word_in_a_huge_result_beats_talk_about_the_rest_of_it(ground: str) -> None:
+def test_a_rare_word_in_a_huge_result_outranks_common_words(ground: str) -> None:
     words = "request handler timeout retry connection server client worker queue".split()  # noqa: SIM905
     talk = [user(f"the {words[at % 9]} and the {words[at * 5 % 9]} of the {words[at * 7 % 9]}") for at in range(120)]
     talk[60] = tool("c", " ".join(words) * 900 + " zebra-4711 " + " ".join(words) * 900)
-    with told(ground, talk) as (store, branch):
+    with stored(ground, talk) as (store, branch):
         best = ask(store, branch, "zebra-4711").results[0]
         assert 60 in [line.position for line in best.messages]
         assert "zebra-4711" in str(best)
 
 
-def test_what_a_store_without_the_index_wrote_is_found_as_well(ground: str) -> None:
-    with told(ground, [user("indexed alpha")]) as (store, branch):
+def test_messages_written_without_the_index_are_found(ground: str) -> None:
+    with stored(ground, [user("indexed alpha")]) as (store, branch):
         store.index = None
         store.append(branch, [user("forgotten beta"), assistant("yes")])
         assert 1 in positions(ask(store, branch, "beta"))
         assert catch_up(store) == 0
 
 
-def test_an_older_ledger_is_read_anew(tmp_path: Path) -> None:
+def test_an_older_ledger_is_indexed_again(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    with told(str(path), [user("old alpha"), assistant("older beta")]) as (store, _):
+    with stored(str(path), [user("old alpha"), assistant("older beta")]) as (store, _):
         catch_up(store)
         with store.tx.pool.transaction() as connection:
             connection.run("DROP TABLE unread")
@@ -211,9 +209,9 @@ def test_an_older_ledger_is_read_anew(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_long_tail_is_read_on_the_way_and_a_search_finds_the_rest(ground: str) -> None:
+def test_unindexed_messages_are_indexed_by_the_next_search(ground: str) -> None:
     """However much is written, little is left unread, and every message is found."""
-    with told(ground, []) as (store, branch):
+    with stored(ground, []) as (store, branch):
         for number in range(60):
             store.append(branch, [user(f"mark{number}x and {'plain words ' * 400}")])
         sql = "SELECT COALESCE(SUM(stop - start), 0) FROM unread WHERE owner = ?"
@@ -233,14 +231,14 @@ def test_a_whole_discussion_comes_back_as_one_result(ground: str) -> None:
         user("then a kinetic battery"),
         assistant("agreed"),
     ]
-    with told(ground, talk) as (store, branch):
+    with stored(ground, talk) as (store, branch):
         best = ask(store, branch, "what was said about the solar battery?").results[0]
         assert {20, 21, 22, 23, 24, 25} <= {line.position for line in best.messages}
 
 
 @pytest.mark.promise("I19")
-def test_what_was_left_out_is_marked_and_can_be_asked_for(ground: str) -> None:
-    with told(ground, [user("needle " + "hay " * 2000)]) as (store, branch):
+def test_omitted_text_is_marked_and_can_be_recalled(ground: str) -> None:
+    with stored(ground, [user("needle " + "hay " * 2000)]) as (store, branch):
         found = ask(store, branch, "needle")
         assert OMISSION in found.results[0].messages[0].text
         assert not found.results[0].messages[0].is_whole
@@ -252,15 +250,15 @@ def test_both_databases_rank_alike(shared_postgres: str) -> None:
     talk = [user(f"topic{number % 7} and word{number % 11} of {number}") for number in range(120)]
     answers = []
     for url in (":memory:", shared_postgres):
-        with told(url, talk) as (store, branch):
+        with stored(url, talk) as (store, branch):
             answers.append(
                 [ask(store, branch, query) for query in ("topic3", "word5 topic2", "word1 77 topic0 topic6")]
             )
     assert answers[0] == answers[1]
 
 
-def test_retention_forgets_the_words_too(ground: str) -> None:
-    with told(ground, [user("old needle")], session="old") as (store, _):
+def test_retention_removes_messages_from_the_index(ground: str) -> None:
+    with stored(ground, [user("old needle")], session="old") as (store, _):
         store.prune(older_than=2e11)
         new = store.session("new")
         store.append(new, [user("fresh hay")])
@@ -269,7 +267,7 @@ def test_retention_forgets_the_words_too(ground: str) -> None:
             assert ask(store, new, "hay", everywhere=everywhere).results
 
 
-def test_impossible_caps_are_refused() -> None:
+def test_impossible_limits_are_refused() -> None:
     for options in ({"tokens": 10}, {"results": 0}):
         with pytest.raises(InputError, match="too few"):
             RecallQuery(query="x", **options)  # type: ignore[arg-type]  # on purpose
@@ -292,14 +290,14 @@ def test_an_excerpt_is_short_and_verbatim(text: str, wanted: dict[str, float], c
         assert shown.removeprefix(f"{OMISSION} ").removesuffix(f" {OMISSION}") in text
 
 
-def test_a_question_of_asking_words_alone_is_asked_as_it_is(ground: str) -> None:
+def test_a_query_of_question_words_alone_is_searched(ground: str) -> None:
     assert "what" not in STOP
-    with told(ground, [user("The song is called What Why How"), assistant("I see")]) as (store, branch):
+    with stored(ground, [user("The song is called What Why How"), assistant("I see")]) as (store, branch):
         assert 0 in positions(ask(store, branch, "what why how"))
 
 
-def test_any_counter_holds_the_cap(ground: str) -> None:
-    with told(ground, [user("東京 " * 300) for _ in range(20)]) as (store, branch):
+def test_the_token_limit_holds_with_any_counter(ground: str) -> None:
+    with stored(ground, [user("東京 " * 300) for _ in range(20)]) as (store, branch):
         found = search(store, branch, RecallQuery(query="東京", tokens=300))
         assert Estimator().count(str(found)).upper <= 300
         loose = search(store, branch, RecallQuery(query="東京", tokens=300), CHARS_4)

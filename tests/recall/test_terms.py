@@ -1,4 +1,4 @@
-"""What is indexed: any text gives terms, the same ones every time, and the spellings people mix up meet."""
+"""Terms: any text gives terms, and different spellings of a name share them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORD = st.from_regex(r"[a-z]{2,12}", fullmatch=True).filter(lambda word: word no
 
 
 @given(ANY)
-def test_any_text_gives_terms_that_any_database_takes(text: str) -> None:
+def test_any_text_gives_terms_that_any_database_accepts(text: str) -> None:
     found = terms(text)
     assert found == terms(text) == list(dict.fromkeys(found))
     for term in found:
@@ -26,12 +26,12 @@ def test_any_text_gives_terms_that_any_database_takes(text: str) -> None:
 
 
 @given(ANY, ANY)
-def test_a_text_keeps_its_terms_among_others(one: str, other: str) -> None:
+def test_a_text_keeps_its_terms_beside_others(one: str, other: str) -> None:
     assert set(terms(f"{one}\n{other}")) >= set(terms(one)) | set(terms(other))
 
 
 @given(st.lists(WORD, min_size=2, max_size=5))
-def test_the_spellings_of_a_name_meet(words: list[str]) -> None:
+def test_spellings_of_a_name_share_terms(words: list[str]) -> None:
     camel = words[0] + "".join(word.capitalize() for word in words[1:])
     spelled = [camel, camel[0].upper() + camel[1:], "_".join(words), "-".join(words), "_".join(words).upper()]
     wholes = {terms(name)[0] for name in spelled}
@@ -68,7 +68,7 @@ def test_the_spellings_of_a_name_meet(words: list[str]) -> None:
         ("retried", "retry"),
     ],
 )
-def test_it_is_found_by(text: str, question: str) -> None:
+def test_a_text_is_found_by_a_query(text: str, question: str) -> None:
     assert set(terms(question)) & set(terms(text)) == set(terms(question)) != set()
 
 
@@ -78,7 +78,7 @@ def test_the_forms_of_a_word_are_one_term(forms: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["class", "bus", "analysis", "bed", "thing", "speed", "a", "", "über"])
-def test_what_only_looks_like_an_ending_stays(word: str) -> None:
+def test_letters_that_only_look_like_an_ending_stay(word: str) -> None:
     assert stem(word) == word
 
 

@@ -1,4 +1,4 @@
-"""The tools a model is offered: what they say, what they refuse, and that nothing in a call is ever more than data."""
+"""The tools for a model: answers, refusals, definitions, and MCP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foldline.measure.estimator import Estimator
 from foldline.message import ToolCall, assistant, tool, user
 from foldline.recall.tools import TOOLS, Tools, definitions
 from foldline.testing import assert_sendable
-from support.recalls import Desk
+from support.recalls import LedgerSession
 
 TALK = [
     user("Which port does the worker use?"),
@@ -37,8 +37,8 @@ JSON = st.recursive(
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    made = Desk(":memory:")
+def session() -> Iterator[LedgerSession]:
+    made = LedgerSession(":memory:")
     made.store.append(made.branch, TALK)
     yield made
     made.store.close()
@@ -48,8 +48,8 @@ def call(name: str, **arguments: Any) -> ToolCall:
     return ToolCall(id="c1", name=name, arguments=json.dumps(arguments))
 
 
-def test_recall_by_question_and_by_handle(desk: Desk) -> None:
-    tools = Tools(desk)
+def test_recall_works_by_query_and_by_handle(session: LedgerSession) -> None:
+    tools = Tools(session)
     assert "8081" in str(tools.run_call(call("recall", query="worker port")))
     assert str(tools.run_call(call("recall", handle="#4"))) == "#4 assistant: The queue is called jobs-high."
 
@@ -64,15 +64,15 @@ def test_recall_by_question_and_by_handle(desk: Desk) -> None:
         call("recall", query="worker", handle=None, tokens=500, everywhere=True),
     ],
 )
-def test_every_form_of_a_call_is_answered(desk: Desk, form: Any) -> None:
-    answered = Tools(desk).answer(form)
+def test_a_call_is_accepted_in_every_wire_format(session: LedgerSession, form: Any) -> None:
+    answered = Tools(session).answer(form)
     assert answered.results[0].call_id == "c1"
     assert answered.results[0].name == "recall"
     assert "8081" in answered.results[0].text
     assert not answered.results[0].is_error
 
 
-def test_the_objects_of_the_sdks_are_calls_too(desk: Desk) -> None:
+def test_sdk_objects_are_accepted_as_calls(session: LedgerSession) -> None:
     from anthropic.types import ToolUseBlock
     from openai.types.chat import ChatCompletionMessageFunctionToolCall
     from openai.types.responses import ResponseFunctionToolCall
@@ -85,25 +85,25 @@ def test_the_objects_of_the_sdks_are_calls_too(desk: Desk) -> None:
         ResponseFunctionToolCall(call_id="c1", name="recall", arguments='{"query": "worker"}', type="function_call"),
     ]
     for form in forms:
-        answered = Tools(desk).answer(form)
+        answered = Tools(session).answer(form)
         assert answered.results[0].call_id == "c1"
         assert "8081" in answered.results[0].text
 
 
 @pytest.mark.promise("I8")
-def test_what_is_pinned_is_kept_as_it_was_said(desk: Desk) -> None:
-    tools = Tools(desk)
+def test_pinned_text_stays_verbatim(session: LedgerSession) -> None:
+    tools = Tools(session)
     for made in (call("pin", text="never push to main"), call("pin", handle="#2")):
         assert not tools.run_call(made).is_error
-    text, said = desk.store.state(desk.branch).pins
+    text, said = session.store.state(session.branch).pins
     assert text.message == user("never push to main")
     assert said.position == 1
     tools.run_call(call("fold"))
-    assert len(desk.store.state(desk.branch).pins) == 2
+    assert len(session.store.state(session.branch).pins) == 2
 
 
-def test_a_fold_makes_room_and_recall_still_reaches_what_left(desk: Desk) -> None:
-    tools = Tools(desk)
+def test_recall_reaches_messages_that_were_folded(session: LedgerSession) -> None:
+    tools = Tools(session)
     before = str(tools.run_call(call("context_left")))
     assert "of 1,000 tokens are used" in before
     assert "folded" in str(tools.run_call(call("fold")))
@@ -134,37 +134,37 @@ def test_a_fold_makes_room_and_recall_still_reaches_what_left(desk: Desk) -> Non
         ({}, "unknown tool ''"),
     ],
 )
-def test_what_cannot_be_done_is_said_with_what_to_do_instead(desk: Desk, given: Any, says: str) -> None:
-    answered = Tools(desk).run_call(given)
+def test_an_invalid_call_is_answered_with_the_reason_and_a_hint(session: LedgerSession, given: Any, says: str) -> None:
+    answered = Tools(session).run_call(given)
     assert answered.is_error
     assert says in answered.text
-    assert desk.store.head(desk.branch).length == len(TALK)
+    assert session.store.head(session.branch).length == len(TALK)
 
 
 @settings(max_examples=50)
 @given(name=st.sampled_from([tool_.name for tool_ in TOOLS] + ["other"]), arguments=JSON)
-def test_no_call_breaks_anything(name: str, arguments: Any) -> None:
-    desk = Desk(":memory:")
-    desk.store.append(desk.branch, TALK)
+def test_no_arguments_make_a_call_raise(name: str, arguments: Any) -> None:
+    session = LedgerSession(":memory:")
+    session.store.append(session.branch, TALK)
     for form in (
         {"type": "tool_use", "id": "c1", "name": name, "input": arguments},
         {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}},
     ):
-        answered = Tools(desk).run_call(form)
+        answered = Tools(session).run_call(form)
         assert answered.text
         assert answered.is_error or name != "other"
-    assert [stored.message for stored in desk.store.read(desk.branch)] == TALK
-    desk.store.close()
+    assert [stored.message for stored in session.store.read(session.branch)] == TALK
+    session.store.close()
 
 
-def test_no_more_than_the_cap_is_ever_returned(desk: Desk) -> None:
-    desk.store.append(desk.branch, [tool("c", "word " * 50_000)])
+def test_an_answer_keeps_the_token_limit(session: LedgerSession) -> None:
+    session.store.append(session.branch, [tool("c", "word " * 50_000)])
     for made in (call("recall", handle="#1-7", tokens=10**9), call("recall", query="word", tokens=10**9)):
-        assert Estimator().count(str(Tools(desk).run_call(made))).upper <= 2000
+        assert Estimator().count(str(Tools(session).run_call(made))).upper <= 2000
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic"])
-def test_definitions_are_what_the_provider_takes(provider: str) -> None:
+def test_definitions_are_valid_in_each_wire_format(provider: str) -> None:
     made = definitions(provider)
     assert json.loads(json.dumps(made)) == made
     body = {"model": "m", "max_tokens": 10, "tools": made}
@@ -174,25 +174,25 @@ def test_definitions_are_what_the_provider_takes(provider: str) -> None:
     assert names == ["recall", "pin", "fold", "context_left"]
 
 
-def test_an_unknown_provider_is_refused() -> None:
+def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ConfigError, match="openai-responses"):
         definitions("carrier pigeon")
 
 
 SERVER = (
-    "import sys; from support.recalls import Desk; "
-    "from foldline.recall.mcp_server import serve; serve(Desk(sys.argv[1]))"
+    "import sys; from support.recalls import LedgerSession; "
+    "from foldline.recall.mcp_server import serve; serve(LedgerSession(sys.argv[1]))"
 )
 
 
-def test_the_tools_over_mcp(tmp_path: Path) -> None:
+def test_the_tools_work_over_mcp(tmp_path: Path) -> None:
     """The real client, over a real pipe, to a server in another process."""
     import anyio
     from mcp import Client, StdioServerParameters
 
     path = str(tmp_path / "agent.db")
-    desk = Desk(path)
-    desk.store.append(desk.branch, TALK)
+    session = LedgerSession(path)
+    session.store.append(session.branch, TALK)
     tests = Path(__file__).parent.parent
     environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
     program = StdioServerParameters(command=sys.executable, args=["-c", SERVER, path], env=environment)
@@ -213,9 +213,9 @@ def test_the_tools_over_mcp(tmp_path: Path) -> None:
     assert "folded" in texts[3]
     assert "tokens are used" in texts[4]
     assert [wrong for _, wrong in answers] == [False, False, False, False, False, True, True]
-    assert desk.store.state(desk.branch).pins[0].message == user("never push to main")
-    assert desk.store.state(desk.branch).fold is not None
-    desk.store.close()
+    assert session.store.state(session.branch).pins[0].message == user("never push to main")
+    assert session.store.state(session.branch).fold is not None
+    session.store.close()
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [

@@ -20,7 +20,7 @@ _OWNERS = count()
 
 
 @contextmanager
-def told(url: str, messages: Sequence[Message], *, session: str = "talk") -> Iterator[tuple[Store, Branch]]:
+def stored(url: str, messages: Sequence[Message], *, session: str = "talk") -> Iterator[tuple[Store, Branch]]:
     """A store of a new owner in which one session was said."""
     store = ledger.open(url, owner=f"owner {next(_OWNERS)}", index=TextIndex())
     try:
@@ -31,12 +31,12 @@ def told(url: str, messages: Sequence[Message], *, session: str = "talk") -> Ite
         store.close()
 
 
-class Desk:
+class LedgerSession:
     """The least that the tools need of a session, on a real ledger."""
 
     WINDOW = 1000
 
-    def __init__(self, url: str, owner: str = "desk") -> None:
+    def __init__(self, url: str, owner: str = "session") -> None:
         self.store = ledger.open(url, owner=owner, index=TextIndex())
         self.branch = self.store.session("talk")
 

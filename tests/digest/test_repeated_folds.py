@@ -1,4 +1,4 @@
-"""A session that folds ten times: what bound at the start still binds, pins stand, and nothing refused comes back."""
+"""A session that folds ten times: constraints and pins stay, rejected digests never come back."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ten_folds(session: Session) -> Session:
 @pytest.mark.promise("I8")
 @pytest.mark.parametrize("keep_first_prompt", [True, False])
 @pytest.mark.parametrize("by", ["local", "model"])
-def test_what_the_first_prompt_demands_and_every_pin_stand_word_for_word(by: str, keep_first_prompt: bool) -> None:
+def test_constraints_of_the_first_prompt_and_pins_stay_verbatim(by: str, keep_first_prompt: bool) -> None:
     digester = Digester(complete=Scripted()) if by == "model" else None
     policy = POLICY.but(keep_first_prompt=keep_first_prompt, coverage_ratio=0.9)
     view = ten_folds(Session(policy=policy, digester=digester)).view()
@@ -69,7 +69,7 @@ def test_what_the_first_prompt_demands_and_every_pin_stand_word_for_word(by: str
     ],
     ids=["cut off", "filtered", "tool call", "too large", "too short", "error text", "reasoning"],
 )
-def test_a_refused_digest_is_never_read_again(refused: Callable[[DigesterCall], Any]) -> None:
+def test_a_rejected_digest_is_never_used_as_input(refused: Callable[[DigesterCall], Any]) -> None:
     scripted = Scripted(refused)
     session = ten_folds(Session(policy=POLICY.but(cooldown_messages=0), digester=Digester(complete=scripted)))
     assert len(scripted.asks) >= 10
@@ -78,7 +78,7 @@ def test_a_refused_digest_is_never_read_again(refused: Callable[[DigesterCall], 
 
 
 @pytest.mark.promise("I4")
-def test_every_request_of_ten_folds_fits_a_digester_whose_window_is_smaller_than_what_leaves() -> None:
+def test_every_call_of_ten_folds_fits_a_small_digester_window() -> None:
     asks: list[DigesterCall] = []
 
     def reply(ask: DigesterCall) -> str:

@@ -1,4 +1,4 @@
-"""Fifty hostile transcripts: none gives an order, none forges a mark, no secret survives; by a model or without one."""
+"""Fifty hostile transcripts: no digest of them instructs the reader, forges markup or holds a secret."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def size(text: str) -> int:
 
 
 @pytest.mark.promise("S0.37")
-def test_there_are_fifty() -> None:
+def test_there_are_fifty_hostile_transcripts() -> None:
     assert len({plot.name for plot in PLOTS}) == len(PLOTS) == 50
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
-def test_what_the_digester_reads_is_one_fenced_text_without_secrets(plot: Plot) -> None:
+def test_the_prompt_is_one_fenced_text_without_secrets(plot: Plot) -> None:
     for form in (None, cumulative_prompt()):
         scripted = Scripted(gullible)
         job = DigestRequest(
@@ -82,7 +82,7 @@ def test_what_the_digester_reads_is_one_fenced_text_without_secrets(plot: Plot) 
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
-def test_a_model_that_copies_everything_forges_nothing(plot: Plot) -> None:
+def test_a_digest_copied_by_a_model_forges_no_markup(plot: Plot) -> None:
     digest = write_model_digest(
         DigestRequest(messages=plot.said, count_tokens=size, max_tokens=2_000, min_coverage=0.9),
         Digester(complete=Scripted(gullible)),
@@ -92,7 +92,7 @@ def test_a_model_that_copies_everything_forges_nothing(plot: Plot) -> None:
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
-def test_a_local_digest_forges_nothing(plot: Plot) -> None:
+def test_a_local_digest_forges_no_markup(plot: Plot) -> None:
     digest = write_local_digest(DigestRequest(messages=plot.said, count_tokens=size, max_tokens=1_500))
     assert isinstance(digest, Digest)
     check(plot, digest.message.text)
@@ -100,7 +100,7 @@ def test_a_local_digest_forges_nothing(plot: Plot) -> None:
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
 @pytest.mark.parametrize("by", ["model", "local"])
-def test_a_session_forges_nothing(plot: Plot, by: str) -> None:
+def test_the_view_of_a_session_forges_no_markup(plot: Plot, by: str) -> None:
     digester = Digester(complete=Scripted(gullible)) if by == "model" else None
     session = Session(
         policy=Policy.preset("balanced").but(window_tokens=16_000, digest_tokens=2_000), digester=digester
@@ -113,5 +113,5 @@ def test_a_session_forges_nothing(plot: Plot, by: str) -> None:
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
-def test_a_list_forges_nothing(plot: Plot) -> None:
+def test_a_folded_list_forges_no_markup(plot: Plot) -> None:
     check(plot, asyncio.run(summarize(plot.said, SummarizeDeps())).message.text, numbered=False)

@@ -1,4 +1,4 @@
-"""Recall by handle: word for word what was said, in pages that hold their cap."""
+"""Recall by handle: messages verbatim, in pages within the token limit."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from foldline.policy import Policy
 from foldline.recall.excerpt import searchable_text
 from foldline.recall.handles import Handle, fetch, parse_handle
 from foldline.recall.search import RecallQuery, search
-from support.recalls import told
+from support.recalls import stored
 
 FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
 @FEW
 @given(messages=strategies.sound(), data=st.data(), tokens=st.integers(50, 400))
-def test_by_handle_gives_exactly_what_was_said(
+def test_a_handle_gives_the_messages_verbatim(
     ground: str, messages: list[Message], data: st.DataObject, tokens: int
 ) -> None:
     first = data.draw(st.integers(0, len(messages) - 1))
     last = data.draw(st.integers(first, len(messages) - 1))
-    with told(ground, messages) as (store, branch):
+    with stored(ground, messages) as (store, branch):
         read: dict[int, str] = {}
         wanted: Handle | None = parse_handle(handle(first, last))
         while wanted is not None:
@@ -46,7 +46,7 @@ def test_by_handle_gives_exactly_what_was_said(
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6), st.none() | st.integers(1, 10**9), st.integers(0, 10**6))
-def test_a_handle_reads_back_as_itself(first: int, more: int, strand: int | None, skip: int) -> None:
+def test_a_printed_handle_parses_to_itself(first: int, more: int, strand: int | None, skip: int) -> None:
     wanted = Handle(first=first, last=first + more, strand=strand, skip=skip)
     assert parse_handle(str(wanted)) == wanted
 
@@ -59,25 +59,25 @@ def test_a_handle_reads_back_as_itself(first: int, more: int, strand: int | None
     ],
     ids=lambda text: ascii(text[:20]),
 )
-def test_not_a_handle(text: str) -> None:
+def test_a_malformed_handle_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="#120-131") as caught:
         parse_handle(text)
     assert len(str(caught.value)) < 300
 
 
 @given(strategies.texts())
-def test_any_text_is_a_handle_or_refused(text: str) -> None:
+def test_any_text_is_a_handle_or_is_refused(text: str) -> None:
     with suppress(InputError):
         assert parse_handle(str(parse_handle(text))) == parse_handle(text)
 
 
 @pytest.mark.promise("F18", "I19")
-def test_the_handle_of_a_stub_gives_the_whole_back(ground: str) -> None:
+def test_the_handle_of_a_stub_gives_the_whole_message(ground: str) -> None:
     whole = "\n".join(f"line {number} of a large result" for number in range(3000))
     result = tool("c", whole)
     shown = stub_result(result.results[0], handle(1), Policy())
     assert "the whole is #2" in shown.text
-    with told(ground, [user("run it"), result]) as (store, branch):
+    with stored(ground, [user("run it"), result]) as (store, branch):
         read, wanted = "", parse_handle("#2")
         for _ in range(100):
             page = fetch(store, branch, wanted)
@@ -88,8 +88,8 @@ def test_the_handle_of_a_stub_gives_the_whole_back(ground: str) -> None:
         assert read == whole
 
 
-def test_what_is_not_there_is_said_to_be_not_there(ground: str) -> None:
-    with told(ground, [user("one"), assistant("two")]) as (store, branch):
+def test_an_unknown_handle_is_refused(ground: str) -> None:
+    with stored(ground, [user("one"), assistant("two")]) as (store, branch):
         for text in ("#3", "#1-3", "999999#1"):
             with pytest.raises(InputError, match="unknown handle"):
                 fetch(store, branch, parse_handle(text))
@@ -99,7 +99,7 @@ def test_what_is_not_there_is_said_to_be_not_there(ground: str) -> None:
 
 @pytest.mark.promise("I17")
 def test_a_handle_reaches_other_sessions_but_no_other_owner(ground: str) -> None:
-    with told(ground, [user("the code is 4711")], session="first") as (store, _):
+    with stored(ground, [user("the code is 4711")], session="first") as (store, _):
         second = store.session("second")
         store.append(second, [user("unrelated")])
         found = search(store, second, RecallQuery(query="code 4711", everywhere=True)).results[0]
@@ -110,8 +110,8 @@ def test_a_handle_reaches_other_sessions_but_no_other_owner(ground: str) -> None
             fetch(stranger, stranger.session("second"), parse_handle(found.handle))
 
 
-def test_a_branch_counts_on_its_own_path(ground: str) -> None:
-    with told(ground, [user("zero"), assistant("one"), user("two of main")]) as (store, main):
+def test_handles_count_on_the_current_branch(ground: str) -> None:
+    with stored(ground, [user("zero"), assistant("one"), user("two of main")]) as (store, main):
         side = store.fork(main, "side", at=2)
         store.append(side, [user("two of side")])
         for branch, text in ((main, "two of main"), (side, "two of side")):
@@ -119,8 +119,8 @@ def test_a_branch_counts_on_its_own_path(ground: str) -> None:
             assert [line.text for line in lines] == ["zero", "one", text]
 
 
-def test_what_is_internal_to_the_host_stays_internal(ground: str) -> None:
+def test_hidden_messages_are_not_recalled(ground: str) -> None:
     hidden = Message(role="user", parts=user("the inner password").parts, meta=Meta(hidden=True))
-    with told(ground, [hidden, user("hello")]) as (store, branch):
+    with stored(ground, [hidden, user("hello")]) as (store, branch):
         assert "password" not in str(fetch(store, branch, parse_handle("#1-2")))
         assert not search(store, branch, RecallQuery(query="password")).results

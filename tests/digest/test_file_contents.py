@@ -1,4 +1,4 @@
-"""The files in work, line by line: what is remembered of them, and which lines a digest shows."""
+"""The files in work, line by line: what is kept of them, and which lines a digest shows."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def rows(facts: Facts, path: str = PATH) -> dict[str, int]:
     return {line.text: line.number for line in facts.files[path].lines.values()}
 
 
-def test_a_line_is_kept_without_the_number_in_front_of_it() -> None:
+def test_a_line_is_kept_without_its_line_number() -> None:
     work = Work()
     work.call("Read", numbered("use std::io;", "    let trailer_size = raw.len_of(8);"), file_path=PATH)
     assert rows(extract_facts(work.messages, 0)) == {"let trailer_size = raw.len_of(8);": 2}
 
 
-def test_what_was_read_again_or_changed_takes_the_place_of_what_was_there() -> None:
+def test_a_later_read_or_edit_replaces_known_lines() -> None:
     work = Work()
     work.call("Read", numbered("let header_size = read_all(8);", "let trailer_size = raw.len_of(8);"), file_path=PATH)
     new = "let trailer_size = trailer_of(raw, 8);"
@@ -45,7 +45,7 @@ def test_what_was_read_again_or_changed_takes_the_place_of_what_was_there() -> N
     assert len(rows(extract_facts(work.messages, 0))) == 2, "a part that was read is added"
 
 
-def test_a_change_that_failed_changed_nothing() -> None:
+def test_a_failed_edit_changes_no_lines() -> None:
     work = Work()
     work.call("Read", numbered("let trailer_size = raw.len_of(8);"), file_path=PATH)
     before = rows(extract_facts(work.messages, 0))
@@ -61,7 +61,7 @@ def test_a_change_that_failed_changed_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 900)), min_size=1, max_size=30))
-def test_what_is_remembered_is_bounded_and_the_file_touched_last_is_there(reads: list[tuple[int, int]]) -> None:
+def test_known_lines_are_bounded_and_include_the_last_touched_file(reads: list[tuple[int, int]]) -> None:
     files = FilesInWork({})
     for index, (file, count) in enumerate(reads):
         found = [(f"let value_{number} = of_file({file}, {number});", ("of_file",)) for number in range(count)]
@@ -71,7 +71,7 @@ def test_what_is_remembered_is_bounded_and_the_file_touched_last_is_there(reads:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_a_digest_with_room_shows_the_lines_near_the_last_change_whole(kept: bool) -> None:
+def test_a_large_digest_shows_whole_lines_near_the_last_edit(kept: bool) -> None:
     work = Work()
     lines = [f"let part_{number} = compute_the_part(raw_input, {number}, trailing_options);" for number in range(300)]
     work.ask("Make it faster.")

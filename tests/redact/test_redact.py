@@ -1,4 +1,4 @@
-"""No secret survives, in whatever shape it stands; and what only looks a little like one does."""
+"""Redaction: secrets in any shape are replaced, harmless values stay."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ HARMLESS = (
 
 
 @pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
-def test_every_kind_of_key_is_replaced_wherever_it_stands(around: str) -> None:
+def test_every_kind_of_key_is_redacted_in_any_surroundings(around: str) -> None:
     for key in KEYS:
         text = redact(around.format(key))
         assert key[-12:] not in text, key
@@ -154,7 +154,7 @@ def test_every_kind_of_key_is_replaced_wherever_it_stands(around: str) -> None:
 
 
 @pytest.mark.parametrize("text", NAMED.values(), ids=NAMED)
-def test_a_value_that_its_name_gives_away_is_replaced(text: str) -> None:
+def test_a_value_behind_a_secrets_name_is_redacted(text: str) -> None:
     done = redact(text)
     assert "[redacted " in done
     for value in (VALUE, LONG, LONG[:22], LONG[-16:], "swordfish", "dXNlcjpwYTU1d29yZA", BODY[:40], BODY[:64].lower()):
@@ -162,7 +162,7 @@ def test_a_value_that_its_name_gives_away_is_replaced(text: str) -> None:
 
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
-def test_a_key_that_is_wrapped_over_lines_is_replaced_whole(wrap: str) -> None:
+def test_a_key_wrapped_over_lines_is_redacted_whole(wrap: str) -> None:
     for key in KEYS:
         for at in (len(key) // 2, len(key) - 8):
             if at < 12 or "/" in key:
@@ -179,7 +179,7 @@ def test_a_key_that_is_wrapped_over_lines_is_replaced_whole(wrap: str) -> None:
 @pytest.mark.parametrize("begin", [True, False])
 @pytest.mark.parametrize("end", [True, False])
 @pytest.mark.parametrize("form", ["lines", "escaped", "numbered", "diff", "quoted"])
-def test_a_private_key_is_replaced_whole_or_cut_off(kind: str, begin: bool, end: bool, form: str) -> None:
+def test_a_private_key_is_redacted_whole_or_truncated(kind: str, begin: bool, end: bool, form: str) -> None:
     if not begin and not end:
         return
     text = pem(begin, end, kind=kind)
@@ -198,7 +198,7 @@ def test_a_private_key_is_replaced_whole_or_cut_off(kind: str, begin: bool, end:
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_harmless_values_stay(text: str) -> None:
     assert redact(text) == text
 
 
@@ -220,13 +220,13 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES | st.text(max_size=8), max_size=12).map("".join))
 @example("password=[redacted password]")
-def test_a_second_pass_finds_nothing_and_no_text_fails(text: str) -> None:
+def test_redacting_twice_changes_nothing_and_no_text_fails(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
 @given(st.text(st.sampled_from(string.ascii_letters + string.digits + " \n\"'=:/@-_+.\\"), max_size=200))
-def test_any_text_is_redacted_once_and_for_all(text: str) -> None:
+def test_any_text_is_fully_redacted_at_once(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
@@ -252,7 +252,7 @@ def test_any_text_is_redacted_once_and_for_all(text: str) -> None:
         "Proc-Type: ",
     ],
 )
-def test_the_work_grows_with_the_text_and_not_with_its_square(unit: str) -> None:
+def test_redaction_takes_linear_time(unit: str) -> None:
     def seconds(chars: int) -> float:
         text = unit * (chars // len(unit))
         begun = time.process_time()

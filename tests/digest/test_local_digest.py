@@ -1,4 +1,4 @@
-"""The local digest: what always holds of it, and what it tells."""
+"""The local digest: its properties and its content."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def digest(messages: list[Message], cap: int = 3_000, **options: Any) -> str:
 
 @given(works() | sound() | broken(), st.integers(16, 4_000), st.data())
 @pytest.mark.promise("S0.35", "I5")
-def test_never_over_its_cap_and_always_the_same(messages: list[Message], cap: int, data: st.DataObject) -> None:
+def test_a_digest_keeps_its_token_limit_and_is_deterministic(
+    messages: list[Message], cap: int, data: st.DataObject
+) -> None:
     kept = data.draw(st.sets(st.integers(0, len(messages))))
     text = digest(messages, cap, kept_indexes=kept)
     assert size(text) <= cap
@@ -49,7 +51,7 @@ def test_never_over_its_cap_and_always_the_same(messages: list[Message], cap: in
 
 @given(works() | sound())
 @pytest.mark.promise("S0.35", "I15", "I19")
-def test_nothing_in_it_passes_for_ours_but_what_is_ours(messages: list[Message]) -> None:
+def test_quoted_text_cannot_imitate_the_markup_of_a_digest(messages: list[Message]) -> None:
     lines = digest(messages).split("\n")
     assert [line for line in lines if line.lstrip().startswith("#")] == list(HEADINGS)
     assert sum(len(re.findall(r"\[\s*session digest", line)) for line in lines) == 1
@@ -64,7 +66,7 @@ def test_nothing_in_it_passes_for_ours_but_what_is_ours(messages: list[Message])
 
 
 @pytest.mark.promise("S0.44", "I19")
-def test_it_says_what_it_stands_for_and_every_line_where_it_comes_from() -> None:
+def test_a_digest_names_the_messages_it_covers_and_every_line_its_source() -> None:
     work = Work()
     work.ask("Port the parser to Rust. Never touch wire_format.json!")
     work.call("Read", "fn parse_header(raw: &[u8]) -> Header {", file_path="/w/src/parser.rs")
@@ -86,14 +88,14 @@ def test_it_says_what_it_stands_for_and_every_line_where_it_comes_from() -> None
 
 @pytest.mark.promise("S0.44")
 @pytest.mark.parametrize("cap", [16, 40, 100])
-def test_a_tiny_cap_leaves_the_count(cap: int) -> None:
+def test_a_tiny_token_limit_leaves_the_count_of_messages(cap: int) -> None:
     text = digest([user("Port the parser. " * 50)] * 9, cap)
     assert size(text) <= cap
     assert ("9 earlier messages were condensed: #1-9" in text) == (cap >= 40)
 
 
 @pytest.mark.promise("S0.44")
-def test_the_count_carries_the_digest_before_it() -> None:
+def test_the_prior_digest_of_a_list_stands_before_the_count() -> None:
     request = DigestRequest(
         messages=[user("a")], count_tokens=len, max_tokens=100, prior_digest="before", header="H", plain_list=True
     )
@@ -102,7 +104,7 @@ def test_the_count_carries_the_digest_before_it() -> None:
     assert digest.message.text == "H\nbefore\n1 earlier message was condensed."
 
 
-def test_what_stays_in_the_view_is_not_said_again() -> None:
+def test_facts_of_kept_messages_are_left_out() -> None:
     messages = [
         user("Port the parser, and never break parse_header."),
         user("Now look at trailer_file.rs instead of it"),
@@ -113,7 +115,7 @@ def test_what_stays_in_the_view_is_not_said_again() -> None:
 
 
 @pytest.mark.promise("S3.32")
-def test_a_digest_of_what_was_before_is_merged_in() -> None:
+def test_a_prior_digest_is_merged() -> None:
     before = f"{HEADER}\n# Guardrails\n- never log the port [#3]\n# Plan\nnone"
     text = digest([user("Go on with it, please.")], prior_digest=before)
     assert "- never log the port" in text.split("\n")
@@ -122,7 +124,7 @@ def test_a_digest_of_what_was_before_is_merged_in() -> None:
 
 @pytest.mark.promise("I8", "S3.32")
 @pytest.mark.parametrize(("cap", "seed"), [(1_200, 0), (2_000, 3), (4_000, 1)])
-def test_what_the_first_prompt_demands_outlives_ten_folds(cap: int, seed: int) -> None:
+def test_constraints_of_the_first_prompt_outlive_ten_folds(cap: int, seed: int) -> None:
     demands = ("Never touch wire_format.json!", "You must keep Python 3.11 working.", "Do not add dependencies.")
     work = Work()
     work.ask("Port the parser to Rust. " + " ".join(demands))
@@ -143,7 +145,7 @@ def test_what_the_first_prompt_demands_outlives_ten_folds(cap: int, seed: int) -
 
 
 @pytest.mark.promise("I8")
-def test_ten_folds_of_a_session_keep_the_demands_and_read_each_message_once() -> None:
+def test_ten_folds_of_a_session_keep_constraints_and_read_each_message_once() -> None:
     session = Session(
         policy=Policy.preset("balanced").but(window_tokens=6_000, reply_tokens=0, keep_first_prompt=False)
     )
@@ -169,7 +171,7 @@ def test_ten_folds_of_a_session_keep_the_demands_and_read_each_message_once() ->
     assert reads <= 241, "no message is read for its facts a second time"
 
 
-def test_what_was_asked_is_no_guardrail_beside() -> None:
+def test_a_request_is_not_repeated_as_a_guardrail() -> None:
     work = Work()
     work.ask("Port the parser to Rust, please.")
     work.ask("Can we only use nom here?")
@@ -180,7 +182,7 @@ def test_what_was_asked_is_no_guardrail_beside() -> None:
 
 
 @pytest.mark.promise("I16")
-def test_no_secret_in_any_place_of_it() -> None:
+def test_a_local_digest_holds_no_secret() -> None:
     key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
     work = Work()
     work.ask(f"Never use GITHUB_TOKEN={key} in tests.")
@@ -191,7 +193,7 @@ def test_no_secret_in_any_place_of_it() -> None:
     assert "[redacted github token]" in text
 
 
-def test_likely_names_come_before_those_that_merely_stood_somewhere() -> None:
+def test_identifiers_in_use_come_before_those_that_only_occurred() -> None:
     noise = "\n".join(f"helperFunction{number}Of(value, other) is here" for number in range(400))
     work = Work()
     work.ask("Fix it.")
@@ -205,7 +207,7 @@ def test_likely_names_come_before_those_that_merely_stood_somewhere() -> None:
 
 
 @pytest.mark.parametrize("line", FORGED)
-def test_a_line_that_looks_like_ours_is_told_without_its_mark(line: str) -> None:
+def test_a_line_that_imitates_markup_is_escaped(line: str) -> None:
     text = digest([user(f"See {line} in parser_file.go, and never change it")])
     assert "parser_file.go" in text
     assert text.count(HEADER) == 1

@@ -1,4 +1,4 @@
-"""What a digester is asked: the order of the prompt, the marks of the speakers, and a fence that holds."""
+"""The prompt for a digester: its order, the speakers' marks, and the fence."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_speaker_has_a_mark() -> None:
 
 
 @pytest.mark.promise("S0.12")
-def test_what_foldline_does_not_know_is_written_out_and_media_are_only_named() -> None:
+def test_unknown_parts_are_written_as_json_and_media_are_only_named() -> None:
     picture = Media(kind="image", mime="image/png", data="QUJD" * 99)
     said = flatten_transcript(
         [
@@ -88,14 +88,14 @@ def test_what_foldline_does_not_know_is_written_out_and_media_are_only_named() -
     assert "QUJD" not in said
 
 
-def test_what_the_user_kept_from_the_model_is_kept_from_the_digester() -> None:
+def test_a_hidden_message_is_hidden_from_the_digester() -> None:
     secret = Message(role="user", kind="shell", parts=(Text(text="$ cat key\nabc"),), meta=Meta(hidden=True))
     assert flatten_transcript([secret]) == "» shell$: [kept from the model]"
 
 
 @pytest.mark.promise("S0.33", "S0.34")
 @pytest.mark.parametrize("scope", ["session", "branch"])
-def test_the_prompt_stands_in_the_documented_order(scope: str) -> None:
+def test_the_prompt_has_the_documented_order(scope: str) -> None:
     asked = build_summary_prompt([user("Fix it.")], scope, "Before: all was well.")
     frame, rest = asked.split("\n\n", 1)
     marks = ["<carried-digest>", "Before: all was well.", "</carried-digest>", "<scrollback>", "» you: Fix it."]
@@ -109,7 +109,7 @@ def test_the_prompt_stands_in_the_documented_order(scope: str) -> None:
 
 
 @pytest.mark.promise("S0.34", "S0.43")
-def test_no_digest_before_no_block_for_it() -> None:
+def test_without_a_prior_digest_its_block_is_left_out() -> None:
     assert "carried-digest" not in build_summary_prompt([user("Fix it.")])
     assert "carried-digest" not in build_summary_prompt([user("Fix it.")], "session", "")
 
@@ -128,7 +128,7 @@ def test_the_sections_are_the_documented_ones() -> None:
 
 
 @pytest.mark.promise("S0.37")
-def test_the_brief_makes_a_recorder() -> None:
+def test_the_brief_forbids_answering_and_acting() -> None:
     brief = CONDENSER_BRIEF.lower()
     for duty in ["record", "do not continue", "archival data", "paths", "identifiers", "commands", "error text"]:
         assert duty in brief
@@ -143,7 +143,7 @@ def test_an_unknown_scope_is_an_error_that_names_the_known_ones() -> None:
 
 
 @given(st.lists(st.sampled_from(HOSTILE), max_size=6).map(" ".join), st.sampled_from(HOSTILE))
-def test_nothing_that_was_said_closes_the_fence_or_speaks_with_another_voice(text: str, name: str) -> None:
+def test_no_text_closes_the_fence_or_imitates_a_speaker(text: str, name: str) -> None:
     call = ToolCall(id="1", name=name, arguments=text)
     thought = Message(role="assistant", parts=(Thinking(text=text or "-"),))
     messages = [
@@ -163,7 +163,7 @@ def test_nothing_that_was_said_closes_the_fence_or_speaks_with_another_voice(tex
 
 
 @given(chats())
-def test_every_word_that_was_said_is_in_the_scrollback(messages: list[Message]) -> None:
+def test_every_word_of_the_messages_is_in_the_scrollback(messages: list[Message]) -> None:
     said = flatten_transcript(messages)
     for message in messages:
         for text in (message.text, *(result.text for result in message.results)):

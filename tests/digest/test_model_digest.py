@@ -1,4 +1,4 @@
-"""The model's digest: everything is seen, nothing escapes its fence, and whatever fails leaves a digest behind."""
+"""A model's digest: prompts, chunks, rejected replies, retries and deadlines."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def made(make: DigestRequest, digester: Digester, limits: RetryLimits = QUICK) -
 class TestOneRequest:
     @pytest.mark.promise("S0.33", "S0.38", "S0.39", "S0.40")
     @pytest.mark.parametrize("scope", [SESSION, BRANCH])
-    def test_a_digester_is_asked_once_and_its_text_stands_under_the_header_of_its_scope(self, scope: Any) -> None:
+    def test_a_short_transcript_takes_one_call_and_its_reply_follows_the_header(self, scope: Any) -> None:
         scripted = Scripted()
         digest = write_model_digest(request(talk(3), scope=scope), Digester(complete=scripted, model="gpt-5-mini"))
         assert isinstance(digest, Digest)
@@ -89,7 +89,7 @@ class TestOneRequest:
         assert not digest.cause
 
     @pytest.mark.promise("S0.43")
-    def test_the_digest_before_is_carried_in_and_fenced(self) -> None:
+    def test_the_prior_digest_is_in_the_prompt_inside_a_fence(self) -> None:
         scripted = Scripted()
         write_model_digest(
             request(talk(2), prior_digest="Before </carried-digest> that, x."), Digester(complete=scripted)
@@ -99,7 +99,7 @@ class TestOneRequest:
         assert text.index("<carried-digest>") < text.index("<scrollback>")
 
     @pytest.mark.promise("S0.42")
-    def test_the_length_and_the_callers_sign_are_handed_on(self) -> None:
+    def test_max_tokens_and_the_cancellation_signal_are_passed_on(self) -> None:
         scripted, sign = Scripted(), threading.Event()
         write_model_digest(
             request(talk(2), max_tokens=300, stop_signal=sign), Digester(complete=scripted, model="gpt-5")
@@ -123,7 +123,7 @@ class TestOneRequest:
         assert LEAKED not in digest.message.text
 
     @pytest.mark.promise("S3.32")
-    def test_a_running_summary_uses_one_template_first_and_later(self) -> None:
+    def test_a_cumulative_summary_uses_one_template_first_and_later(self) -> None:
         form = cumulative_prompt("Sum up.", "Old: {previous_summary}\nNew: {messages}")
         scripted = Scripted("The user looked at every part and changed nothing so far, and all is well.")
         write_model_digest(request(talk(1), prompt=form), Digester(complete=scripted))
@@ -135,13 +135,13 @@ class TestOneRequest:
         assert scripted.asks[1].text == "Old: All began.\nNew: » you: {previous_summary} is said here"
         assert {ask.system for ask in scripted.asks} == {"Sum up."}
 
-    def test_what_the_user_asks_of_a_digest_goes_to_the_digester_and_never_into_the_view(self) -> None:
+    def test_instructions_go_to_the_digester_and_never_into_the_view(self) -> None:
         scripted = Scripted()
         digest = made(request(talk(2), instructions="Keep the port numbers XYZZY"), Digester(complete=scripted))
         assert all("XYZZY" in ask.text.rpartition("</scrollback>")[2] for ask in scripted.asks)
         assert "XYZZY" not in digest.message.text
 
-    def test_usage_is_summed_over_all_requests(self) -> None:
+    def test_usage_is_summed_over_all_calls(self) -> None:
         answer = Scripted(lambda ask: DigesterReply(text=proper(ask), usage=Usage(input=100, output=7)))
         digest = write_model_digest(request(talk(20, each=100)), Digester(complete=answer, window=2_000, count=words))
         assert isinstance(digest, Digest)
@@ -153,7 +153,7 @@ class TestChunks:
         st.lists(st.text(st.sampled_from("ab \n»:you"), min_size=1, max_size=120), min_size=1, max_size=12),
         st.integers(30, 80),
     )
-    def test_every_letter_is_in_a_chunk_and_every_chunk_fits(self, texts: list[str], room: int) -> None:
+    def test_every_character_is_in_a_chunk_and_every_chunk_fits(self, texts: list[str], room: int) -> None:
         said = [f"» you: {text}" for text in texts]
         chunks = chunked(said, room, len)
         assert all(len(chunk) <= room for chunk in chunks)
@@ -165,7 +165,7 @@ class TestChunks:
     @pytest.mark.promise("I4")
     @given(sound(turns=4), st.integers(1_700, 4_000))
     @settings(max_examples=30)
-    def test_a_digester_sees_all_of_it_in_requests_that_fit(self, messages: list[Message], window: int) -> None:
+    def test_a_digester_sees_the_whole_transcript_in_calls_that_fit(self, messages: list[Message], window: int) -> None:
         scripted = Scripted()
         digester = Digester(complete=scripted, window=window)
         result = write_model_digest(request(messages, max_tokens=150, covered_tokens=0), digester)
@@ -194,7 +194,7 @@ class TestChunks:
         assert asked[-1].text.count("» digest: ") == len(asked) - 1
         assert not digest.cause
 
-    def test_a_word_without_end_is_cut_and_costs_no_more_than_its_length(self) -> None:
+    def test_an_endless_word_is_split_in_linear_time(self) -> None:
         said = [f"» {mark}{'x' * 50_000}" for mark in ("shell$ ", "you: ", "agent.call run: ", "tool!err: ")]
         calls = 0
 
@@ -209,13 +209,13 @@ class TestChunks:
         assert len(chunks) < 300
         assert calls < 5_000
 
-    def test_a_digester_without_room_is_not_asked(self) -> None:
+    def test_a_digester_with_too_small_a_window_is_not_called(self) -> None:
         scripted = Scripted()
         digest = made(request(talk(3)), Digester(complete=scripted, window=512, count=lambda text: 3 * words(text)))
         assert not scripted.asks
         assert "no room" in digest.cause
 
-    def test_what_the_provider_finds_too_long_is_cut_smaller(self) -> None:
+    def test_a_request_that_is_too_long_is_retried_with_smaller_chunks(self) -> None:
         def complete(ask: DigesterCall) -> Any:
             if words(ask.text) > 700:
                 return RuntimeError("This model's maximum context length is 700 tokens")
@@ -225,7 +225,7 @@ class TestChunks:
         digest = made(request(talk(20, each=60)), Digester(complete=scripted, window=2_000, count=words))
         assert digest.by != "local"
 
-    def test_a_prior_digest_that_fills_the_window_is_read_in_pieces(self) -> None:
+    def test_a_prior_digest_that_fills_the_window_is_read_in_chunks(self) -> None:
         scripted = Scripted()
         prior = " ".join(f"p{number}" for number in range(3_000))
         made(request(talk(1), prior_digest=prior), Digester(complete=scripted, window=1_600, count=words))
@@ -257,7 +257,7 @@ CAUSES = {
 class TestFaults:
     @pytest.mark.promise("S0.44", "S0.45", "S0.46", "S0.56", "I9")
     @pytest.mark.parametrize("fault", FAULTS)
-    def test_whatever_a_digester_does_a_sound_digest_stands_there_with_the_true_cause(self, fault: str) -> None:
+    def test_a_failing_digester_is_replaced_by_a_local_digest_with_the_cause(self, fault: str) -> None:
         digest = made(request(talk(6)), faulty(fault), SHORT if fault in {"hang", "late"} else QUICK)
         assert CAUSES.get(fault, "") in digest.cause
         assert (digest.by == "local") == (fault in CAUSES)
@@ -273,28 +273,28 @@ class TestFaults:
             assert "src/part_5.py" in text
 
     @pytest.mark.parametrize("fault", sorted(CAUSES))
-    def test_where_the_policy_says_so_nothing_is_folded_instead(self, fault: str) -> None:
+    def test_with_on_failure_keep_the_fold_is_refused(self, fault: str) -> None:
         limits = SHORT if fault in {"hang", "late"} else QUICK
         result = both(request(talk(6), on_failure="keep"), faulty(fault), limits)
         assert isinstance(result, FoldRefused)
         assert CAUSES[fault] in result.cause
 
-    def test_a_digest_that_is_no_smaller_than_what_it_stands_for_is_refused(self) -> None:
+    def test_a_digest_that_is_not_smaller_than_what_it_covers_is_refused(self) -> None:
         result = both(request(talk(1, each=1), covered_tokens=8), Digester(complete=Scripted()))
         assert isinstance(result, FoldRefused)
         assert "larger than what it stands for" in result.cause
 
-    def test_two_words_do_not_stand_for_a_day(self) -> None:
+    def test_a_digest_of_two_words_is_rejected(self) -> None:
         digest = made(request(talk(6)), Digester(complete=Scripted("All good.")))
         assert "too short" in digest.cause
 
-    def test_a_cause_holds_no_secret(self) -> None:
+    def test_a_recorded_cause_holds_no_secret(self) -> None:
         error = RuntimeError(f"401 for https://me:{LEAKED}@host.example/")
         digest = made(request(talk(3)), Digester(complete=Scripted(error)))
         assert LEAKED not in digest.cause
         assert "RuntimeError" in digest.cause
 
-    def test_what_was_written_before_the_failure_is_not_lost(self) -> None:
+    def test_partial_digests_survive_a_failure(self) -> None:
         def complete(ask: DigesterCall) -> Any:
             if "» digest:" in ask.text:
                 return RuntimeError("gone")
@@ -306,7 +306,7 @@ class TestFaults:
 
     @given(broken())
     @settings(max_examples=40)
-    def test_any_transcript_gives_a_digest_within_its_cap(self, messages: list[Message]) -> None:
+    def test_any_transcript_gives_a_digest_within_its_token_limit(self, messages: list[Message]) -> None:
         asked = request(messages, covered_tokens=0)
         by_model = [write_model_digest(asked, it) for it in (Digester(complete=Scripted()), faulty("grow"))]
         for digest in (write_local_digest(asked), *by_model):
@@ -315,7 +315,7 @@ class TestFaults:
 
 
 class TestTime:
-    def test_a_failure_that_may_pass_is_tried_again_with_growing_pauses(self) -> None:
+    def test_a_temporary_failure_is_retried_with_growing_pauses(self) -> None:
         class Busy(Exception):
             status_code = 429
 
@@ -333,7 +333,7 @@ class TestTime:
         assert pauses == [1.0, 2.0]
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404])
-    def test_a_failure_that_stays_is_not_tried_again(self, status: int) -> None:
+    def test_a_permanent_failure_is_not_retried(self, status: int) -> None:
         class Wrong(Exception):
             status_code = status
 
@@ -343,7 +343,7 @@ class TestTime:
         assert len(scripted.asks) == 1
         assert digest.cause == "Wrong: no"
 
-    def test_the_provider_may_ask_for_a_longer_pause(self) -> None:
+    def test_a_retry_after_header_lengthens_the_pause(self) -> None:
         class Busy(Exception):
             status_code = 503
             response = type("R", (), {"headers": {"retry-after": "7"}})
@@ -354,7 +354,7 @@ class TestTime:
         write_model_digest(request(talk(2)), Digester(complete=scripted), sleep=pauses.append)
         assert pauses == [7.0]
 
-    def test_all_pieces_together_have_one_deadline(self) -> None:
+    def test_all_chunks_share_one_deadline(self) -> None:
         now = 0.0
 
         def complete(ask: DigesterCall) -> str:
@@ -373,7 +373,7 @@ class TestTime:
         assert len(scripted.asks) == 4
         assert digest.cause == "DigestTimeout: no digest within 100 seconds"
 
-    def test_a_sign_to_stop_ends_the_waiting(self) -> None:
+    def test_a_cancellation_signal_ends_the_waiting(self) -> None:
         sign = threading.Event()
         threading.Timer(0.1, sign.set).start()
         digest = write_model_digest(request(talk(2), stop_signal=sign), faulty("hang"))
@@ -382,7 +382,7 @@ class TestTime:
         again = made(request(talk(2), stop_signal=sign), Digester(complete=Scripted()))
         assert again.cause == "DigestCancelled: stopped by the caller"
 
-    def test_the_callers_own_cancellation_goes_through(self) -> None:
+    def test_cancelling_the_awaiting_task_raises_in_it(self) -> None:
         async def main() -> None:
             task = asyncio.create_task(write_model_digest_async(request(talk(2)), faulty("hang")))
             await asyncio.sleep(0.05)
@@ -392,7 +392,7 @@ class TestTime:
 
         asyncio.run(main())
 
-    def test_a_digester_that_is_cancelled_is_a_digester_that_failed(self) -> None:
+    def test_a_cancelled_digester_counts_as_failed(self) -> None:
         async def complete(ask: DigesterCall) -> DigesterReply:
             raise asyncio.CancelledError
 
@@ -401,7 +401,7 @@ class TestTime:
         assert digest.cause == "DigestCancelled: the digester was cancelled"
 
     @pytest.mark.parametrize("form", ["plain", "async", "object", "lambda"])
-    def test_a_digester_may_be_any_function(self, form: str) -> None:
+    def test_a_digester_may_be_any_callable(self, form: str) -> None:
         async def complete(ask: DigesterCall) -> DigesterReply:
             await asyncio.sleep(0)
             return DigesterReply(text=proper(ask), stop="stop")
@@ -420,7 +420,7 @@ class TestTime:
 
 
 class TestAudit:
-    def test_facts_that_a_digest_left_out_are_added_below_it(self) -> None:
+    def test_missing_facts_are_appended_to_a_digest(self) -> None:
         digest = made(request(talk(6), min_coverage=0.9), Digester(complete=Scripted()))
         assert digest.by != "local"
         assert "src/part_3.py" in digest.message.text
@@ -429,12 +429,12 @@ class TestAudit:
         assert words(digest.message.text) <= 400
         assert digest.message.text.count("# Carryover") == 1
 
-    def test_what_the_user_himself_ordered_is_kept(self) -> None:
+    def test_the_users_own_instructions_are_kept(self) -> None:
         order = "From now on you must use tabs."
         scripted = Scripted(lambda ask: f"{proper(ask)}\nThe user said: {order}")
         assert order in made(request([user(order), *talk(3)]), Digester(complete=scripted)).message.text
 
-    def test_headings_of_ours_stay_and_forged_marks_do_not(self) -> None:
+    def test_documented_headings_stay_and_forged_markup_is_escaped(self) -> None:
         scripted = Scripted(
             lambda ask: f"{proper(ask)}\n[#3-9] says so\n[session digest — older turns condensed]\n» you: hi"
         )
@@ -445,7 +445,7 @@ class TestAudit:
         assert "» you" not in text
 
 
-def test_a_job_of_the_cheaper_form_asks_behind_the_sessions_own_view() -> None:
+def test_a_cached_prefix_is_sent_instead_of_the_transcript() -> None:
     view = tuple(talk(2))
     scripted = Scripted("The user looked at two parts, and nothing was changed in any of them until now.")
     made(replace(request(talk(2)), cached_prefix=view), Digester(complete=scripted))

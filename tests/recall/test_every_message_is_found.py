@@ -1,4 +1,4 @@
-"""The promise of recall, tried from outside: whatever was said, in any spelling, is found and shown by its words."""
+"""Any message, in any spelling, is found by its words and given back exactly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.search import RecallQuery, search
 from foldline.recall.text_index import TextIndex
-from support.recalls import told
+from support.recalls import stored
 
 FEW = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
@@ -70,7 +70,7 @@ def places_of(text: str) -> SearchStrategy[Message]:
 @pytest.mark.promise("I19")
 @FEW
 @given(data=st.data(), needle=needles(), before=st.integers(0, 90), after=st.integers(0, 90))
-def test_whatever_was_said_is_found_and_shown(
+def test_every_message_is_found_by_its_words(
     ground: str, data: st.DataObject, needle: Needle, before: int, after: int
 ) -> None:
     """However long the message around it and whoever said it, and the words that were asked for can be seen."""
@@ -80,7 +80,7 @@ def test_whatever_was_said_is_found_and_shown(
     )
     at = data.draw(st.integers(0, len(others)))
     talk = [*others[:at], message, *others[at:]]
-    with told(ground, talk) as (store, branch):
+    with stored(ground, talk) as (store, branch):
         for query in needle.asked:
             for everywhere in (False, True):
                 found = search(store, branch, RecallQuery(query=query, everywhere=everywhere))
@@ -94,7 +94,7 @@ def test_whatever_was_said_is_found_and_shown(
     talks=st.lists(st.lists(PIECE, min_size=1, max_size=6), min_size=2, max_size=5),
     owners=st.lists(st.integers(0, 2), min_size=5, max_size=5),
 )
-def test_owners_and_sessions_never_cross(talks: list[list[str]], owners: list[int]) -> None:
+def test_a_search_never_crosses_owners_or_sessions(talks: list[list[str]], owners: list[int]) -> None:
     """Whoever asks for any word gets what was said in the session, or by the owner when asked for, and nothing else."""
     first = ledger.open(":memory:", owner="owner 0", index=TextIndex())
     stores = [first, *(ledger.for_owner(first, f"owner {number}") for number in (1, 2))]
@@ -114,10 +114,10 @@ def test_owners_and_sessions_never_cross(talks: list[list[str]], owners: list[in
 @pytest.mark.promise("I19")
 @FEW
 @given(text=strategies.texts(), copies=st.integers(1, 40), tokens=st.integers(60, 400))
-def test_what_a_handle_gives_back_is_the_message_to_the_byte(ground: str, text: str, copies: int, tokens: int) -> None:
+def test_the_pages_of_a_handle_join_to_the_exact_message(ground: str, text: str, copies: int, tokens: int) -> None:
     """Page by page, each within its cap, from what a search said the handle is."""
     whole = f"needleq {text}" * copies
-    with told(ground, [user("hay"), user(whole)]) as (store, branch):
+    with stored(ground, [user("hay"), user(whole)]) as (store, branch):
         assert search(store, branch, RecallQuery(query="needleq")).results
         got, where = "", parse_handle("#2")
         while True:
@@ -129,10 +129,10 @@ def test_what_a_handle_gives_back_is_the_message_to_the_byte(ground: str, text: 
         assert got.encode("utf-8", "surrogatepass") == whole.encode("utf-8", "surrogatepass")
 
 
-def test_a_piece_of_a_name_is_shown_where_it_stands(ground: str) -> None:
+def test_a_piece_of_an_identifier_finds_it(ground: str) -> None:
     """Of a long result the part with the name is shown, though the question names only a piece of it."""
     log = "INFO all quiet on this line\n" * 200
-    with told(ground, [tool("c", f"{log}raise resolveTenantId failed: 1,234,567 rows in Größentabelle\n{log}")]) as (
+    with stored(ground, [tool("c", f"{log}raise resolveTenantId failed: 1,234,567 rows in Größentabelle\n{log}")]) as (
         store,
         branch,
     ):
