@@ -70,7 +70,7 @@ class CompactionState:
     refused_at: int = 0
     """Number of messages at that attempt."""
 
-    def cooling(self, count: int) -> bool:
+    def is_cooling_down(self, count: int) -> bool:
         """Whether the next attempt must wait, because the last one failed recently."""
         return bool(self.refused) and count < self.refused_at + PRESET.cooldown_messages
 
@@ -134,10 +134,10 @@ def compact(  # noqa: PLR0913 (all but the first two are named)
     clock: Callable[[], float] = time.time,
 ) -> tuple[Any, CompactionState]:
     """The messages after a compaction, or the same list if none was made; and the new state."""
-    task = _Task.of(messages, policy, config, state, digester)
-    if task is None:
+    pending = _PendingCompaction.of(messages, policy, config, state, digester)
+    if pending is None:
         return messages, state or CompactionState()
-    return task.done(write_model_digest(task.job, task.digester, _RETRIES), clock())
+    return pending.apply(write_model_digest(pending.request, pending.digester, _RETRIES), clock())
 
 
 async def acompact(  # noqa: PLR0913 (as above)
@@ -150,14 +150,14 @@ async def acompact(  # noqa: PLR0913 (as above)
     clock: Callable[[], float] = time.time,
 ) -> tuple[Any, CompactionState]:
     """`compact` without blocking."""
-    task = _Task.of(messages, policy, config, state, digester)
-    if task is None:
+    pending = _PendingCompaction.of(messages, policy, config, state, digester)
+    if pending is None:
         return messages, state or CompactionState()
-    return task.done(await write_model_digest_async(task.job, task.digester, _RETRIES), clock())
+    return pending.apply(await write_model_digest_async(pending.request, pending.digester, _RETRIES), clock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
+class _PendingCompaction:
     """A compaction that is due."""
 
     messages: Sequence[Any]
@@ -165,7 +165,7 @@ class _Task:
     config: CompactionConfig
     state: CompactionState
     digester: Digester
-    job: DigestRequest
+    request: DigestRequest
 
     @classmethod
     def of(
@@ -175,9 +175,9 @@ class _Task:
         config: CompactionConfig | None,
         state: CompactionState | None,
         digester: Digester | None,
-    ) -> _Task | None:
+    ) -> _PendingCompaction | None:
         config, state = config or CompactionConfig(), state or CompactionState()
-        if digester is None or state.cooling(len(messages)):
+        if digester is None or state.is_cooling_down(len(messages)):
             return None
         plan = plan_compaction(messages, policy, config)
         if plan is None:
@@ -185,7 +185,7 @@ class _Task:
         read = CallerMessages(messages).messages
         covered = [read[index] for index in plan.covered]
         before = next((body_of(each.text, PRESET.digest_header) for each in read if is_summary(each)), "")
-        job = DigestRequest(
+        request = DigestRequest(
             messages=[each for each in covered if not each.meta.hidden and not is_summary(each)],
             count_tokens=_text_size,
             max_tokens=config.summary_max_tokens or PRESET.digest_tokens,
@@ -196,9 +196,9 @@ class _Task:
             on_failure="keep",
             plain_list=True,
         )
-        return cls(messages=messages, plan=plan, config=config, state=state, digester=digester, job=job)
+        return cls(messages=messages, plan=plan, config=config, state=state, digester=digester, request=request)
 
-    def done(self, made: Digest | FoldRefused, at: float) -> tuple[Any, CompactionState]:
+    def apply(self, made: Digest | FoldRefused, at: float) -> tuple[Any, CompactionState]:
         """The messages and the state after the model's reply."""
         if isinstance(made, FoldRefused):
             return self.messages, self._refused(made.cause)
@@ -206,7 +206,7 @@ class _Task:
         after = apply_summary(self.messages, self.plan, summary)
         pre, post = (sum(map(_size, CallerMessages(each).messages)) for each in (self.messages, after))
         gain = pre - post
-        if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.job.covered_tokens:
+        if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.request.covered_tokens:
             return self.messages, self._refused(f"the summary would free only {max(0, gain):,} tokens")
         event = CompactionEvent(summary, pre, post, at)
         return after, CompactionState(events=(*self.state.events, event))
