@@ -140,7 +140,7 @@ def _sent_of_codex(line: Any) -> Any:
     inner = codex_log.payload(line)
     is_item = line.get("type") == "response_item" or inner is line
     if is_item and isinstance(inner, dict) and codex_log.is_sent(inner) and inner.get("type") != "reasoning":
-        return [_content(codex_log.unlogged(inner))]
+        return [_content(codex_log.without_log_fields(inner))]
     return None
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.streaming import Assembler, StreamedReply
 
 DID_NOT_RUN = "the reply ended inside its input: it did not run"
 Pieces = Callable[[str], list[str]]
@@ -176,7 +176,7 @@ def gemini_events(reply: dict[str, Any], pieces: Pieces) -> Events:
     return chunks
 
 
-def read(provider: str, data: bytes | Events, *, cut: int = 0) -> Reply:
+def read(provider: str, data: bytes | Events, *, cut: int = 0) -> StreamedReply:
     """The reply to these bytes or events, leaving out the last `cut` bytes or events."""
     kept = data[: len(data) - cut]
     assembler = Assembler(provider)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from foldline.message import Message
 from foldline.wire.formats import Lost
 from foldline.wire.reader import parse
-from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.streaming import Assembler, StreamedReply
 from support.replies import REPLIES
 from support.samples import CALLS, ITEM_CALLS, SAMPLES, THINKING, WEATHER, completion, message, response, said
 from support.server import Answer, Provider, provider
@@ -66,7 +66,7 @@ def gemini(server: Provider) -> Iterator[Any]:
     client.close()
 
 
-def streamed(server: Provider, name: str, sent: bytes) -> Reply:
+def streamed(server: Provider, name: str, sent: bytes) -> StreamedReply:
     """Let the server stream these bytes next, and read them ourselves."""
     server.answer = Answer(stream=sent, chunk_bytes=301)
     assembler = Assembler(name)
@@ -77,7 +77,7 @@ def streamed(server: Provider, name: str, sent: bytes) -> Reply:
     return reply
 
 
-def agree(reply: Reply, final: Any, name: str) -> None:
+def agree(reply: StreamedReply, final: Any, name: str) -> None:
     """Our reply and the SDK's final object say the same, cost the same, and stopped for the same reason."""
     expected = parse(final, name).messages
     assert reply.messages == expected

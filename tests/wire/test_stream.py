@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from foldline.message import Message, tool, user
 from foldline.wire.formats import REQUEST_FORMATS, format_of
 from foldline.wire.rendering import render
-from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.streaming import Assembler, StreamedReply
 from foldline.wire.validate import check
 from support.replies import REPLIES
 from support.samples import SAMPLES
@@ -31,7 +31,7 @@ def parse_reply(provider: str, value: Any) -> tuple[Message, ...]:
 NEWLINES = st.sampled_from(["\n", "\r\n", "\r"])
 
 
-def assemble(provider: str, data: bytes, *cuts: int) -> Reply | None:
+def assemble(provider: str, data: bytes, *cuts: int) -> StreamedReply | None:
     assembler = Assembler(provider)
     places = sorted({0, len(data), *(min(cut, len(data)) for cut in cuts)})
     for start, end in pairwise(places):
@@ -78,7 +78,7 @@ def test_a_reply_that_was_not_streamed_is_read_too(provider: str, data: st.DataO
     assert reply.complete
 
 
-def check_cut(provider: str, reply: Reply | None, whole: Reply) -> None:
+def check_cut(provider: str, reply: StreamedReply | None, whole: StreamedReply) -> None:
     """What is kept of a reply that broke off: a beginning of it that the provider takes back, and never its stop."""
     if reply is None:
         return

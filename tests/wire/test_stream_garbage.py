@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from foldline.errors import ConfigError
 from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.rendering import render
-from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.streaming import Assembler, StreamedReply
 from support.samples import SAMPLES
 from support.streams import by, stream
 
@@ -38,7 +38,7 @@ def damaged(value: Any, random: Random) -> Any:
     return value
 
 
-def finish(provider: str, *chunks: bytes) -> Reply | None:
+def finish(provider: str, *chunks: bytes) -> StreamedReply | None:
     assembler = Assembler(provider, event_bytes=1 << 20)
     for chunk in chunks:
         assembler.feed(chunk)

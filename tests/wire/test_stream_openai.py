@@ -9,12 +9,12 @@ import pytest
 
 from foldline.message import Text, Thinking, ToolCall, Usage
 from foldline.wire.formats import Lost
-from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.streaming import Assembler, StreamedReply
 from support.samples import CALLS, ITEM_CALLS, REASONING, TEXT, completion, response, said
 from support.streams import DID_NOT_RUN, Events, by, chat_events, chunks, read, responses_events, sse
 
 
-def calls(reply: Reply) -> list[tuple[str, str, str]]:
+def calls(reply: StreamedReply) -> list[tuple[str, str, str]]:
     return [(call.id, call.name, call.arguments) for made in reply.messages for call in made.calls]
 
 

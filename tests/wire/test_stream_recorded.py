@@ -11,7 +11,7 @@ import pytest
 
 from foldline.message import tool, user
 from foldline.wire.rendering import render
-from foldline.wire.streaming import Assembler, Reply
+from foldline.wire.streaming import Assembler, StreamedReply
 from foldline.wire.validate import check
 from support.streams import sse
 
@@ -26,7 +26,7 @@ def recorded() -> list[list[dict[str, Any]]]:
     return [entry["response"] for entry in found if entry["method"] == "generateContentStream"]
 
 
-def assemble(chunks: list[dict[str, Any]]) -> Reply:
+def assemble(chunks: list[dict[str, Any]]) -> StreamedReply:
     assembler = Assembler("gemini")
     assembler.feed(sse([("", chunk) for chunk in chunks]))
     reply = assembler.finish()

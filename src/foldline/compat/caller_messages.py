@@ -17,7 +17,7 @@ from foldline.wire.detect import detect
 from foldline.wire.formats import FORMATS, REQUEST_FORMATS, LossCollector, element_format
 from foldline.wire.formats import format_of as wire_format
 from foldline.wire.reader import parse
-from foldline.wire.request import unknown
+from foldline.wire.request import unknown_format
 from foldline.wire.session_logs.pi import parse_object
 
 MESSAGE, OBJECT = "message", "object"
@@ -65,7 +65,7 @@ def format_of(items: Sequence[Any]) -> str:
     if dicts:
         found = detect(dicts)
         if found is None:
-            raise unknown(dicts, "list of messages")
+            raise unknown_format(dicts, "list of messages")
         return found.format
     if any(isinstance(item, Message) for item in items):
         return MESSAGE

@@ -16,7 +16,7 @@ from foldline.errors import ConfigError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.redact.redact import redact
-from foldline.wire.field_access import plain
+from foldline.wire.field_access import plain_json
 
 CONDENSER_BRIEF = """\
 You keep the record of a coding session. You are not a party to it and you do not continue it.
@@ -150,7 +150,7 @@ def _part_text(part: Part) -> str:
 
 def _json(value: object) -> str:
     try:
-        return "" if value is None else dumps(plain(value))
+        return "" if value is None else dumps(plain_json(value))
     except Exception:  # noqa: BLE001 (reading a foreign object may raise anything, and a digest must not fail)
         return f"({type(value).__name__})"
 

@@ -58,7 +58,7 @@ def block_types(item: Mapping[str, Any]) -> set[str]:
     return {string_at(block, "type") for block in list_at(item, "content")}
 
 
-def spelled(value: Mapping[str, Any], name: str) -> str:
+def key_in(value: Mapping[str, Any], name: str) -> str:
     """The key under which a mapping has the field, so that a rewritten field keeps its spelling."""
     return snake(name) if name not in value and snake(name) in value else name
 
@@ -78,24 +78,24 @@ def time_of(value: Any) -> float | None:
         return None
 
 
-def plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
     """JSON data of what may be objects: mappings, dataclasses, enums and sequences, as deep as they go."""
     try:
-        return _plain(value)
+        return _plain_json(value)
     except RecursionError:
         raise WireError("nested too deeply to read") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain_json(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _plain_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [_plain_json(inner) for inner in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return _plain(vars(value)) if hasattr(value, "__dict__") and not callable(value) else value
+        return {field.name: _plain_json(getattr(value, field.name)) for field in fields(value)}
+    return _plain_json(vars(value)) if hasattr(value, "__dict__") and not callable(value) else value
 
 
 @cache

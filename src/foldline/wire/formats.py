@@ -173,6 +173,8 @@ class Format:
     """Recognises an element, or a line of a session log."""
     framing: Framing
     """The tokens that the provider adds around messages, parts, calls and tools."""
+    grammar: Grammar | None = None
+    """What the provider accepts; None for a session log."""
     plain_fields: tuple[str, ...] = ()
     """An element without a clear sign can be read in this format if it has one of these fields."""
     body_sign: Sign | None = None
@@ -191,8 +193,6 @@ class Format:
     """Merges two newly written neighbours where the provider wants one element; None when they stay two."""
     has_call_ids: bool = True
     """False where results are matched to calls by name and order, so that ids may be missing."""
-    grammar: Grammar | None = None
-    """What a request may hold; None for a session log."""
     reply: ReplyFormat | None = None
     read: Callable[[Iterable[JsonLine]], Transcript] | None = None
     """For a session log: the transcript of all its lines."""

@@ -18,7 +18,7 @@ from foldline.wire.formats import LossCollector
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
 
-def dumped(value: Any) -> Any:
+def sdk_json(value: Any) -> Any:
     """The JSON value of an SDK's own object, which histories in Python often hold; anything else as it is."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", by_alias=True, exclude_unset=True) if callable(dump) else value
@@ -57,7 +57,7 @@ def document_name(media: Media) -> str:
     return f"document.{media.mime.rpartition('/')[2] or 'pdf'}"
 
 
-def sent_role(message: Message, loss: LossCollector) -> str:
+def request_role(message: Message, loss: LossCollector) -> str:
     """The role in which a provider takes a message: kinds and roles of others are what the user says."""
     if message.kind or message.role in ("user", "tool"):
         return "user"
@@ -67,13 +67,13 @@ def sent_role(message: Message, loss: LossCollector) -> str:
     return "user"
 
 
-def left_out(media: Media, loss: LossCollector, why: str) -> Text:
+def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
     """Report media that cannot be carried, and give the mark that stands in its place."""
     loss.add(f"media {media.kind}", why)
     return Text(text=unsupported_media(media))
 
 
-def failed(result: ToolResult, loss: LossCollector) -> ToolResult:
+def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
     """A failed result as one whose text says so, for formats that have no field for it."""
     if not result.is_error:
         return result
@@ -85,7 +85,7 @@ def failed(result: ToolResult, loss: LossCollector) -> ToolResult:
     return ToolResult(call_id=result.call_id, name=result.name, parts=(mark, *rest))
 
 
-def as_object(call: ToolCall) -> str:
+def arguments_object(call: ToolCall) -> str:
     """The arguments of a call that takes free text, as the JSON object that a function call demands."""
     try:
         if isinstance(json_text.loads(call.arguments), dict):

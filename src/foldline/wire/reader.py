@@ -21,7 +21,7 @@ from foldline.message import Message
 from foldline.text_lines import TextLine
 from foldline.wire.detect import PLAIN, Detected, detect
 from foldline.wire.formats import REQUEST_FORMATS, Format, JsonLine, ReadNote, Transcript, element_format, format_of
-from foldline.wire.request import Request, parse_elements, unknown
+from foldline.wire.request import Request, parse_elements, unknown_format
 
 _PEEK = 100
 """Lines of a file that are looked at to recognise its format."""
@@ -60,21 +60,21 @@ def parse(source: Any, format: str | None = None, *, default: str | None = None,
     but role and text; without it that is taken as OpenAI chat. A text is always content, never a path: files are read
     with `read`.
     """
-    return _one(_conversations(source, _Known(format, default)), file)
+    return _only_conversation(_conversations(source, _Known(format, default)), file)
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
     """The conversation in a file, which may be compressed with gzip."""
-    return _one(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path))
+    return _only_conversation(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path))
 
 
 def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
     """Every conversation in a file, however deep inside a document: trajectories, haystacks, one per line."""
-    return list(_typed(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path)))
+    return list(_with_file_in_errors(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path)))
 
 
-def _one(found: Iterator[Transcript], file: str) -> Transcript:
-    found = _typed(found, file)
+def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
+    found = _with_file_in_errors(found, file)
     first, second = next(found, None), next(found, None)
     if first is None:
         raise WireError("no conversation in it", file=file)
@@ -83,7 +83,7 @@ def _one(found: Iterator[Transcript], file: str) -> Transcript:
     return first
 
 
-def _typed(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
+def _with_file_in_errors(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
     """The same, with the file named in errors, and endless nesting an error like any other."""
     try:
         yield from found
@@ -96,19 +96,19 @@ def _typed(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
 
 
 def _conversations(source: Any, known: _Known) -> Iterator[Transcript]:
-    if _is_spoken(source):
+    if _is_message_object(source):
         source = (source,)
     if isinstance(source, (bytes, bytearray, memoryview)):
         source = decode(source)
     if isinstance(source, str):
         yield from _from_lines(text_lines.lines_of_text(source), known)
-    elif isinstance(source, Sequence) and source and all(_is_spoken(item) for item in source):
+    elif isinstance(source, Sequence) and source and all(_is_message_object(item) for item in source):
         yield _from_objects(source, known)
     else:
         yield from _from_value(_json(source), known)
 
 
-def _is_spoken(item: Any) -> bool:
+def _is_message_object(item: Any) -> bool:
     """True for a message that is an object: one of ours, or one of pi's kin."""
     return hasattr(item, "role") and not hasattr(item, "model_dump")
 
@@ -137,10 +137,10 @@ def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
 
 def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcript]:
     """JSONL if the first line is a whole JSON value and more follow, otherwise one JSON document."""
-    head = _through_text(source)
+    head = _up_to_text(source)
     if not head or not head[-1].text.strip():
         raise WireError("empty: there is nothing to read")
-    more = _through_text(source)
+    more = _up_to_text(source)
     try:
         first = JsonLine(head[-1].number, loads(head[-1].text), head[-1].text.removesuffix("\r"))
     except WireError:
@@ -153,7 +153,7 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
     yield from _from_value(loads(text), known, text)
 
 
-def _through_text(source: Iterator[TextLine]) -> list[TextLine]:
+def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
     """The next lines up to the first that is not blank."""
     taken: list[TextLine] = []
     for line in source:
@@ -191,7 +191,7 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
             yield last
         last = transcript
     if last is None:
-        raise unknown([line.value for line in head], "file")
+        raise unknown_format([line.value for line in head], "file")
     yield replace(last, notes=(*last.notes, *notes))
 
 
@@ -229,7 +229,7 @@ def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[
         empty = False
         yield transcript
     if empty:
-        raise unknown(value, "input")
+        raise unknown_format(value, "input")
 
 
 def _inside(value: Any, known: _Known) -> Iterator[Transcript]:

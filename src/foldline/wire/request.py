@@ -17,7 +17,7 @@ from foldline.errors import FormatUnknown, WireError
 from foldline.json_text import Scan, Slice, decode, dumps, encode, scan
 from foldline.message import Message, user
 from foldline.wire.detect import candidates, detect, list_keys
-from foldline.wire.field_access import spelled
+from foldline.wire.field_access import key_in
 from foldline.wire.formats import FORMATS, Format, LossCollector, Transcript, request_format
 from foldline.wire.rendering import elements, leading_system
 
@@ -48,7 +48,7 @@ class Request:
         if format is None:
             found = detect(body)
             if found is None or found.shape != "body":
-                raise unknown(body, "request body")
+                raise unknown_format(body, "request body")
             format = found.format
         target = request_format(format)
         tools = body.get("tools") or body.get("functions")
@@ -72,28 +72,28 @@ class Request:
         A `loss` collects what newly written messages could not carry.
         """
         everything = tuple(messages)
-        if len(everything) == len(self.messages) and all(map(_same, everything, self.messages)):
+        if len(everything) == len(self.messages) and all(map(_is_unchanged, everything, self.messages)):
             return dict(self.body) if self.places is None else encode(self.places.text)
         target = request_format(self.format)
         loss = loss or LossCollector()
         system = leading_system(everything, target)
         made = elements(everything, target, loss, start=len(system))
-        list_key, system_key = spelled(self.body, target.list_key), spelled(self.body, target.system_key)
+        list_key, system_key = key_in(self.body, target.list_key), key_in(self.body, target.system_key)
         changes: dict[str, Any] = {}
         if system != leading_system(self.messages, target) and target.render_system:
             changes[system_key] = target.render_system(system, loss) if system else None
         if self.places is None:
-            return _changed(self.body, {**changes, list_key: [element for element, _ in made]})
+            return _with_changes(self.body, {**changes, list_key: [element for element, _ in made]})
         edits = [_edit(self.places, key, value) for key, value in changes.items()]
         edits.append(_list_edit(self.places, list_key, made))
-        return encode(_spliced(self.places.text, edits))
+        return encode(_splice(self.places.text, edits))
 
 
-def _same(one: Message, other: Message) -> bool:
+def _is_unchanged(one: Message, other: Message) -> bool:
     return one is other or (one == other and one.wire is other.wire and one.wire is not None)
 
 
-def unknown(value: Any, what: str) -> FormatUnknown:
+def unknown_format(value: Any, what: str) -> FormatUnknown:
     """The error for input whose format is not clear: what speaks for which format, and how to name one."""
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
@@ -105,7 +105,7 @@ def unknown(value: Any, what: str) -> FormatUnknown:
 
 
 def _system(body: Mapping[str, Any], target: Format) -> Iterator[Message]:
-    key = spelled(body, target.system_key)
+    key = key_in(body, target.system_key)
     if target.parse_system and body.get(key) is not None:
         try:
             yield target.parse_system(body[key])
@@ -114,7 +114,7 @@ def _system(body: Mapping[str, Any], target: Format) -> Iterator[Message]:
 
 
 def _messages(body: Mapping[str, Any], places: Scan | None, target: Format) -> list[Message]:
-    key = spelled(body, target.list_key)
+    key = key_in(body, target.list_key)
     held = body.get(key)
     if isinstance(held, str) and target.text_list:
         return [user(held)]
@@ -138,7 +138,7 @@ def parse_elements(target: Format, slices: Iterable[Slice], text: str | None, ke
     return messages
 
 
-def _changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _with_changes(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     added = {key: value for key, value in changes.items() if key not in body}
     merged = {**added, **body, **changes}
     return {key: value for key, value in merged.items() if key not in changes or value is not None}
@@ -168,7 +168,7 @@ def _list_edit(places: Scan, key: str, made: list[tuple[Any, str | None]]) -> tu
     if not items:
         return whole.start, whole.end, f"[{','.join(pieces)}]"
     gaps = [text[one.end : other.start] for one, other in pairwise(items)] or [","]
-    came_from = _kept([text[item.start : item.end] for item in items], pieces)
+    came_from = _old_indexes([text[item.start : item.end] for item in items], pieces)
     written = [text[whole.start : items[0].start], *pieces[:1]]
     for before, here, piece in zip(came_from, came_from[1:], pieces[1:], strict=False):
         gap = gaps[0]
@@ -180,10 +180,10 @@ def _list_edit(places: Scan, key: str, made: list[tuple[Any, str | None]]) -> tu
     return whole.start, whole.end, "".join(written) + text[items[-1].end : whole.end]
 
 
-def _kept(old: list[str], new: list[str]) -> list[int | None]:
+def _old_indexes(old: list[str], new: list[str]) -> list[int | None]:
     """For each new piece its place among the old ones, when it belongs to what stayed at the start or the end.
 
-    >>> _kept(["a", "b", "c", "d"], ["a", "x", "d"])
+    >>> _old_indexes(["a", "b", "c", "d"], ["a", "x", "d"])
     [0, None, 3]
     """
     most = min(len(old), len(new))
@@ -193,7 +193,7 @@ def _kept(old: list[str], new: list[str]) -> list[int | None]:
     return [*range(start), *[None] * (len(new) - start - end), *tail]
 
 
-def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
+def _splice(text: str, edits: list[tuple[int, int, str]]) -> str:
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text

@@ -21,14 +21,14 @@ from foldline.wire.request import Request
 from foldline.wire.session_logs.rewrite import rewritten_lines
 
 
-class Written(NamedTuple):
+class RewrittenFile(NamedTuple):
     """A file's new content, and what it could not carry."""
 
     data: bytes
     lost: tuple[Lost, ...] = ()
 
 
-def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> Written:
+def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> RewrittenFile:
     """The text of a file with these messages instead of its own."""
     source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)
@@ -46,7 +46,7 @@ def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -
         data = Request.parse(text, found.format).render(messages, loss)
     else:
         data = _elements(value, found, is_lines, messages, loss)
-    return Written(encode(data) if isinstance(data, str) else bytes(data), tuple(loss.items))
+    return RewrittenFile(encode(data) if isinstance(data, str) else bytes(data), tuple(loss.items))
 
 
 def _is_writable(name: str) -> bool:
@@ -60,11 +60,11 @@ def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
             loads(source[0].value)
         except InputError:
             return loads(text), False
-        return [loads(line.value) for line in _whole(source)], True
+        return [loads(line.value) for line in _complete_lines(source)], True
     return loads(text), False
 
 
-def _whole(source: list[JsonLine]) -> list[JsonLine]:
+def _complete_lines(source: list[JsonLine]) -> list[JsonLine]:
     """The lines without a last one that its writer has not finished."""
     try:
         loads(source[-1].value)
@@ -75,7 +75,7 @@ def _whole(source: list[JsonLine]) -> list[JsonLine]:
 
 def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLine]:
     """The records of a session file with the numbers its reader gave them: of lines, or places in a document."""
-    if isinstance(value, list) and len(_whole(source)) == len(value):
+    if isinstance(value, list) and len(_complete_lines(source)) == len(value):
         return [
             JsonLine(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)
         ]

@@ -19,7 +19,7 @@ from foldline.message import Message, Meta, Opaque, ToolResult, user
 from foldline.models.table import MediaRule
 from foldline.plan.timeline import Timeline, timeline_of
 from foldline.policy import Policy
-from foldline.wire.field_access import pick, plain, text_of
+from foldline.wire.field_access import pick, plain_json, text_of
 
 PRESET = Policy.preset("indus")
 HEADERS = {"session": PRESET.digest_header, "branch": "[branch digest — archived from a path not taken]"}
@@ -152,7 +152,7 @@ def _opaque_message(item: Any) -> Message:
     """A message for an element that cannot be read."""
     role, call = _field(item, "role"), _field(item, "toolCallId")
     try:
-        value = plain(item)
+        value = plain_json(item)
     except Exception:  # noqa: BLE001 (as above)
         value = item
     part = Opaque(kind=type(item).__name__, value=value)

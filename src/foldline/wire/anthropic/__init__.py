@@ -14,6 +14,7 @@ FORMAT = Format(
     render=render.render,
     sign=signs.ELEMENT,
     framing=FRAMING,
+    grammar=GRAMMAR,
     plain_fields=("role",),
     body_sign=signs.BODY,
     list_key="messages",
@@ -21,6 +22,5 @@ FORMAT = Format(
     parse_system=parse.parse_system,
     render_system=render.render_system,
     join=render.join,
-    grammar=GRAMMAR,
     reply=ReplyFormat(parse=parse.parse_reply, stream=AnthropicStream, usage=anthropic_usage, list_key="content"),
 )

@@ -20,13 +20,13 @@ NAME = "anthropic"
 def parse(value: Any, raw: str | None = None) -> Message:
     """A message of one element of `messages`, or of a whole reply."""
     if not isinstance(value, dict):
-        value, raw = plain(value), None
+        value, raw = as_object(value), None
     role = value.get("role")
     if not isinstance(role, str):
         raise WireError("a message needs a role", field="role", hint='"user" or "assistant"')
     content = value.get("content")
     if isinstance(content, list) and not all(isinstance(block, dict) for block in content):
-        content = [plain(block, f"content[{index}]") for index, block in enumerate(content)]
+        content = [as_object(block, f"content[{index}]") for index, block in enumerate(content)]
         value, raw = {**value, "content": content}, None
     parts = parse_content(content)
     if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
@@ -66,7 +66,7 @@ def reply_meta(value: dict[str, Any]) -> Meta:
     )
 
 
-def plain(value: Any, field: str = "") -> dict[str, Any]:
+def as_object(value: Any, field: str = "") -> dict[str, Any]:
     """A message or block as an object: histories in Python often hold the SDK's own reply objects."""
     if isinstance(value, dict):
         return value
@@ -161,7 +161,7 @@ _READERS: dict[str, Callable[[dict[str, Any], Wire], Part | None]] = {
 def parse_system(value: Any) -> Message:
     """The system message under `system`: a text or a list of text blocks."""
     if isinstance(value, list):
-        value = [plain(block, f"system[{index}]") for index, block in enumerate(value)]
+        value = [as_object(block, f"system[{index}]") for index, block in enumerate(value)]
     elif not isinstance(value, str):
         raise WireError("system must be a text or a list of text blocks", field="system")
     return Message(role="system", parts=parse_content(value), wire=Wire(NAME, value))

@@ -131,7 +131,7 @@ def _media_block(media: Media, base: dict[str, Any], loss: LossCollector) -> dic
     elif media.kind in ("image", "document") and media.url.startswith(("https://", "http://")):
         source = {"type": "url", "url": media.url}
     if source is None:
-        mark = carry.left_out(
+        mark = carry.media_placeholder(
             media, loss, "Anthropic takes JPEG, PNG, GIF, WebP, PDF and plain text, by value or address"
         )
         return {"type": "text", "text": mark.text}

@@ -11,7 +11,7 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, whole_object
+from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank, whole_object
 
 _THINKING = ("thinking", "redacted_thinking")
 _ANSWERED_BY_SERVER = ("server_tool_use", "mcp_tool_use")
@@ -19,13 +19,13 @@ _GROWS = {"text_delta": "text", "thinking_delta": "thinking"}
 _REPLACES = {"signature_delta": ("signature",), "compaction_delta": ("content", "encrypted_content")}
 
 
-class _Block:
+class _PartialBlock:
     """One content block: what it started as, what it grew by, its input as JSON text."""
 
     __slots__ = ("body", "closed", "json")
 
     def __init__(self, value: dict[str, Any], *, closed: bool = False) -> None:
-        self.body = Growing(value)
+        self.body = PartialObject(value)
         self.json: list[str] = []
         self.closed = closed
 
@@ -66,8 +66,8 @@ class AnthropicStream:
     def __init__(self) -> None:
         self.stop = ""
         self._message: dict[str, Any] = {}
-        self._blocks: list[_Block] = []
-        self._at: dict[Any, _Block] = {}
+        self._blocks: list[_PartialBlock] = []
+        self._at: dict[Any, _PartialBlock] = {}
 
     def take(self, value: dict[str, Any]) -> None:
         """Take one event; `ping` and unknown ones have no effect."""
@@ -107,7 +107,7 @@ class AnthropicStream:
         return {"type": "message", "role": "assistant", **self._message, "content": content}
 
     @staticmethod
-    def _survives(block: _Block, whole: dict[str, Any]) -> bool:
+    def _survives(block: _PartialBlock, whole: dict[str, Any]) -> bool:
         """True for what is worth keeping of a broken reply: closed blocks, signed thinking, and any text."""
         if block.type == "thinking":
             return bool(whole.get("signature"))
@@ -115,19 +115,21 @@ class AnthropicStream:
 
     def _start(self, message: dict[str, Any]) -> None:
         self._message = dict(message)
-        self._blocks = [_Block(block, closed=True) for block in list_at(message, "content") if isinstance(block, dict)]
+        self._blocks = [
+            _PartialBlock(block, closed=True) for block in list_at(message, "content") if isinstance(block, dict)
+        ]
         self._at = dict(enumerate(self._blocks))
         self._stopped()
 
     def _open(self, value: dict[str, Any]) -> None:
-        block = _Block(object_at(value, "content_block"))
+        block = _PartialBlock(object_at(value, "content_block"))
         self._blocks.append(block)
         self._at[_index(value)] = block
         served_by = object_at(block.body.fields, "to").get("model")
         if block.type == "fallback" and isinstance(served_by, str):
             self._message["model"] = served_by
 
-    def _block(self, value: dict[str, Any]) -> _Block | None:
+    def _block(self, value: dict[str, Any]) -> _PartialBlock | None:
         return self._at.get(_index(value))
 
     def _end(self, value: dict[str, Any]) -> None:
@@ -151,7 +153,7 @@ def _index(value: dict[str, Any]) -> int:
     return index if isinstance(index, int) else -1
 
 
-def _name(block: _Block) -> str:
+def _name(block: _PartialBlock) -> str:
     """What is lost, for people: its type, and which tool was called."""
     return f"{block.type} {string_at(block.body.fields, 'name')}".rstrip()
 

@@ -20,9 +20,9 @@ from foldline.wire.gemini.usage import gemini_usage
 NAME = "gemini"
 
 _ROLES = {"model": "assistant", "function": "tool"}
-_BESIDE = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
+_SIDE_FIELDS = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
 """Fields that accompany a part's data and never are the data."""
-_SAYING = ("output", "result", "error")
+_TEXT_KEYS = ("output", "result", "error")
 """Response keys that, standing alone, simply hold the result's text."""
 _MEDIA = ("image", "audio", "video")
 
@@ -66,7 +66,7 @@ def parse_part(value: Any, field: str) -> Part:
 
 def _kind(value: Any) -> str:
     names = [key for key, found in value.items() if found is not None] if isinstance(value, Mapping) else []
-    return str(next((name for name in names if name not in _BESIDE), names[0] if names else "part"))
+    return str(next((name for name in names if name not in _SIDE_FIELDS), names[0] if names else "part"))
 
 
 def _read_text(found: Any, value: Mapping[str, Any], wire: Wire) -> Part | None:
@@ -94,7 +94,7 @@ def _read_call(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None
 def _read_result(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
     if not isinstance(found, Mapping):
         return None
-    said, is_error = _said(pick(found, "response"))
+    said, is_error = _response_text(pick(found, "response"))
     media = pick(found, "parts")
     inner = [parse_part(part, f"parts[{index}]") for index, part in enumerate(media if isinstance(media, list) else ())]
     return ToolResult(
@@ -107,10 +107,10 @@ def _read_result(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | No
     )
 
 
-def _said(response: Any) -> tuple[str, bool]:
+def _response_text(response: Any) -> tuple[str, bool]:
     """The text of a response object, and whether it reports an error.
 
-    >>> _said({"output": "done"}), _said({"error": "no such file"})
+    >>> _response_text({"output": "done"}), _response_text({"error": "no such file"})
     (('done', False), ('no such file', True))
     """
     if response is None or isinstance(response, str):
@@ -120,7 +120,7 @@ def _said(response: Any) -> tuple[str, bool]:
     is_error = bool(response.get("error"))
     if len(response) == 1:
         key, only = next(iter(response.items()))
-        if key in _SAYING and isinstance(only, str):
+        if key in _TEXT_KEYS and isinstance(only, str):
             return only, is_error
     return dumps(response), is_error
 
@@ -192,13 +192,13 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
         content = {**content, "role": content.get("role") or "model", "parts": values}
     whole = parse(content)
     meta = Meta(
-        reply=_last(chunks, "responseId"),
-        model=_last(chunks, "modelVersion"),
-        stop=_last(candidates, "finishReason"),
+        reply=_last_string(chunks, "responseId"),
+        model=_last_string(chunks, "modelVersion"),
+        stop=_last_string(candidates, "finishReason"),
         usage=next((used for each in reversed(chunks) if (used := gemini_usage(pick(each, "usageMetadata")))), None),
     )
     return (replace(whole, meta=meta),)
 
 
-def _last(values: list[Any], name: str) -> str:
+def _last_string(values: list[Any], name: str) -> str:
     return next((found for value in reversed(values) if (found := text_of(pick(value, name)))), "")

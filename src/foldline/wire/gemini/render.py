@@ -12,10 +12,10 @@ from typing import Any
 
 from foldline.json_text import loads
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.wire.field_access import pick, spelled
+from foldline.wire.field_access import key_in, pick
 from foldline.wire.formats import LossCollector, element_format
 from foldline.wire.gemini.parse import NAME, parse_part
-from foldline.wire.part_mapping import as_object, left_out
+from foldline.wire.part_mapping import arguments_object, media_placeholder
 from foldline.wire.rendering import is_exact
 
 _SENT_ROLES = {"assistant": "model"}
@@ -26,7 +26,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
     wire = message.wire
     if wire is not None and is_exact(message, NAME):
         return [wire.value]
-    parts = _written(message.parts, loss)
+    parts = _render_parts(message.parts, loss)
     if not parts:
         return []
     if message.role == "system":
@@ -44,15 +44,15 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
     parts: list[Any] = []
     for index, message in enumerate(messages):
         loss.message = index
-        parts.extend(_written(message.parts, loss))
+        parts.extend(_render_parts(message.parts, loss))
     return {"parts": parts}
 
 
-def _written(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
-    return [written for part in parts for written in _write(part, loss)]
+def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
+    return [written for part in parts for written in _render_part(part, loss)]
 
 
-def _write(part: Part, loss: LossCollector) -> list[Any]:
+def _render_part(part: Part, loss: LossCollector) -> list[Any]:
     """One part: as it came while it still says the same, otherwise rewritten on top of what came with it."""
     base: Mapping[str, Any] = {}
     if part.wire is not None and element_format(part.wire.format) == NAME:
@@ -63,11 +63,11 @@ def _write(part: Part, loss: LossCollector) -> list[Any]:
         case Text(text=text):
             return [{**base, "text": text}] if text else []
         case ToolCall():
-            return [_write_call(part, base)]
+            return [_render_call(part, base)]
         case ToolResult():
-            return [_write_result(part, base, loss)]
+            return [_render_result(part, base, loss)]
         case Media():
-            return [_write_media(part, loss)]
+            return [_render_media(part, loss)]
         case Thinking():
             loss.add("thinking", "only the model that wrote it can read it")
         case Opaque(kind=kind):
@@ -75,19 +75,19 @@ def _write(part: Part, loss: LossCollector) -> list[Any]:
     return []
 
 
-def _write_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
-    key = spelled(base, "functionCall")
-    call = {**base.get(key, {}), "name": part.name, "args": loads(as_object(part))}
+def _render_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
+    key = key_in(base, "functionCall")
+    call = {**base.get(key, {}), "name": part.name, "args": loads(arguments_object(part))}
     return {**base, key: _with_id(call, part.id)}
 
 
-def _write_result(part: ToolResult, base: Mapping[str, Any], loss: LossCollector) -> dict[str, Any]:
-    key = spelled(base, "functionResponse")
+def _render_result(part: ToolResult, base: Mapping[str, Any], loss: LossCollector) -> dict[str, Any]:
+    key = key_in(base, "functionResponse")
     name = part.name or loss.names.get(part.call_id) or part.call_id or "unknown"
     made: dict[str, Any] = {**base.get(key, {}), "name": name}
     made["response"] = {"error" if part.is_error else "output": part.text}
     made.pop("parts", None)
-    if media := _written(tuple(inner for inner in part.parts if not isinstance(inner, Text)), loss):
+    if media := _render_parts(tuple(inner for inner in part.parts if not isinstance(inner, Text)), loss):
         made["parts"] = media
     if part.interim and not base:
         made["willContinue"] = True
@@ -100,14 +100,14 @@ def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
     return {"id": name, **kept} if name else kept
 
 
-def _write_media(part: Media, loss: LossCollector) -> dict[str, Any]:
+def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
     if part.data:
         return {"inlineData": {"mimeType": part.mime or "application/octet-stream", "data": part.data}}
     if part.url:
         return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
     if part.text:
         return {"text": part.text}
-    return {"text": left_out(part, loss, "neither data nor an address that Gemini could read").text}
+    return {"text": media_placeholder(part, loss, "neither data nor an address that Gemini could read").text}
 
 
 def join(left: Any, right: Any) -> Any | None:

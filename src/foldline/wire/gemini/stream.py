@@ -12,13 +12,13 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank
+from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\['([^']*)'\]|\["([^"]*)"\]|\[(\d+)\]""")
 _VALUES = ("numberValue", "boolValue", "nullValue")
 
 
-class _Call:
+class _GeminiCall:
     """A function call whose arguments come in pieces."""
 
     def __init__(self, part: dict[str, Any]) -> None:
@@ -56,7 +56,7 @@ class GeminiStream:
         self.stop = ""
         self._head: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
-        self._parts: list[dict[str, Any] | Growing | _Call] = []
+        self._parts: list[dict[str, Any] | PartialObject | _GeminiCall] = []
         self._usage: dict[str, Any] = {}
 
     def take(self, value: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ class GeminiStream:
             return None
         parts: list[dict[str, Any]] = []
         for part in self._parts:
-            if isinstance(part, _Call) and part.open:
+            if isinstance(part, _GeminiCall) and part.open:
                 loss.add(f"functionCall {string_at(part.part['functionCall'], 'name')}", NOT_WHOLE)
             else:
                 parts.append(part if isinstance(part, dict) else part.whole())
@@ -100,18 +100,22 @@ class GeminiStream:
         """Take one part; the first text of a chunk continues the last one of the chunk before."""
         last = self._parts[-1] if self._parts else None
         call = object_at(part, "functionCall")
-        if isinstance(last, _Call) and last.open and "functionCall" in part:
+        if isinstance(last, _GeminiCall) and last.open and "functionCall" in part:
             last.add(call)
         elif call.get("willContinue") or "partialArgs" in call:
-            streamed = _Call(part)
+            streamed = _GeminiCall(part)
             streamed.add(call)
             self._parts.append(streamed)
         elif not isinstance(part.get("text"), str) or part.keys() - {"text", "thought"}:
             self._parts.append(part)
-        elif continues and isinstance(last, Growing) and bool(last.fields.get("thought")) == bool(part.get("thought")):
+        elif (
+            continues
+            and isinstance(last, PartialObject)
+            and bool(last.fields.get("thought")) == bool(part.get("thought"))
+        ):
             last.add("text", part["text"])
         elif part["text"] or not continues:
-            self._parts.append(Growing(part))
+            self._parts.append(PartialObject(part))
 
 
 def _sendable(parts: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:

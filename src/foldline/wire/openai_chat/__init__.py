@@ -14,11 +14,11 @@ FORMAT = Format(
     render=render.render,
     sign=signs.ELEMENT,
     framing=FRAMING,
+    grammar=GRAMMAR,
     plain_fields=("role",),
     body_sign=signs.BODY,
     list_key="messages",
     join=render.join,
-    grammar=GRAMMAR,
     reply=ReplyFormat(
         parse=parse.parse_reply, stream=ChatStream, usage=chat_usage, list_key="choices", object_type="chat.completion"
     ),

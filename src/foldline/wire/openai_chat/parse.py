@@ -15,14 +15,14 @@ from foldline.errors import WireError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.openai_chat.usage import chat_usage
-from foldline.wire.part_mapping import document, dumped, media_from
+from foldline.wire.part_mapping import document, media_from, sdk_json
 
 NAME = "openai"
 ROLES = {"developer": "system", "function": "tool"}
 """Wire roles that planning knows by another name."""
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Where servers other than OpenAI's put the model's reasoning (DeepSeek, vLLM, OpenRouter)."""
-ASIDE = (*_REASONING, "refusal", "audio", "function_call")
+SIDE_FIELDS = (*_REASONING, "refusal", "audio", "function_call")
 """Fields beside `content` and `tool_calls` that say something."""
 OTHER_CALL = "tool_call "
 """Begins the kind of a call that is neither a function's nor a custom tool's."""
@@ -33,7 +33,7 @@ _ONLY_IN_REPLIES = ("annotations", "parsed", "provider_specific_fields")
 def parse(value: Any, raw: str | None = None) -> Message:
     """A message of one element of `messages`."""
     if not isinstance(value, dict):
-        value, raw = dumped(value), None
+        value, raw = sdk_json(value), None
         if not isinstance(value, dict):
             raise WireError("a message must be an object", field="message")
         value = _sendable(value)
@@ -59,7 +59,7 @@ def _message(value: dict[str, Any], raw: str | None) -> Message:
         parts = (_result(value, parts),)
     elif content is None or len(value) > 2:
         value = _plain(value)
-        parts = (*thinking(value), *parts, *aside(value), *_calls(value))
+        parts = (*thinking(value), *parts, *side_parts(value), *_calls(value))
     return Message(role=ROLES.get(role, role), parts=parts, wire=Wire(NAME, value, raw))
 
 
@@ -68,7 +68,7 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
     calls = value.get("tool_calls")
     if not isinstance(calls, list) or all(isinstance(call, dict) for call in calls):
         return value
-    return {**value, "tool_calls": [dumped(call) for call in calls]}
+    return {**value, "tool_calls": [sdk_json(call) for call in calls]}
 
 
 def content_part(value: Any) -> Part:
@@ -105,7 +105,7 @@ def _strings(entries: list[dict[str, Any]], *keys: str) -> list[str]:
     return [entry[key] for entry in entries for key in keys if isinstance(entry.get(key), str)]
 
 
-def aside(value: dict[str, Any]) -> list[Part]:
+def side_parts(value: dict[str, Any]) -> list[Part]:
     """What is said beside the content: a refusal, sound, a legacy call."""
     parts: list[Part] = []
     refusal = value.get("refusal")
@@ -182,14 +182,14 @@ def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
     return ToolResult(call_id=call_id, name=_text(value, "name", "name", missing=True), parts=parts)
 
 
-def is_aside(value: Any) -> bool:
+def is_side_fields(value: Any) -> bool:
     """True for the wire value of what was said beside the content: fields of the message, not a part of its own."""
-    return isinstance(value, dict) and "type" not in value and any(key in value for key in ASIDE)
+    return isinstance(value, dict) and "type" not in value and any(key in value for key in SIDE_FIELDS)
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
     """The message of a `chat.completion` object, in the form in which it may be sent back."""
-    value = dumped(value)
+    value = sdk_json(value)
     choices = value.get("choices") if isinstance(value, dict) else None
     if not isinstance(choices, list):
         raise WireError("a reply must be an object with choices", field="choices")

@@ -8,10 +8,17 @@ from typing import Any
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import LossCollector
 from foldline.wire.openai_chat import parse as messages
-from foldline.wire.openai_chat.parse import ASIDE, NAME, OTHER_CALL, ROLES, is_aside
-from foldline.wire.part_mapping import as_object, data_url, document_name, failed, left_out, sent_role
+from foldline.wire.openai_chat.parse import NAME, OTHER_CALL, ROLES, SIDE_FIELDS, is_side_fields
+from foldline.wire.part_mapping import (
+    arguments_object,
+    data_url,
+    document_name,
+    media_placeholder,
+    request_role,
+    with_error_text,
+)
 
-_SAID = frozenset((*ASIDE, "content", "tool_calls"))
+_CONTENT_FIELDS = frozenset((*SIDE_FIELDS, "content", "tool_calls"))
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
@@ -28,13 +35,13 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
     made: list[Any] = [_render_result(result, onto, loss) for result in results]
     spoken = tuple(part for part in message.parts if not isinstance(part, ToolResult))
     if spoken or not results:
-        said = _render_spoken(message, spoken, {} if answers else base, loss)
+        said = _render_content(message, spoken, {} if answers else base, loss)
         made.extend([said] if said else [])
     return made
 
 
 def _render_result(result: ToolResult, base: dict[str, Any], loss: LossCollector) -> dict[str, Any]:
-    result = failed(result, loss)
+    result = with_error_text(result, loss)
     pieces = [piece for part in result.parts if (piece := _piece(part, "tool", loss)) is not None]
     if base.get("role") == "function" or (result.name and not result.call_id):
         text = "".join(str(piece.get("text", "")) for piece in pieces if isinstance(piece, dict))
@@ -43,7 +50,7 @@ def _render_result(result: ToolResult, base: dict[str, Any], loss: LossCollector
     return _onto(base, {"role": "tool", "tool_call_id": result.call_id, "content": content})
 
 
-def _render_spoken(
+def _render_content(
     message: Message, parts: tuple[Part, ...], base: dict[str, Any], loss: LossCollector
 ) -> dict[str, Any] | None:
     role = _role(message, base, loss)
@@ -52,8 +59,8 @@ def _render_spoken(
     beside: dict[str, Any] = {}
     single = len(message.calls) == 1
     for part in parts:
-        kept = _kept(part)
-        if kept is not None and is_aside(kept):
+        kept = _unchanged_value(part)
+        if kept is not None and is_side_fields(kept):
             beside.update(kept)
         elif isinstance(part, ToolCall) and not part.id and single:
             beside["function_call"] = {"name": part.name, "arguments": part.arguments}
@@ -78,14 +85,14 @@ def _render_spoken(
 
 def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     """New fields in the places of the old, with every field that says nothing kept as it was."""
-    return {**{key: value for key, value in base.items() if key in fields or key not in _SAID}, **fields}
+    return {**{key: value for key, value in base.items() if key in fields or key not in _CONTENT_FIELDS}, **fields}
 
 
 def _role(message: Message, base: dict[str, Any], loss: LossCollector) -> str:
     role = base.get("role")
     if isinstance(role, str) and ROLES.get(role, role) == message.role and not message.kind:
         return role
-    return sent_role(message, loss)
+    return request_role(message, loss)
 
 
 def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
@@ -98,14 +105,14 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
     """A part as a content part, or None with a report."""
-    kept = _kept(part)
+    kept = _unchanged_value(part)
     if kept is not None:
         return kept
     if isinstance(part, Media):
         mapped = _media(part, role)
         if mapped is not None:
             return mapped
-        part = left_out(part, loss, f"a {role} message of Chat Completions cannot hold it")
+        part = media_placeholder(part, loss, f"a {role} message of Chat Completions cannot hold it")
     if isinstance(part, Text):
         value = part.wire.value if part.wire is not None and isinstance(part.wire.value, dict) else {}
         if role == "assistant" and value.get("type") == "refusal":
@@ -139,26 +146,26 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
     arguments = call.arguments
     if call.kind != "function":
         loss.add(f"call {call.kind}", "Chat Completions knows only function and custom calls: sent as a function call")
-        arguments = as_object(call)
+        arguments = arguments_object(call)
     said = {"name": call.name, "arguments": arguments}
     return {**own, "id": call.id, "type": "function", "function": {**own.get("function", {}), **said}}
 
 
 def _own(part: Part) -> dict[str, Any]:
     """The part's wire value if it is of this format, to write an edited part on top of."""
-    own = part.wire is not None and part.wire.format == NAME and not is_aside(part.wire.value)
+    own = part.wire is not None and part.wire.format == NAME and not is_side_fields(part.wire.value)
     return part.wire.value if own and part.wire is not None and isinstance(part.wire.value, dict) else {}
 
 
-def _kept(part: Part) -> Any | None:
+def _unchanged_value(part: Part) -> Any | None:
     """The part's own wire value, if it is of this format and the part still says the same."""
     wire = part.wire
     if wire is None or wire.format != NAME or not wire.exact:
         return None
     value = wire.value
     again: Sequence[Part]
-    if is_aside(value):
-        again = (*messages.thinking(value), *messages.aside(value))
+    if is_side_fields(value):
+        again = (*messages.thinking(value), *messages.side_parts(value))
     elif isinstance(part, ToolCall) or (isinstance(part, Opaque) and part.kind.startswith(OTHER_CALL)):
         again = (messages.call(value, "tool_calls"),)
     else:
@@ -173,12 +180,12 @@ def join(before: Any, after: Any) -> Any | None:
     calls = [*before.get("tool_calls", ()), *after.get("tool_calls", ())]
     if not calls or "function_call" in before or "function_call" in after:
         return None
-    said = [*_listed(before.get("content")), *_listed(after.get("content"))]
+    said = [*_content_list(before.get("content")), *_content_list(after.get("content"))]
     content = _content(said, {}) if said else None
     return {**before, **after, "content": content, "tool_calls": calls}
 
 
-def _listed(content: Any) -> list[Any]:
+def _content_list(content: Any) -> list[Any]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []

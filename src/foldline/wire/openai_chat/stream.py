@@ -12,20 +12,20 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, whole_object
+from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank, whole_object
 
 _ENDED_BY_MODEL = ("stop", "tool_calls", "function_call")
 """Finish reasons after which a call is as the model meant it, even when its arguments are no JSON."""
 _NOT_OF_THE_REPLY = ("choices", "usage", "object", "obfuscation", "error")
 
 
-class _Called:
+class _PartialCallee:
     """An object inside the message that grows: a call's `function` or `custom`, a legacy call, a sound."""
 
     __slots__ = ("_first", "growing")
 
     def __init__(self) -> None:
-        self.growing = Growing({})
+        self.growing = PartialObject({})
         self._first: dict[str, Any] = {}
 
     def add(self, delta: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ class _Called:
         self.growing.merge({key: piece for key, piece in delta.items() if key not in repeated})
 
 
-class _Call:
+class _ChatCall:
     """One tool call."""
 
     __slots__ = ("called", "fields", "index")
@@ -43,12 +43,12 @@ class _Call:
     def __init__(self, index: int) -> None:
         self.index = index
         self.fields: dict[str, Any] = {}
-        self.called: dict[str, _Called] = {}
+        self.called: dict[str, _PartialCallee] = {}
 
     def add(self, delta: dict[str, Any]) -> None:
         for key, value in delta.items():
             if key in ("function", "custom") and isinstance(value, dict):
-                self.called.setdefault(key, _Called()).add(value)
+                self.called.setdefault(key, _PartialCallee()).add(value)
             elif key != "index" and value:
                 self.fields.setdefault(key, value)
 
@@ -67,13 +67,13 @@ class ChatStream:
         self._head: dict[str, Any] = {}
         self._usage: dict[str, Any] | None = None
         self._message: dict[str, Any] | None = None
-        self._said = Growing({"role": "assistant", "content": None})
+        self._said = PartialObject({"role": "assistant", "content": None})
         self._parts: list[Any] = []
         self._lists: dict[str, list[Any]] = {}
-        self._objects: dict[str, _Called] = {}
-        self._calls: list[_Call] = []
-        self._numbered: dict[int, _Call] = {}
-        self._named: dict[str, _Call] = {}
+        self._objects: dict[str, _PartialCallee] = {}
+        self._calls: list[_ChatCall] = []
+        self._numbered: dict[int, _ChatCall] = {}
+        self._named: dict[str, _ChatCall] = {}
 
     def take(self, value: dict[str, Any]) -> None:
         """Take one chunk."""
@@ -120,11 +120,11 @@ class ChatStream:
             elif isinstance(piece, list):
                 self._lists.setdefault(key, []).extend(piece)
             elif isinstance(piece, dict):
-                self._objects.setdefault(key, _Called()).add(piece)
+                self._objects.setdefault(key, _PartialCallee()).add(piece)
             else:
                 self._said.merge({key: piece})
 
-    def _call(self, delta: dict[str, Any]) -> _Call:
+    def _call(self, delta: dict[str, Any]) -> _ChatCall:
         """The call a delta belongs to.
 
         A number names it, unless another id and a name show that the server numbers every call alike. Without a
@@ -140,7 +140,7 @@ class ChatStream:
         elif isinstance(named, str) and named in self._named:
             call = self._named[named]
         if call is None:
-            call = _Call(index if isinstance(index, int) else len(self._calls))
+            call = _ChatCall(index if isinstance(index, int) else len(self._calls))
             self._calls.append(call)
             self._numbered[call.index] = call
         if isinstance(named, str):
@@ -206,13 +206,13 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 def _merged(entries: list[Any]) -> list[Any]:
     """Reasoning entries with the pieces of each put together: they are told apart by number and type."""
-    found: dict[tuple[int, str], Growing] = {}
+    found: dict[tuple[int, str], PartialObject] = {}
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict):
             continue
         number = entry.get("index")
         number = number if isinstance(number, int) else -1 - place
-        growing = found.setdefault((number, string_at(entry, "type")), Growing({}))
+        growing = found.setdefault((number, string_at(entry, "type")), PartialObject({}))
         for key, piece in entry.items():
             if key in ("text", "summary", "data"):
                 growing.add(key, piece)

@@ -14,7 +14,7 @@ from foldline.errors import WireError
 from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.openai_responses.usage import responses_usage
-from foldline.wire.part_mapping import document, dumped, media_from
+from foldline.wire.part_mapping import document, media_from, sdk_json
 
 NAME = "openai-responses"
 CALLS = {
@@ -67,7 +67,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
     if isinstance(value, str):
         value, raw = {"role": "user", "content": value}, None
     if not isinstance(value, dict):
-        value, raw = dumped(value), None
+        value, raw = sdk_json(value), None
         if not isinstance(value, dict):
             raise WireError("an item must be an object", field="item")
     return item(value, Wire(NAME, value, raw))
@@ -237,7 +237,7 @@ def parse_system(value: Any) -> Message:
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
     """The messages of a `response` object, one per output item; the last carries why it ended and what it used."""
-    value = dumped(value)
+    value = sdk_json(value)
     output = value.get("output") if isinstance(value, dict) else None
     if not isinstance(output, list):
         raise WireError("a reply must be an object with output items", field="output")

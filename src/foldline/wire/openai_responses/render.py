@@ -11,8 +11,8 @@ from typing import Any
 from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolResult, Wire
 from foldline.wire.formats import LossCollector, StoredElements, element_format, format_of
 from foldline.wire.openai_responses.parse import NAME
-from foldline.wire.openai_responses.render_items import call_item, content, kept, result_item, what
-from foldline.wire.part_mapping import left_out, sent_role
+from foldline.wire.openai_responses.render_items import call_item, content, kind_of, result_item, unchanged_value
+from foldline.wire.part_mapping import media_placeholder, request_role
 
 _CONTENT = frozenset(("input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "text"))
 
@@ -60,7 +60,7 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> str:
         loss.message = index
         for part in message.parts:
             if not isinstance(part, Text):
-                loss.add(what(part), "instructions are text")
+                loss.add(kind_of(part), "instructions are text")
     return "\n\n".join(message.text for message in messages if message.text)
 
 
@@ -79,12 +79,12 @@ def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
 
 def _item(part: Part, loss: LossCollector) -> Any | None:
     """A part that is an item of its own, or None with a report."""
-    own = kept(part)
+    own = unchanged_value(part)
     if own is not None:
         return own
     if isinstance(part, ToolCall):
         return call_item(part, loss)
-    loss.add(what(part), "the Responses API has no place for it")
+    loss.add(kind_of(part), "the Responses API has no place for it")
     return None
 
 
@@ -106,9 +106,9 @@ def _message_item(message: Message, parts: list[Part], base: dict[str, Any], los
 
 def _plain_text(part: Part, loss: LossCollector) -> str | None:
     if isinstance(part, Media):
-        return left_out(part, loss, "an assistant item of the Responses API cannot hold it").text
+        return media_placeholder(part, loss, "an assistant item of the Responses API cannot hold it").text
     if not isinstance(part, Text):
-        loss.add(what(part), "the Responses API has no place for it")
+        loss.add(kind_of(part), "the Responses API has no place for it")
         return None
     value = part.wire.value if part.wire is not None else None
     if isinstance(value, dict) and "refusal" in value:
@@ -120,4 +120,4 @@ def _role(message: Message, source: dict[str, Any], loss: LossCollector) -> str:
     role = source.get("role")
     if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):
         return role
-    return sent_role(message, loss)
+    return request_role(message, loss)

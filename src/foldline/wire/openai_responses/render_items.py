@@ -13,7 +13,7 @@ from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, Tool
 from foldline.wire.formats import LossCollector
 from foldline.wire.openai_responses import parse as items
 from foldline.wire.openai_responses.parse import CALLS, NAME, OUTPUTS, TEXTUAL
-from foldline.wire.part_mapping import as_object, data_url, document_name, failed, left_out
+from foldline.wire.part_mapping import arguments_object, data_url, document_name, media_placeholder, with_error_text
 
 _CALL_TYPES = {kind: (name, key) for name, (kind, key) in CALLS.items()}
 _OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}
@@ -23,7 +23,7 @@ _BLANK_IMAGE = (
 """One transparent pixel: a computer call must be answered with a picture, also after the picture was taken out."""
 
 
-def what(part: Part) -> str:
+def kind_of(part: Part) -> str:
     """A part by kind, for a report of what is lost."""
     if isinstance(part, Media):
         return f"media {part.kind}"
@@ -43,7 +43,7 @@ def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
     if held is None:
         loss.add(f"call {call.kind}", "sent as a function call")
         loss.kinds[call.id] = "function"
-        return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": as_object(call)}
+        return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_object(call)}
     approval = call.kind == "mcp_approval_request"
     rest = {field: value for field, value in source.items() if field != "id" or approval}
     fields: dict[str, Any] = {"type": name, "id" if approval else "call_id": call.id}
@@ -63,7 +63,7 @@ def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -
     if kind == "apply_patch":
         fields |= {"status": "failed" if result.is_error else "completed", "output": _words(result, loss)}
         return {**source, **fields}
-    error, result = result.is_error, failed(result, loss)
+    error, result = result.is_error, with_error_text(result, loss)
     if kind == "local_shell":
         fields |= {"id": result.call_id, "output": _words(result, loss)}
     elif kind == "shell":
@@ -88,16 +88,16 @@ def _words(result: ToolResult, loss: LossCollector) -> str:
     said: list[str] = []
     for part in result.parts:
         if isinstance(part, Media):
-            said.append(left_out(part, loss, "this kind of call is answered with text only").text)
+            said.append(media_placeholder(part, loss, "this kind of call is answered with text only").text)
         elif isinstance(part, Text):
             said.append(part.text)
         else:
-            loss.add(what(part), "this kind of call is answered with text only")
+            loss.add(kind_of(part), "this kind of call is answered with text only")
     return "".join(said)
 
 
 def _shell_output(result: ToolResult, loss: LossCollector, *, exit_code: int) -> list[Any]:
-    own = [kept(part) for part in result.parts]
+    own = [unchanged_value(part) for part in result.parts]
     if None not in own:
         return own
     return [{"stdout": _words(result, loss), "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
@@ -107,9 +107,9 @@ def _screenshot(result: ToolResult, loss: LossCollector) -> dict[str, Any]:
     picture: dict[str, Any] = {"type": "computer_screenshot", "image_url": _BLANK_IMAGE}
     for part in result.parts:
         if isinstance(part, Media) and part.kind == "image":
-            picture = kept(part) or {"type": "computer_screenshot", "image_url": part.url or data_url(part)}
+            picture = unchanged_value(part) or {"type": "computer_screenshot", "image_url": part.url or data_url(part)}
         else:
-            loss.add(what(part), "a computer call is answered with a picture only")
+            loss.add(kind_of(part), "a computer call is answered with a picture only")
     return picture
 
 
@@ -119,7 +119,7 @@ def _found_tools(result: ToolResult, loss: LossCollector) -> Any:
         if isinstance(part, Opaque) and part.kind == "tools":
             tools = part.value
         else:
-            loss.add(what(part), "a tool search is answered with tools only")
+            loss.add(kind_of(part), "a tool search is answered with tools only")
     return tools
 
 
@@ -132,12 +132,12 @@ def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
     """A part as a piece of content or output, or None with a report."""
-    own = kept(part)
+    own = unchanged_value(part)
     if isinstance(part, Media) and own is None:
         mapped = None if role == "assistant" else _media(part)
         if mapped is not None:
             return mapped
-        part = left_out(part, loss, f"a {role} item of the Responses API cannot hold it")
+        part = media_placeholder(part, loss, f"a {role} item of the Responses API cannot hold it")
     if isinstance(part, Text):
         kind = "output_text" if role == "assistant" else "input_text"
         value = part.wire.value if part.wire is not None and isinstance(part.wire.value, dict) else {}
@@ -148,7 +148,7 @@ def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
             base = {**base, "annotations": []}  # they point into the old text
         return {**base, "text": part.text}
     if own is None:
-        loss.add(what(part), "the Responses API has no place for it")
+        loss.add(kind_of(part), "the Responses API has no place for it")
     return own
 
 
@@ -164,7 +164,7 @@ def _media(media: Media) -> dict[str, Any] | None:
     return None
 
 
-def kept(part: Part) -> Any | None:
+def unchanged_value(part: Part) -> Any | None:
     """The part's own wire value, if it is of this format and the part still says the same."""
     wire = part.wire
     if wire is None or wire.format != NAME or not wire.exact or not isinstance(wire.value, dict):

@@ -11,7 +11,7 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.pieces import NOT_WHOLE, Growing, blank, whole_object
+from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank, whole_object
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
@@ -25,18 +25,18 @@ _GROWS = {
 _PART_TYPES = {"text": "output_text", "refusal": "refusal"}
 
 
-class _Item:
+class _PartialItem:
     """One output item: as it was announced or finished, and what grew in between."""
 
     __slots__ = ("body", "done", "parts")
 
     def __init__(self, value: dict[str, Any], *, done: bool) -> None:
-        self.body = Growing(value)
+        self.body = PartialObject(value)
         self.done = done
-        self.parts: dict[int, Growing] = {}
+        self.parts: dict[int, PartialObject] = {}
         if not done:
             self.parts = {
-                at: Growing(part) for at, part in enumerate(list_at(value, "content")) if isinstance(part, dict)
+                at: PartialObject(part) for at, part in enumerate(list_at(value, "content")) if isinstance(part, dict)
             }
 
     def whole(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class ResponsesStream:
     def __init__(self) -> None:
         self.stop = ""
         self._response: dict[str, Any] = {}
-        self._items: dict[int, _Item] = {}
+        self._items: dict[int, _PartialItem] = {}
         self._named: dict[str, int] = {}
 
     def take(self, value: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ class ResponsesStream:
             item = self._items.get(self._place(value))
             if item is not None and not item.done:
                 at = value.get("content_index")
-                item.parts[at if isinstance(at, int) else len(item.parts)] = Growing(object_at(value, "part"))
+                item.parts[at if isinstance(at, int) else len(item.parts)] = PartialObject(object_at(value, "part"))
         elif kind == "response.output_text.annotation.added":
             part = self._part("text", value)
             if part is not None:
@@ -81,14 +81,14 @@ class ResponsesStream:
         """The response; what a broken stream left unfinished is left out and reported, text excepted."""
         if not self._response and not self._items:
             return None
-        output = (list_at(self._response, "output") if self.stop else []) or self._kept(cut=cut, loss=loss)
+        output = (list_at(self._response, "output") if self.stop else []) or self._received_items(cut=cut, loss=loss)
         if cut or self.stop != "completed":
-            output = [item for item in output if _runs(item, loss)]
+            output = [item for item in output if _is_complete_call(item, loss)]
         if cut or loss.items:
             output = _sendable(output, loss)
         return {"object": "response", **self._response, "output": output}
 
-    def _kept(self, *, cut: bool, loss: LossCollector) -> list[Any]:
+    def _received_items(self, *, cut: bool, loss: LossCollector) -> list[Any]:
         """The items that came one by one, in their order."""
         kept: list[Any] = []
         for at in sorted(self._items):
@@ -116,7 +116,7 @@ class ResponsesStream:
             return
         last = self._items.get(max(self._items, default=0))
         place = self._place(value, following=not done or last is None or last.done)
-        self._items[place] = _Item(item, done=done)
+        self._items[place] = _PartialItem(item, done=done)
         if string_at(item, "id"):
             self._named.setdefault(item["id"], place)
 
@@ -141,17 +141,17 @@ class ResponsesStream:
         if item is not None and not item.done:
             item.body.add(key, value.get("delta"))
 
-    def _part(self, key: str, value: dict[str, Any]) -> Growing | None:
+    def _part(self, key: str, value: dict[str, Any]) -> PartialObject | None:
         """The content part a delta belongs to, made when it was not announced."""
         place = self._place(value)
         if place not in self._items:
-            self._items[place] = _Item({"type": "message", "role": "assistant"}, done=False)
+            self._items[place] = _PartialItem({"type": "message", "role": "assistant"}, done=False)
         item = self._items[place]
         if item.done:
             return None
         at = value.get("content_index")
         at = at if isinstance(at, int) else max(item.parts, default=0)
-        return item.parts.setdefault(at, Growing({"type": _PART_TYPES[key]}))
+        return item.parts.setdefault(at, PartialObject({"type": _PART_TYPES[key]}))
 
 
 def _name(item: Any) -> str:
@@ -159,7 +159,7 @@ def _name(item: Any) -> str:
     return f"{string_at(item, 'type')} {string_at(item, 'name')}".rstrip()
 
 
-def _runs(item: Any, loss: LossCollector) -> bool:
+def _is_complete_call(item: Any, loss: LossCollector) -> bool:
     """False for a call that was cut short."""
     if not isinstance(item, dict) or item.get("type") not in _CALLS:
         return True

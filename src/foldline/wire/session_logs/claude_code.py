@@ -49,8 +49,8 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a session file; without its sub-agents, unless the file is one sub-agent's own."""
     notes: list[ReadNote] = []
     whole = objects(lines, notes)
-    main = leave_out(whole, lambda value: value.get("isSidechain") is True, notes)
-    gone = _replaced(main)
+    main = without_subagents(whole, lambda value: value.get("isSidechain") is True, notes)
+    gone = _abandoned_places(main)
     if gone:
         notes.append(
             ReadNote(main[min(gone)].number, f"{len(gone)} messages left out: a later prompt or reply replaced them")
@@ -83,7 +83,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 def parse_line(name: str, value: Any, raw: str | None) -> Message:
     """The message of one line or event, in the format of that name."""
-    said = content_of(value) if isinstance(value, dict) else None
+    said = api_message(value) if isinstance(value, dict) else None
     if said is None:
         raise WireError("this line is not a message", field="type", hint="messages have type user or assistant")
     line = JsonLine(0, value, raw)
@@ -105,7 +105,7 @@ def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
                 notes.append(ReadNote(line.number, "written twice"))
                 continue
             seen[uuid] = text
-        found.append(line if content_of(line.value) is not None else _lean(line))
+        found.append(line if api_message(line.value) is not None else _lean(line))
     return found
 
 
@@ -123,19 +123,19 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, str) and len(value) > _LONG_TEXT
 
 
-def leave_out(
+def without_subagents(
     whole: list[JsonLine], is_aside: Callable[[dict[str, Any]], bool], notes: list[ReadNote]
 ) -> list[JsonLine]:
     """The lines without those of sub-agents, unless all messages are theirs."""
     main = [line for line in whole if not is_aside(line.value)]
-    if len(main) == len(whole) or all(content_of(line.value) is None for line in main):
+    if len(main) == len(whole) or all(api_message(line.value) is None for line in main):
         return whole
     first = next(line.number for line in whole if is_aside(line.value))
     notes.append(ReadNote(first, f"{len(whole) - len(main)} lines of sub-agents left out"))
     return main
 
 
-def content_of(value: dict[str, Any]) -> dict[str, Any] | None:
+def api_message(value: dict[str, Any]) -> dict[str, Any] | None:
     """What a line says, as role and content; None for the lines that say nothing to the model."""
     if value.get("type") in ("user", "assistant"):
         said = value.get("message")
@@ -147,7 +147,7 @@ def content_of(value: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _replaced(lines: list[JsonLine]) -> set[int]:
+def _abandoned_places(lines: list[JsonLine]) -> set[int]:
     """Places of the messages on branches that were left: prompts and replies with a later sibling, and what follows.
 
     Results and further lines of a reply are no branch: parallel calls hang side by side. A digest is none either.
@@ -161,7 +161,7 @@ def _replaced(lines: list[JsonLine]) -> set[int]:
         parent, uuid = line.value.get("parentUuid"), line.value.get("uuid")
         before = place.get(parent, index - 1) if isinstance(parent, str) else index - 1
         above.append(here[before] if before >= 0 else -1)
-        here.append(above[index] if content_of(line.value) is None else index)
+        here.append(above[index] if api_message(line.value) is None else index)
         if isinstance(uuid, str):
             place[uuid] = index
     path = {-1}
@@ -180,7 +180,7 @@ def _replaced(lines: list[JsonLine]) -> set[int]:
 
 def _reply(value: dict[str, Any]) -> str:
     """The id of the reply a line belongs to; "" for a user's line."""
-    said = content_of(value) if value.get("type") == "assistant" else None
+    said = api_message(value) if value.get("type") == "assistant" else None
     found = said.get("id") if said else None
     return found if isinstance(found, str) else ""
 
@@ -188,7 +188,7 @@ def _reply(value: dict[str, Any]) -> str:
 def _starts_branch(value: dict[str, Any], replies: Collection[Any]) -> bool:
     if value.get("type") == "assistant":
         return _reply(value) not in replies
-    content = (content_of(value) or {}).get("content")
+    content = (api_message(value) or {}).get("content")
     answers = isinstance(content, list) and any(
         isinstance(block, dict) and block.get("type") == "tool_result" for block in content
     )
@@ -203,9 +203,9 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
     open_group: tuple[list[JsonLine], list[Part]] = ([], [])
     aside: dict[str, list[int]] = {}
     for line in kept:
-        said = content_of(line.value)
+        said = api_message(line.value)
         if said is None:
-            _skip(line, aside, notes)
+            _note_other_line(line, aside, notes)
             continue
         try:
             parts = _parts(said)
@@ -228,7 +228,7 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
     return Transcript(format=name, messages=messages, model=model, notes=tuple(sorted(notes)))
 
 
-def _skip(line: JsonLine, aside: dict[str, list[int]], notes: list[ReadNote]) -> None:
+def _note_other_line(line: JsonLine, aside: dict[str, list[int]], notes: list[ReadNote]) -> None:
     """ReadNote a compaction by itself, and count every other kind of line."""
     kind, subtype = str(line.value.get("type")), line.value.get("subtype")
     if subtype in ("compact_boundary", "microcompact_boundary"):
@@ -267,7 +267,7 @@ def _kind(value: dict[str, Any], parts: tuple[Part, ...]) -> str:
 
 def _meta(group: list[JsonLine]) -> Meta:
     """What a message's lines say about it. The lines of a reply repeat its usage; the last one knows most."""
-    first, said = group[0].value, [content_of(line.value) or {} for line in group]
+    first, said = group[0].value, [api_message(line.value) or {} for line in group]
     made_up = first.get("isApiErrorMessage") is True or said[0].get("model") == _SYNTHETIC
     metas = [NO_META if made_up or not anthropic.is_reply(value) else anthropic.reply_meta(value) for value in said]
     model = said[0].get("model")

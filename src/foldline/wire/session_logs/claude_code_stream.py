@@ -15,7 +15,7 @@ from foldline.wire.anthropic.framing import FRAMING
 from foldline.wire.anthropic.render import render
 from foldline.wire.field_access import string_at
 from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
-from foldline.wire.session_logs.claude_code import content_of, leave_out, objects, parse_line, transcript
+from foldline.wire.session_logs.claude_code import api_message, objects, parse_line, transcript, without_subagents
 from foldline.wire.session_logs.claude_code_writer import STREAM_WRITER
 
 NAME = "stream-json"
@@ -25,7 +25,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a stream of events; without its sub-agents, unless there is nothing else."""
     notes: list[ReadNote] = []
     whole = objects(lines, notes)
-    main = leave_out(whole, lambda value: isinstance(value.get("parent_tool_use_id"), str), notes)
+    main = without_subagents(whole, lambda value: isinstance(value.get("parent_tool_use_id"), str), notes)
     return transcript(NAME, main, notes, set(_digests(main)))
 
 
@@ -39,7 +39,7 @@ def _digests(lines: list[JsonLine]) -> Iterator[int]:
     for line in lines:
         if line.value.get("subtype") == "compact_boundary":
             due = True
-        elif due and content_of(line.value) is not None:
+        elif due and api_message(line.value) is not None:
             if line.value.get("type") == "user":
                 yield line.number
             due = False

@@ -13,7 +13,7 @@ _SHARED = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch"
 """What the lines of one Claude Code session have in common."""
 
 
-def _claude_code(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
+def _session_lines(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
     """Lines of a Claude Code session; a digest is announced by the boundary that Claude Code writes itself."""
     base = {key: like[key] for key in _SHARED if key in like}
     if message.kind == "digest" and message.wire is None:
@@ -26,7 +26,7 @@ def _claude_code(message: Message, like: Mapping[str, Any], loss: LossCollector)
         ]
     return [
         {
-            **(_edited(like) if message.wire is not None else base),
+            **(_without_result_copy(like) if message.wire is not None else base),
             "type": _claude_type(element),
             **({"isMeta": True} if message.kind == "note" else {}),
             "message": {**_reply_fields(like, message), **element},
@@ -35,7 +35,7 @@ def _claude_code(message: Message, like: Mapping[str, Any], loss: LossCollector)
     ]
 
 
-def _stream_json(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
+def _events(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
     """Events of stream-json; what stands in the user's role right behind a boundary is the digest."""
     base = {key: like[key] for key in ("session_id", "parent_tool_use_id") if key in like}
     if message.kind == "digest" and message.wire is None:
@@ -43,7 +43,7 @@ def _stream_json(message: Message, like: Mapping[str, Any], loss: LossCollector)
         return [boundary, {"type": "user", **base, "message": {"role": "user", "content": message.text}}]
     return [
         {
-            **(_edited(like) if message.wire is not None else base),
+            **(_without_result_copy(like) if message.wire is not None else base),
             "type": _claude_type(element),
             "message": {**_reply_fields(like, message), **element},
         }
@@ -55,7 +55,7 @@ def _claude_type(element: Mapping[str, Any]) -> str:
     return "assistant" if element["role"] == "assistant" else "user"
 
 
-def _edited(line: Mapping[str, Any]) -> dict[str, Any]:
+def _without_result_copy(line: Mapping[str, Any]) -> dict[str, Any]:
     """The line of an edited message without the copy of its result that Claude Code keeps beside it."""
     return {key: value for key, value in line.items() if key not in ("toolUseResult", "tool_use_result")}
 
@@ -68,7 +68,7 @@ def _reply_fields(line: Mapping[str, Any], message: Message) -> dict[str, Any]:
     return {key: value for key, value in said.items() if key not in ("content", "usage")}
 
 
-def _no_claude_usage(line: dict[str, Any]) -> dict[str, Any]:
+def _without_usage(line: dict[str, Any]) -> dict[str, Any]:
     said = line.get("message")
     usage = said.get("usage") if isinstance(said, dict) else None
     if not isinstance(said, dict) or not isinstance(usage, dict):
@@ -77,5 +77,5 @@ def _no_claude_usage(line: dict[str, Any]) -> dict[str, Any]:
     return {**line, "message": {**said, "usage": figures}}
 
 
-SESSION_WRITER = LogWriter(make=_claude_code, without_usage=_no_claude_usage, id_fields=("uuid", "parentUuid"))
-STREAM_WRITER = LogWriter(make=_stream_json, without_usage=_no_claude_usage, head_types=("system init",))
+SESSION_WRITER = LogWriter(make=_session_lines, without_usage=_without_usage, id_fields=("uuid", "parentUuid"))
+STREAM_WRITER = LogWriter(make=_events, without_usage=_without_usage, head_types=("system init",))

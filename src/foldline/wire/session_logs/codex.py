@@ -56,7 +56,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
     """An item as it may be sent. What only Codex knows has no part that can be sent, save its text."""
     if codex_log.is_sent(payload):
-        return openai_items.item(codex_log.unlogged(payload), wire)
+        return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")
     if payload.get("type") == "agent_message" and isinstance(content, list):
         said = Message(role="user", parts=tuple([openai_items.content_part(part) for part in content]), kind="note")
@@ -72,7 +72,7 @@ def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
     parts: list[Part] = []
     for item in replaced or ():
         try:
-            said = openai_items.item(codex_log.unlogged(item)) if isinstance(item, dict) else None
+            said = openai_items.item(codex_log.without_log_fields(item)) if isinstance(item, dict) else None
         except WireError:
             said = None
         if said is not None and isinstance(item, dict) and "role" in item:
@@ -99,7 +99,7 @@ def _text(value: Any, key: str) -> str:
 
 
 @dataclass(slots=True)
-class _Reply:
+class _ReplyRun:
     """Items that came from the model in one go."""
 
     line: int
@@ -107,7 +107,7 @@ class _Reply:
     places: list[int] = field(default_factory=list)
 
 
-class _Reading:
+class _RolloutReader:
     """Takes the lines of one rollout."""
 
     def __init__(self) -> None:
@@ -115,8 +115,8 @@ class _Reading:
         self.copies: list[Message] = []
         self.notes: list[ReadNote] = []
         self.model = ""
-        self._replies: list[_Reply] = []
-        self._open: _Reply | None = None
+        self._replies: list[_ReplyRun] = []
+        self._open: _ReplyRun | None = None
         self._ahead: Usage | None = None
         self._total: Any = None
         self._turns: list[int] = []
@@ -157,7 +157,7 @@ class _Reading:
         meta = self._meta(line, self.model if theirs else "")
         if theirs:
             if self._open is None:
-                self._open = _Reply(line.number, self._ahead)
+                self._open = _ReplyRun(line.number, self._ahead)
                 self._replies.append(self._open)
                 self._ahead = None
             self._open.places.append(len(self.messages))
@@ -226,13 +226,13 @@ class _Reading:
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a rollout."""
-    reading = _Reading()
+    reading = _RolloutReader()
     for line in lines:
         reading.take(line)
     return reading.transcript()
 
 
-def _codex(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
+def _new_lines(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
     """Lines of a Codex rollout, or bare items where the rollout has those; a digest is a compaction."""
     base = {"timestamp": like["timestamp"]} if "timestamp" in like else {}
     bare = bool(like) and "payload" not in like
@@ -258,5 +258,5 @@ FORMAT = Format(
     framing=FRAMING,
     read=read,
     stored_elements=codex_log.sendable,
-    writer=LogWriter(make=_codex, head_types=("session_meta", "turn_context")),
+    writer=LogWriter(make=_new_lines, head_types=("session_meta", "turn_context")),
 )

@@ -59,11 +59,11 @@ def sendable(line: Any) -> StoredElements:
         elif not _is_sound(entry):
             lost.append(f"opaque {kind}")
         else:
-            kept.append(unlogged(entry))
+            kept.append(without_log_fields(entry))
     return StoredElements(kept, lost=tuple(lost))
 
 
-def unlogged(entry: dict[str, Any]) -> dict[str, Any]:
+def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
     """An item without what only logs have; its id stays where a result answers to that."""
     kind = entry.get("type")
     answered = kind == "mcp_approval_request" or (kind == "local_shell_call" and not entry.get("call_id"))

@@ -71,7 +71,7 @@ def _messages(line: JsonLine) -> Iterator[Message]:
         source=str(line.number),
     )
     role = "user" if record["type"] == "user" else "model"
-    parts = [*_thoughts(record), *_said(record.get("content")), *list_at(record, "parts"), *map(_call, calls)]
+    parts = [*_thoughts(record), *_content_parts(record.get("content")), *list_at(record, "parts"), *map(_call, calls)]
     if parts or not calls:
         yield _message(role, parts, meta)
     results = [part for call in calls for part in list_at(call, "result") if isinstance(part, Mapping)]
@@ -85,7 +85,7 @@ def _message(role: str, parts: list[Any], meta: Meta) -> Message:
     return replace(message, meta=meta, wire=wire)
 
 
-def _said(content: Any) -> list[Any]:
+def _content_parts(content: Any) -> list[Any]:
     if isinstance(content, str):
         return [{"text": content}] if content else []
     return content if isinstance(content, list) else []

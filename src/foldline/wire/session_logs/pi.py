@@ -16,10 +16,10 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage, Wire
-from foldline.wire.field_access import block_types, object_at, pick, plain, spelled, string_at, text_of, time_of
+from foldline.wire.field_access import block_types, key_in, object_at, pick, plain_json, string_at, text_of, time_of
 from foldline.wire.formats import Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
 from foldline.wire.openai_chat.framing import FRAMING
-from foldline.wire.part_mapping import as_object
+from foldline.wire.part_mapping import arguments_object
 from foldline.wire.rendering import is_exact
 from foldline.wire.session_logs.usage import pi_usage
 
@@ -136,7 +136,7 @@ def _block(value: Any) -> Part:
             return Thinking(text=text_of(pick(value, "thinking")), signature=signature, wire=wire)
         case "toolCall":
             given = pick(value, "arguments")
-            arguments = given if isinstance(given, str) else dumps(plain(given) or {})
+            arguments = given if isinstance(given, str) else dumps(plain_json(given) or {})
             return ToolCall(
                 id=text_of(pick(value, "id")), name=text_of(pick(value, "name")), arguments=arguments, wire=wire
             )
@@ -168,12 +168,12 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
 
 def _onto(old: Any, new: dict[str, Any]) -> dict[str, Any]:
     """The fields of `new` on top of the line or bare message they were edited in."""
-    base = plain(old)
+    base = plain_json(old)
     if isinstance(base.get("message"), dict) and base.get("type") == "message":
         return {**base, "message": _onto(base["message"], new)}
     if base.get("type") in _ENTRY_ROLES:
         new = {key: value for key, value in new.items() if key != "role"}
-    return {**base, **{spelled(base, key): value for key, value in new.items()}}
+    return {**base, **{key_in(base, key): value for key, value in new.items()}}
 
 
 def _result(part: ToolResult, loss: LossCollector) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _blocks(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
                 blocks.append({"type": "thinking", "thinking": text})
             case ToolCall():
                 blocks.append(
-                    {"type": "toolCall", "id": part.id, "name": part.name, "arguments": loads(as_object(part))}
+                    {"type": "toolCall", "id": part.id, "name": part.name, "arguments": loads(arguments_object(part))}
                 )
             case Media(kind="image", mime=mime, data=data) if data:
                 blocks.append({"type": "image", "data": data, "mimeType": mime})
@@ -263,7 +263,7 @@ def _has_id(entry: JsonLine) -> bool:
     return isinstance(entry.value.get("id"), str)
 
 
-def _pi(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
+def _new_entries(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
     """Entries of a pi session, or bare messages where the file has those."""
     base = {"timestamp": like["timestamp"]} if "timestamp" in like and "type" in like else {}
     if message.kind == "digest" and message.wire is None and "role" not in like:
@@ -274,7 +274,7 @@ def _pi(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[
     return rendered if "role" in like else [{"type": "message", **base, "message": one} for one in rendered]
 
 
-def _no_pi_usage(line: dict[str, Any]) -> dict[str, Any]:
+def _without_usage(line: dict[str, Any]) -> dict[str, Any]:
     said = line.get("message") if line.get("type") == "message" else line
     if not isinstance(said, dict) or not isinstance(said.get("usage"), dict):
         return line
@@ -305,8 +305,8 @@ FORMAT = Format(
     plain_fields=("role",),
     read=read,
     writer=LogWriter(
-        make=_pi,
-        without_usage=_no_pi_usage,
+        make=_new_entries,
+        without_usage=_without_usage,
         head_types=("session", "model_change", "thinking_level_change"),
         id_fields=("id", "parentId"),
     ),

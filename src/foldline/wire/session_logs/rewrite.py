@@ -22,7 +22,7 @@ _SPACE = UUID("6f1c5a0e-2f0b-5d0b-9a51-0f01d11e0001")
 """Where the ids of new lines live."""
 
 
-class _Written(NamedTuple):
+class _OutputLine(NamedTuple):
     """A line to be written: its value, its text where that is still true, and whether foldline made it."""
 
     value: dict[str, Any]
@@ -39,17 +39,17 @@ def rewritten_lines(
     writer = _writer_of(name)
     source = [line for line in records if isinstance(line.value, dict)]
     heads = _heads(writer, source)
-    made = [_Written(line.value, line.raw, head=True) for line in heads]
+    made = [_OutputLine(line.value, line.raw, head=True) for line in heads]
     numbers = {str(line.number) for line in heads}
-    like = _likeness(name, messages)
+    like = _sample_line(name, messages)
     digests = [message for message in messages if message.kind == "digest" and message.wire is None]
     ordered = [*digests, *(message for message in messages if message not in digests)]
     for place, message in enumerate(ordered):
         loss.message = place
         if message.meta.source not in numbers:
-            made += _of(message, name, writer, like, loss)
+            made += _lines_of(message, name, writer, like, loss)
         loss.names |= {call.id: call.name for call in message.calls}
-    return [dumps(line.value) if line.raw is None else line.raw for line in _tied(made, writer)]
+    return [dumps(line.value) if line.raw is None else line.raw for line in _with_parents(made, writer)]
 
 
 def _writer_of(name: str) -> LogWriter:
@@ -59,7 +59,7 @@ def _writer_of(name: str) -> LogWriter:
     return writer
 
 
-def _likeness(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
+def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
     """A line of the file, for what new lines have in common with it."""
     for message in messages:
         if message.wire is not None and message.wire.format == name:
@@ -78,9 +78,9 @@ def _kind(value: Mapping[str, Any]) -> str:
     return f"{kind} {subtype}" if isinstance(subtype, str) else str(kind)
 
 
-def _of(
+def _lines_of(
     message: Message, name: str, writer: LogWriter, like: Mapping[str, Any], loss: LossCollector
-) -> Iterator[_Written]:
+) -> Iterator[_OutputLine]:
     """The lines of one message: its own where it is untouched, otherwise new ones."""
     wire = message.wire
     own = wire is not None and wire.format == name
@@ -89,13 +89,13 @@ def _of(
         raws = wire.raw.split("\n") if wire.raw is not None else [None] * len(values)
         for value, raw in zip(values, raws if len(raws) == len(values) else [None] * len(values), strict=True):
             bare = writer.without_usage(value)
-            yield _Written(bare, raw if bare is value else None)
+            yield _OutputLine(bare, raw if bare is value else None)
         return
     for place, value in enumerate(writer.make(message, values[0] if values else like, loss)):
-        yield _Written(value, new=not own or place > 0)
+        yield _OutputLine(value, new=not own or place > 0)
 
 
-def _tied(lines: Iterable[_Written], writer: LogWriter) -> Iterator[_Written]:
+def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_OutputLine]:
     """Every line hanging on one that is there: its own parent, or else the line before it."""
     if writer.id_fields is None:
         yield from lines
@@ -116,4 +116,4 @@ def _tied(lines: Iterable[_Written], writer: LogWriter) -> Iterator[_Written]:
             there = set() if line.new else there
         before = value[own]
         there.add(before)
-        yield _Written(value, raw)
+        yield _OutputLine(value, raw)

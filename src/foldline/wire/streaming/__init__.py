@@ -1,5 +1,5 @@
 """A streamed reply becomes the same message as one that came whole."""
 
-from foldline.wire.streaming.assembler import Assembler, Reply
+from foldline.wire.streaming.assembler import Assembler, StreamedReply
 
-__all__ = ["Assembler", "Reply"]
+__all__ = ["Assembler", "StreamedReply"]

@@ -16,7 +16,7 @@ from foldline.json_text import loads
 from foldline.message import Message, Usage
 from foldline.wire.field_access import list_at, object_at
 from foldline.wire.formats import LossCollector, Lost, request_format
-from foldline.wire.streaming.sse import EVENT_BYTES, Event, Events
+from foldline.wire.streaming.sse import EVENT_BYTES, EventReader, ServerSentEvent
 
 CUT = "cut"
 """The stop of a reply that ended before the provider said why."""
@@ -26,7 +26,7 @@ _WORDLESS = "the provider reported an error and did not say which"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class StreamedReply:
     """What a provider answered, as far as it came."""
 
     messages: tuple[Message, ...]
@@ -62,7 +62,7 @@ class Assembler:
         if replies is None:
             raise ConfigError(f"the format {format!r} has no replies that can be read")
         self._format = replies
-        self._events = Events(event_bytes=event_bytes)
+        self._events = EventReader(event_bytes=event_bytes)
         self._stream = self._format.stream()
         self._error: dict[str, Any] | None = None
 
@@ -71,7 +71,7 @@ class Assembler:
         for event in self._events.feed(chunk):
             self._take(event)
 
-    def finish(self) -> Reply | None:
+    def finish(self) -> StreamedReply | None:
         """What came, when no more will come; None if it was nothing."""
         for event in self._events.close():
             self._take(event)
@@ -90,7 +90,7 @@ class Assembler:
         elif messages:
             last = messages[-1]
             messages = (*messages[:-1], replace(last, meta=replace(last.meta, stop=stop, usage=None)))
-        return Reply(
+        return StreamedReply(
             messages=messages,
             usage=usage,
             stop=stop,
@@ -100,7 +100,7 @@ class Assembler:
             value=value,
         )
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: ServerSentEvent) -> None:
         try:
             value = loads(event.data)
         except WireError:

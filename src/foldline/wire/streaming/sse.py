@@ -19,19 +19,19 @@ EVENT_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """One event: its name ("" when it has none) and its data lines."""
 
     name: str
     data: str
 
 
-class Events:
+class EventReader:
     r"""Reads events as their bytes come.
 
-    >>> events = Events()
+    >>> events = EventReader()
     >>> events.feed(b"event: ping\r\nda") + events.feed(b"ta: {}\r\n\r") + events.feed(b"\n: a comment")
-    [Event(name='ping', data='{}')]
+    [ServerSentEvent(name='ping', data='{}')]
     """
 
     def __init__(self, *, event_bytes: int = EVENT_BYTES) -> None:
@@ -47,7 +47,7 @@ class Events:
         self._data: list[bytes] = []
         self._data_bytes = 0
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """The events that became whole with this chunk."""
         if not chunk or self.overflow:
             return []
@@ -56,7 +56,7 @@ class Events:
         self._after_cr = chunk[-1:] == b"\r"
         self._line.append(chunk)
         self._line_bytes += len(chunk)
-        found: list[Event] = []
+        found: list[ServerSentEvent] = []
         if b"\n" in chunk or b"\r" in chunk:
             lines = b"".join(self._line).splitlines()
             rest = b"" if chunk[-1:] in (b"\n", b"\r") else lines.pop()
@@ -65,7 +65,7 @@ class Events:
         self._bound()
         return found
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[ServerSentEvent]:
         """The event that the stream ended in, if any: some servers forget the last blank line."""
         line, self._line = b"".join(self._line), []
         if line:
@@ -73,7 +73,7 @@ class Events:
         event = self._event()
         return [] if event is None else [event]
 
-    def _take(self, line: bytes) -> Event | None:
+    def _take(self, line: bytes) -> ServerSentEvent | None:
         """Read one line; a blank one ends an event."""
         if not self._begun:
             line = self._begin(line)
@@ -110,11 +110,11 @@ class Events:
             self.overflow = True
             self._line, self._data = [], []
 
-    def _event(self) -> Event | None:
+    def _event(self) -> ServerSentEvent | None:
         """What was held as an event, if it has data."""
         name, data = self._name, b"\n".join(self._data)
         self._name, self._data, self._data_bytes = "", [], 0
-        return Event(name, json_text.decode(data)) if data else None
+        return ServerSentEvent(name, json_text.decode(data)) if data else None
 
 
 def _value(line: bytes, at: int) -> bytes:

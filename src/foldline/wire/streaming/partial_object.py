@@ -17,10 +17,10 @@ NOT_WHOLE = "the reply ended inside its input: it did not run"
 """Why a call is missing from a reply: what the caller has to be told about it."""
 
 
-class Growing:
+class PartialObject:
     """A JSON object some of whose strings still grow.
 
-    >>> block = Growing({"type": "text", "text": "a"})
+    >>> block = PartialObject({"type": "text", "text": "a"})
     >>> block.add("text", "b"); block.add("text", "c"); block.whole()
     {'type': 'text', 'text': 'abc'}
     """
