@@ -140,7 +140,7 @@ def missing(store: Store, acknowledged: list[list[Any]]) -> list[str]:
     logs: dict[str, dict[int, tuple[Any, ...]]] = {}
     wrong: list[str] = []
     for branch in store.branches(SESSION):
-        with store.tx.snapshot() as connection:
+        with store.tx.pool.snapshot() as connection:
             rows = connection.run(sql, (store.tx.owner.id, branch.id))
         logs[branch.name] = {row[0]: row for row in rows}
         folds = Counter(row[4] for row in rows if row[1] == "fold")

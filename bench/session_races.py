@@ -209,7 +209,7 @@ def twice(store: Store) -> tuple[int, list[str]]:
     done = "SELECT fence FROM jobs WHERE owner = ? AND branch = ? AND kind = 'done' AND body IS NOT NULL"
     total, wrong = 0, []
     for branch in store.branches(NAME):
-        with store.tx.snapshot() as connection:
+        with store.tx.pool.snapshot() as connection:
             ops = [row[0] for row in connection.run(sql, (store.tx.owner.id, branch.id))]
             fences = [row[0] for row in connection.run(done, (store.tx.owner.id, branch.id))]
         total += len(ops)

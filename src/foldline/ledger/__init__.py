@@ -11,11 +11,11 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from pathlib import Path
 
-from foldline.errors import InputError, LedgerUnavailable
+from foldline.errors import InputError
 from foldline.ledger import branches as branch_table
 from foldline.ledger import schema
 from foldline.ledger.chains import Tenant
-from foldline.ledger.connections import ConnectionLost, ConnectionPool, Database, WriteConflict
+from foldline.ledger.connections import ConnectionPool, Database, WriteConflict
 from foldline.ledger.index_feed import MessageIndex
 from foldline.ledger.message_keys import ROOT
 from foldline.ledger.records import MAIN, Branch, Head
@@ -41,9 +41,6 @@ def open(  # noqa: A001  # called as ledger.open
     try:
         _upgrade(pool)
         return Store(pool, _tenant(pool, owner), clock=clock, index=index)
-    except ConnectionLost as lost:
-        pool.close()
-        raise _unreachable(lost) from lost
     except BaseException:
         pool.close()
         raise
@@ -57,8 +54,6 @@ def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
     pool = ConnectionPool(database)
     try:
         return _applied_version(pool)
-    except ConnectionLost as lost:
-        raise _unreachable(lost) from lost
     finally:
         pool.close()
 
@@ -86,10 +81,6 @@ def _database(url: str, wait_s: float) -> Database:
     from foldline.ledger.sqlite import MEMORY, Sqlite  # noqa: PLC0415  # loaded only for SQLite
 
     return Sqlite(url if url == MEMORY else str(Path(url).expanduser()), wait_s=wait_s)
-
-
-def _unreachable(lost: ConnectionLost) -> LedgerUnavailable:
-    return LedgerUnavailable(str(lost), hint="check that the server runs and that the address is right")
 
 
 def _applied_version(pool: ConnectionPool) -> int:

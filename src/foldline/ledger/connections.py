@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from foldline.errors import LedgerBusy, LedgerError
+from foldline.errors import LedgerBusy, LedgerError, LedgerUnavailable
 
 Values = tuple[Any, ...]
 
 
-class WriteConflict(Exception):
+class WriteConflict(LedgerBusy):
     """Two transactions conflicted; retrying this one will succeed."""
 
 
-class ConnectionLost(Exception):
+class ConnectionLost(LedgerUnavailable):
     """The connection broke; it is unknown whether the transaction was committed."""
 
 

@@ -19,6 +19,7 @@ from foldline.ledger import log
 from foldline.ledger.chains import ChainPosition, ChainWriter, EncodedMessage, position_at, reachable
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.index_feed import MessageIndex, add_unindexed
+from foldline.ledger.jobs import INSERT
 from foldline.ledger.log import NewEntry, Transactions
 from foldline.ledger.message_keys import ROOT, link
 from foldline.ledger.records import Branch, Head
@@ -32,7 +33,7 @@ BATCH = 256
 
 def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
     """The lines of some sessions, or of all."""
-    with tx.snapshot() as connection:
+    with tx.pool.snapshot() as connection:
         names = (
             [info.name for info in branch_table.session_infos(connection, tx.owner)]
             if sessions is None
@@ -127,7 +128,7 @@ def _body(stored: bytes | None) -> Any:
 
 def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
     """Import exported lines, all or none; returns the number of new messages."""
-    with tx.transaction() as connection:
+    with tx.pool.transaction() as connection:
         reader = ImportReader(connection, tx, index)
         for number, line in enumerate(lines, 1):
             try:
@@ -242,14 +243,9 @@ class ImportReader:
         self.head = self.tx.add_entry(self.connection, self.branch, self.head, line)
 
     def _job(self, value: dict[str, Any]) -> None:
-        sql = (
-            "INSERT INTO jobs "
-            "(owner, branch, name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        )
         body = None if value["body"] is None else dump(value["body"])
         row: Values = (self.tx.owner.id, self.branch.id, value["job"], *value["row"], body)
-        self.connection.run(sql, row)
+        self.connection.run(INSERT, row)
 
     def _event(self, value: dict[str, Any]) -> None:
         sql = "INSERT INTO events (owner, branch, kind, at, body) VALUES (?, ?, ?, ?, ?)"

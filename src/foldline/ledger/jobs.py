@@ -11,7 +11,6 @@ On SQLite a job can also be requested with a row, which worker processes look fo
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from foldline.errors import Conflict
@@ -35,8 +34,7 @@ class Claim(NamedTuple):
     fence: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
+class JobState(NamedTuple):
     """State of a job: its newest row."""
 
     seq: int = 0
@@ -72,6 +70,10 @@ class JobRequest(NamedTuple):
 _SQL = (
     "SELECT seq, kind, fence, holder, until_at, deadline_at, failures, at, body FROM jobs "
     "WHERE owner = ? AND branch = ? AND name = ? ORDER BY seq DESC LIMIT 1"
+)
+INSERT = (
+    "INSERT INTO jobs (owner, branch, name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -134,7 +136,7 @@ class Jobs:
             if not self._is_requestable(connection, branch, name):
                 return False
             last = self._newest(connection, branch, name)
-            row = replace(last, kind=REQUESTED, failures=last.failures + (last.kind in HELD_KINDS), body=None)
+            row = last._replace(kind=REQUESTED, failures=last.failures + (last.kind in HELD_KINDS), body=None)
             self._write(connection, branch, name, row)
             return True
 
@@ -171,7 +173,7 @@ class Jobs:
         def work(connection: Connection) -> None:
             last = self.check_claim(connection, claim)
             until = min(self.tx.now(connection) + lease_s, last.deadline_at)
-            self._write(connection, claim.branch, claim.name, replace(last, kind="beat", until_at=until, body=None))
+            self._write(connection, claim.branch, claim.name, last._replace(kind="beat", until_at=until, body=None))
 
         self.tx.write(work)
 
@@ -189,7 +191,7 @@ class Jobs:
                 return
             last = self.check_claim(connection, claim)
             until, failures = self.tx.now(connection) + rest_s, last.failures + 1
-            row = replace(last, kind="failed", until_at=until, failures=failures, body=cause)
+            row = last._replace(kind="failed", until_at=until, failures=failures, body=cause)
             self._write(connection, claim.branch, claim.name, row)
 
         self.tx.write(work)
@@ -213,7 +215,7 @@ class Jobs:
             last = self._newest(connection, branch, name)
             if last.kind not in HELD_KINDS:
                 return False
-            row = replace(last, kind="cancelled", until_at=self.tx.now(connection), body=None)
+            row = last._replace(kind="cancelled", until_at=self.tx.now(connection), body=None)
             self._write(connection, branch, name, row)
             return True
 
@@ -227,37 +229,21 @@ class Jobs:
     def complete(self, connection: Connection, claim: Claim, result: Any = None) -> None:
         """Mark a job as done, in the caller's transaction."""
         last = self.check_claim(connection, claim)
-        row = replace(last, kind="done", until_at=self.tx.now(connection), failures=0, body=result)
+        row = last._replace(kind="done", until_at=self.tx.now(connection), failures=0, body=result)
         self._write(connection, claim.branch, claim.name, row)
 
     def _newest(self, connection: Connection, branch: Branch, name: str) -> JobState:
         rows = connection.run(_SQL, (self.tx.owner.id, branch.id, name))
         if not rows:
             return JobState()
-        seq, kind, fence, holder, until, deadline, failures, at, body = rows[0]
-        return JobState(
-            seq=seq,
-            kind=kind,
-            fence=fence,
-            holder=holder,
-            until_at=until,
-            deadline_at=deadline,
-            failures=failures,
-            at=at,
-            body=None if body is None else json.loads(body),
-        )
+        *row, body = rows[0]
+        return JobState._make((*row, body and json.loads(body)))
 
     def _write(self, connection: Connection, branch: Branch, name: str, row: JobState) -> None:
         """Insert the row that follows `row`."""
-        sql = (
-            "INSERT INTO jobs "
-            "(owner, branch, name, seq, kind, fence, holder, until_at, deadline_at, failures, at, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        )
+        body, now = None if row.body is None else dump(row.body), self.tx.now(connection)
         where = (self.tx.owner.id, branch.id, name, row.seq + 1, row.kind, row.fence, row.holder)
-        body = None if row.body is None else dump(row.body)
-        now = self.tx.now(connection)
-        connection.run(sql, (*where, row.until_at, row.deadline_at, row.failures, now, body))
+        connection.run(INSERT, (*where, row.until_at, row.deadline_at, row.failures, now, body))
 
 
 def _require(claim: Claim, last: JobState) -> JobState:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from foldline.errors import Conflict, LedgerBusy, LedgerUnavailable
+from foldline.errors import Conflict, LedgerBusy
 from foldline.fold import Fold
 from foldline.ledger import branches as branch_table
 from foldline.ledger.chains import ChainPosition, Tenant
@@ -29,7 +28,7 @@ APPEND, FOLD = "append", "fold"
 
 _HEAD = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
 _ENTRY = (
-    "SELECT seq, kind, length, tip, at, op, cut, key, CASE WHEN cut IS NULL THEN body END FROM entries "
+    "SELECT seq, kind, length, tip, at, op, key, cut, CASE WHEN cut IS NULL THEN body END FROM entries "
     "WHERE owner = ? AND branch = ? "
 )
 """An entry without the body of a fold, since only one fold of a log is in force."""
@@ -53,38 +52,14 @@ class Transactions:
         self.pool, self.owner, self.clock = pool, owner, clock
         self.for_update = pool.database.for_update
 
-    @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """Borrow a connection for several statements that read one snapshot."""
-        try:
-            with self.pool.snapshot() as connection:
-                yield connection
-        except ConnectionLost as lost:
-            raise LedgerUnavailable(str(lost), hint="the connection was lost; retry") from lost
-
-    @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Run a transaction that is not retried, because its input can be read only once."""
-        try:
-            with self.pool.transaction() as connection:
-                yield connection
-        except ConnectionLost as lost:
-            raise LedgerUnavailable(str(lost), hint="the connection was lost; retry") from lost
-        except WriteConflict as conflict:
-            raise LedgerBusy(str(conflict), hint="another process wrote at the same time; retry") from conflict
-
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run a read; retried once on a new connection if the connection was lost."""
         try:
             with self.pool.connection() as connection:
                 return work(connection)
         except ConnectionLost:
-            pass
-        try:
             with self.pool.connection() as connection:
                 return work(connection)
-        except ConnectionLost as lost:
-            raise LedgerUnavailable(str(lost), hint="the connection was lost; retry") from lost
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which must be idempotent, in a transaction; retried on conflicts, and on one lost connection."""
@@ -95,9 +70,9 @@ class Transactions:
                     return work(connection)
             except WriteConflict:
                 continue
-            except ConnectionLost as cause:
+            except ConnectionLost:
                 if lost:
-                    raise LedgerUnavailable(str(cause), hint="the connection was lost; retry") from cause
+                    raise
                 lost = True
         raise LedgerBusy(f"gave up after {ATTEMPTS} write conflicts", hint="retry")
 
@@ -164,21 +139,7 @@ def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> 
 
 def entries(branch: Branch, rows: Iterable[Values]) -> list[LogEntry]:
     """Rows of a log as entries."""
-    return [
-        LogEntry(
-            branch=branch.name,
-            seq=seq,
-            kind=kind,
-            length=length,
-            tip=tip,
-            at=at,
-            op=op,
-            cut=cut,
-            body=None if body is None else json.loads(unpack(body)),
-            key=key,
-        )
-        for seq, kind, length, tip, at, op, cut, key, body in rows
-    ]
+    return [LogEntry._make((branch.name, *row, body and json.loads(unpack(body)))) for *row, body in rows]
 
 
 def marks(connection: Connection, owner: Tenant, branch: Branch, upto: int | None = None) -> list[LogEntry]:

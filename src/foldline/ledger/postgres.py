@@ -82,7 +82,7 @@ class Postgres:
             return None
         code, where = cause.sqlstate or "", str(cause).strip().split("\n")[0]
         if code in {"23505", "40001", "40P01"}:
-            return pool.WriteConflict(where)
+            return pool.WriteConflict(where, hint="another process wrote at the same time; retry")
         if code in {"55P03", "57014"}:
             return LedgerBusy(where, hint=f"another process held the lock for more than {self.wait_s:g} s; retry")
         if code.startswith(("XX", "58030")):
@@ -90,7 +90,7 @@ class Postgres:
         if code.startswith(("53", "25006", "42501", "28", "3D")):
             return LedgerUnavailable(where, hint="check the server's disk space, connection limit and access rights")
         if code.startswith(("08", "57")) or isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
-            return pool.ConnectionLost(where)
+            return pool.ConnectionLost(where, hint="check that the server runs and that its address is right; retry")
         return LedgerError(where)
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:

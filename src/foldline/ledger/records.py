@@ -98,8 +98,7 @@ class KnownHistory:
     key: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """One entry of a branch's log."""
 
     branch: str
@@ -109,10 +108,10 @@ class LogEntry:
     tip: bytes
     at: float
     op: str = ""
+    key: bytes = ROOT
     cut: int | None = None
     """The cut of a fold."""
     body: Any = None
-    key: bytes = ROOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

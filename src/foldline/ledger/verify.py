@@ -28,7 +28,7 @@ DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineErro
 
 def verify(tx: Transactions) -> Iterator[IntegrityFault]:
     """Every fault, with its position."""
-    with tx.snapshot() as connection:
+    with tx.pool.snapshot() as connection:
         for where, faults in _parts(connection, tx):
             try:
                 yield from faults
