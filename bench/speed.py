@@ -24,7 +24,7 @@ from typing import Any
 
 from foldline.measure.estimator import CHARS_4, Counter, Estimator
 from foldline.measure.message_size import message_tokens
-from foldline.measure.tokenizers import _TIKTOKEN_FILES, exact_counter, golden
+from foldline.measure.tokenizers import _TIKTOKEN_FILES, exact_counter, golden_counts
 from foldline.message import user
 from foldline.wire.formats import framing_of
 
@@ -104,7 +104,7 @@ def exact(texts: dict[str, list[str]]) -> list[dict[str, Any]]:
         if counter is None:
             raise SystemExit("no exact counter: pip install 'foldline[exact]'")
         encode = tiktoken.get_encoding(vocabulary).encode_ordinary
-        same = [len(encode(text)) for text in golden()[0]] == list(golden()[1][vocabulary])
+        same = [len(encode(text)) for text in golden_counts()[0]] == list(golden_counts()[1][vocabulary])
         for kind, some in texts.items():
             mine, theirs = duel(counter.count, encode, some)
             differ = sum(counter.count(text).tokens != len(encode(text)) for text in some)

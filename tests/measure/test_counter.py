@@ -12,13 +12,12 @@ from foldline.errors import ConfigError
 from foldline.measure.estimator import (
     CHARS_4,
     CHARS_36,
-    NOTHING,
     WORDS,
     Count,
     Counter,
     Estimator,
     families,
-    human,
+    format_tokens,
     with_margin,
 )
 from foldline.measure.tokenizers import exact_counter
@@ -47,7 +46,7 @@ def test_any_text_has_a_size(text: str, counter: Counter) -> None:
 @settings(deadline=None)
 @given(st.lists(COUNTS, max_size=6))
 def test_a_sum_is_exact_only_if_every_part_is(counts: list[Count]) -> None:
-    total = sum(counts, NOTHING)
+    total = sum(counts, Count(0, True, ""))
     assert total.tokens == sum(count.tokens for count in counts)
     assert total.exact is all(count.exact for count in counts)
     assert set(filter(None, total.source.split(" + "))) == {count.source for count in counts}
@@ -79,14 +78,14 @@ def test_the_size_to_check_is_never_below_the_size_shown(count: Count) -> None:
     ],
 )
 def test_sizes_for_people(tokens: int, shown: str) -> None:
-    assert human(tokens, True) == str(Count(tokens, True, "")) == shown
-    assert human(tokens, False) == str(Count(tokens, False, "")) == "~" + shown
+    assert format_tokens(tokens, True) == str(Count(tokens, True, "")) == shown
+    assert format_tokens(tokens, False) == str(Count(tokens, False, "")) == "~" + shown
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10**12), st.booleans())
 def test_shown_sizes_are_short_and_close(tokens: int, exact: bool) -> None:
-    shown = human(tokens, exact)
+    shown = format_tokens(tokens, exact)
     number = shown.lstrip("~").replace(",", "")
     value = float(number.rstrip("kM")) * {"k": 1e3, "M": 1e6}.get(number[-1], 1)
     assert value == pytest.approx(tokens, rel=0.051)

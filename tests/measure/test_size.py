@@ -19,9 +19,9 @@ from foldline.measure.media_tokens import image_size, media_tokens
 from foldline.measure.message_size import (
     TEXT_ONLY,
     Framing,
+    encrypted_tokens,
     message_tokens,
     part_tokens,
-    sealed_tokens,
     tools_tokens,
     value_tokens,
 )
@@ -245,12 +245,12 @@ def test_co11_what_is_sealed_counts_by_a_bounded_rule() -> None:
     item = Opaque(kind="compaction", value={"type": "compaction", "encrypted_content": blob})
     assert len(blob) == 20_480
     assert 3_000 < part_tokens(item, COUNTER, CLAUDE) < 5_000 < COUNTER.count(blob).tokens
-    assert part_tokens(Thinking(text="short", signature=blob), COUNTER, CLAUDE) == sealed_tokens(len(blob))
+    assert part_tokens(Thinking(text="short", signature=blob), COUNTER, CLAUDE) == encrypted_tokens(len(blob))
     picture = Opaque(kind="new_image", value={"source": {"data": png(800, 600, 5_000_000)}})
     address = Opaque(kind="new_image", value={"source": f"data:image/png;base64,{png(800, 600, 5_000_000)}"})
     assert part_tokens(picture, COUNTER, CLAUDE) == pytest.approx(part_tokens(address, COUNTER, CLAUDE), abs=20)
     assert part_tokens(picture, COUNTER, CLAUDE) < 33_000
-    assert sealed_tokens(0) == 0
+    assert encrypted_tokens(0) == 0
 
 
 @pytest.mark.parametrize("gap", [" ", "\n", "_", "-", ""])
@@ -259,7 +259,7 @@ def test_words_are_never_taken_for_a_cipher(gap: str) -> None:
         words = Opaque(kind="note", value={"text": text.replace(" ", gap)})
         assert part_tokens(words, CHARS_4, CLAUDE) >= 8_000
     wrapped = "\n".join(encoded(bytes(range(57))) for _ in range(200))
-    assert value_tokens(wrapped, CHARS_4) == sealed_tokens(len(wrapped))
+    assert value_tokens(wrapped, CHARS_4) == encrypted_tokens(len(wrapped))
 
 
 def test_framing_is_the_providers() -> None:

@@ -20,15 +20,15 @@ from foldline.measure.tokenizers import (
     PIECE,
     ExactCounter,
     counter_for,
+    encodable,
     exact_counter,
-    first_wrong,
-    golden,
+    golden_counts,
+    golden_mismatch,
     pieces,
-    whole,
 )
 from support.scripts import HOSTILE, SENTENCES, corpus, hostile
 
-VOCABULARIES = sorted(golden()[1])
+VOCABULARIES = sorted(golden_counts()[1])
 SPECIALS = (
     "<|endoftext|> <|im_start|> <|fim_prefix|> <|endofprompt|> <|eot_id|> <|begin_of_text|> <bos> <start_of_turn> "
     "[INST] </s> <|im_end|> <think> <|start|>assistant<|channel|> <｜User｜> <|user|> <|tool_call_begin|>"
@@ -70,7 +70,7 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.promise("S2.9")
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_golden_vectors(vocabulary: str) -> None:
-    assert first_wrong(counter(vocabulary), vocabulary) == ""
+    assert golden_mismatch(counter(vocabulary), vocabulary) == ""
     assert counter(vocabulary).count("Hello, world!").source == f"splintr {vocabulary}"
 
 
@@ -81,7 +81,7 @@ def test_exact_counts_are_tiktokens(lent: Path, monkeypatch: pytest.MonkeyPatch)
         encode = tiktoken.get_encoding(vocabulary).encode_ordinary
         for name, text in {**corpus(), "special": SPECIALS, "empty": ""}.items():
             assert counter(vocabulary).count(text).tokens == len(encode(text)), name
-        assert [len(encode(text)) for text in golden()[0]] == list(golden()[1][vocabulary])
+        assert [len(encode(text)) for text in golden_counts()[0]] == list(golden_counts()[1][vocabulary])
 
 
 @pytest.mark.promise("S2.9")
@@ -159,7 +159,7 @@ def test_co15_special_tokens_are_plain_text() -> None:
 
 
 def test_lone_surrogates_are_replaced_and_pairs_joined() -> None:
-    assert whole("a\ud83d\ude00b\ud800c") == "a😀b\ufffdc"
+    assert encodable("a\ud83d\ude00b\ud800c") == "a😀b\ufffdc"
     exact = counter("o200k_base")
     assert exact.count("a\ud83d\ude00b").tokens == exact.count("a😀b").tokens
     assert exact.count("\ud800").tokens > 0

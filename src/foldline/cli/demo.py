@@ -22,7 +22,7 @@ from foldline.cli.shared import options
 from foldline.cli.shared.output import console, digest_lines, print_json, printable, table
 from foldline.cli.shared.settings import Settings
 from foldline.fold import Fold
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.message import Message
 from foldline.plan.timeline import handle
 from foldline.replay import Account, Sizes, unmeasured
@@ -197,13 +197,17 @@ def _show(out: Console, number: int, step: DemoStep, run: DemoRun, *, detailed: 
 def _folded(out: Console, fold: Fold, run: DemoRun) -> None:
     digest = fold.digest
     cut = handle(run.session.timeline.lead, fold.cut - 1)
-    sizes = f"{human(fold.before, False)} → {human(fold.after, False)}"
+    sizes = f"{format_tokens(fold.before, False)} → {format_tokens(fold.after, False)}"
     out.print(f"─── fold {len(run.folded)}: {cut} leave the view, {sizes} ───", style="cyan")
     out.print(f"    {fold.reason}", style="cyan", soft_wrap=True)
     if digest is None:
         return
     loss = f", {digest.loss.kept} of {digest.loss.facts} facts kept" if digest.loss else ""
-    out.print(f"    digest: {digest.by}, {human(fold.digest_tokens, False)} tokens{loss}", style="cyan", soft_wrap=True)
+    out.print(
+        f"    digest: {digest.by}, {format_tokens(fold.digest_tokens, False)} tokens{loss}",
+        style="cyan",
+        soft_wrap=True,
+    )
 
 
 @contextmanager
@@ -229,7 +233,7 @@ def _bar(view: View, run: DemoRun, bar: int) -> Text:
         made.append("█" * width, style=colours.get(name, "green"))
         used += width
     made.append("░" * (bar - used), style="dim")
-    made.append(f" {human(view.tokens, view.exact)} of {human(view.usable, True)}")
+    made.append(f" {format_tokens(view.tokens, view.exact)} of {format_tokens(view.usable, True)}")
     made.append(f"   {_money(run.sent.dollars)} instead of {_money(run.everything.dollars)}", style="bold")
     return made
 
@@ -256,7 +260,7 @@ def _receipt(out: Console, report: dict[str, Any]) -> None:
     made = table("", "tokens sent", "largest", "from cache", "cost")
     for name, row in (("without foldline", whole), ("with foldline", sent)):
         share = f"{row['read'] / row['sent']:.0%}"
-        made.add_row(name, human(row["sent"], False), f"{row['largest']:,}", share, _money(row["cost"]))
+        made.add_row(name, format_tokens(row["sent"], False), f"{row['largest']:,}", share, _money(row["cost"]))
     out.print("")
     out.print(made)
     saved = f"{1 - sent['cost'] / whole['cost']:.0%} saved" if whole["cost"] else "prices unknown"

@@ -18,7 +18,7 @@ from foldline.cli.shared.files import (
 from foldline.cli.shared.output import console, digest_row, plural, printable
 from foldline.cli.shared.settings import Settings
 from foldline.json_text import dumps, encode
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.message import Message
 from foldline.plan.timeline import handle
 from foldline.session import Session
@@ -133,7 +133,7 @@ def _fold(session: Session, offset: int) -> dict[str, Any] | None:
 
 def _print(report: dict[str, Any], *, to_stderr: bool) -> None:
     out = console(err=to_stderr)
-    before, after = (human(report[key], report["exact"]) for key in ("before", "after"))
+    before, after = (format_tokens(report[key], report["exact"]) for key in ("before", "after"))
     out.print(
         f"{report['file']}: {report['messages']} messages, {before} of {report['usable']:,} usable", soft_wrap=True
     )
@@ -165,7 +165,9 @@ def _print_fold(out: Any, report: dict[str, Any], made: dict[str, Any], before: 
         return
     facts = f", {digest['kept']} of {digest['facts']} facts kept" if digest["facts"] is not None else ""
     cause = f" ({printable(digest['cause'])})" if digest["cause"] else ""
-    out.print(f"  digest: {digest['by']}{cause}, {human(digest['tokens'], False)} tokens{facts}", soft_wrap=True)
+    out.print(
+        f"  digest: {digest['by']}{cause}, {format_tokens(digest['tokens'], False)} tokens{facts}", soft_wrap=True
+    )
     missing = (digest["facts"] or 0) - (digest["kept"] or 0)
     if missing:
         out.print(

@@ -12,7 +12,7 @@ from foldline.cli.shared import options
 from foldline.cli.shared.output import console, first_words, print_json, printable, table
 from foldline.cli.shared.settings import Settings
 from foldline.errors import ViewTooLarge
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.measure.message_size import part_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.plan.timeline import handle
@@ -149,7 +149,7 @@ def _fold(session: Session, earlier: int) -> dict[str, Any]:
 def _print(file: str, report: dict[str, Any]) -> None:
     out = console()
     exact, total = report["exact"], max(1, report["tokens"])
-    shown = human(report["tokens"], exact)
+    shown = format_tokens(report["tokens"], exact)
     out.print(
         f"{file}: {report['format']}, {report['messages']} messages, {shown} tokens ({report['counter']})",
         soft_wrap=True,
@@ -198,6 +198,6 @@ def _verdict(report: dict[str, Any]) -> str:
     if fold.get("refused"):
         return f"policy {report['policy']}: cannot be sent: {fold['refused']}"
     if fold["folded"]:
-        sizes = f"{human(fold['before'], False)} → {human(fold['after'], False)}"
+        sizes = f"{format_tokens(fold['before'], False)} → {format_tokens(fold['after'], False)}"
         return f"policy {report['policy']}: {fold['folded']} would be folded, {sizes} ({fold['reason']})"
     return f"policy {report['policy']}: fits as it is"

@@ -16,7 +16,7 @@ from foldline.cli.shared.output import console, plural, print_json, printable, p
 from foldline.cli.shared.parallel import run_parallel, usable_cores
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.replay import Replay, Sizes
 from foldline.replay import replay as replay_one
 from foldline.wire import Transcript, read_all
@@ -172,13 +172,13 @@ def _print(report: dict[str, Any], plot: str | None) -> None:
     first = totals[0]
     grid = table("policy", "folds", "refused", "over", "sent", "", "cost", "", "cached", "facts")
     grid.add_row(
-        *(EVERYTHING, "", "", "", human(first["everything"], False), "100%"),
+        *(EVERYTHING, "", "", "", format_tokens(first["everything"], False), "100%"),
         *(f"${first['cost_everything']:,.2f}", "100%", "", "100%"),
     )
     for row in totals:
         grid.add_row(
             *(printable(row["policy"]), f"{row['folds']:,}", f"{row['refused']:,}", f"{row['over']:,}"),
-            *(human(row["sent"], False), _share(row["sent"], row["everything"])),
+            *(format_tokens(row["sent"], False), _share(row["sent"], row["everything"])),
             *(f"${row['cost']:,.2f}", _share(row["cost"], row["cost_everything"])),
             *(_share(row["read"], row["sent"]), _share(row["kept"], row["facts"]) if row["facts"] else "-"),
         )

@@ -35,7 +35,7 @@ from foldline.cli.shared.output import (
 from foldline.fold import Digest, Fold
 from foldline.ledger import Branch, Head
 from foldline.ledger.records import FoldReference
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.message import Message
 from foldline.plan.timeline import handle as numbered
 from foldline.recall.handles import fetch, parse_handle
@@ -177,7 +177,9 @@ def _print(shown: SessionReport) -> None:
         out.print(line, style="cyan" if line.startswith("───") else None, soft_wrap=True)
     beside = view.tokens - sum(view.blocks.values())
     if beside > 0:
-        note = f"{human(beside, False)} of it are in no message: the system prompt and tools that the agent sent"
+        note = (
+            f"{format_tokens(beside, False)} of it are in no message: the system prompt and tools that the agent sent"
+        )
         out.print(note, soft_wrap=True)
     out.print("\nwhat the model sees", style="bold")
     pinned = set(shown.snapshot.pins.values())
@@ -186,7 +188,7 @@ def _print(shown: SessionReport) -> None:
         if not drawn and index >= view.cut:
             drawn = _print_line(out, shown)
         marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not state.timeline.messages[index] else ''}"
-        head = f"  {numbered(index):<7}{message.kind or message.role:<10}{human(tokens, False):>7}  {marks}"
+        head = f"  {numbered(index):<7}{message.kind or message.role:<10}{format_tokens(tokens, False):>7}  {marks}"
         out.print(head + first_words(message, WORDS), overflow="ellipsis", no_wrap=True)
     if not drawn:
         _print_line(out, shown)
@@ -211,7 +213,7 @@ def _print_line(out: Console, shown: SessionReport) -> bool:
 
 def _by(fold: Fold, digest: Digest) -> str:
     loss = f", {digest.loss.kept:,} of {digest.loss.facts:,} facts kept" if digest.loss else ""
-    return f"digest by {printable(digest.by)}, {human(fold.digest_tokens, False)} tokens{loss}"
+    return f"digest by {printable(digest.by)}, {format_tokens(fold.digest_tokens, False)} tokens{loss}"
 
 
 def _print_digests(shown: SessionReport) -> None:

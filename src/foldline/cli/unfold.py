@@ -16,7 +16,7 @@ from foldline.cli.shared.ledger_choice import (
 )
 from foldline.cli.shared.output import console, plural, print_json, printable
 from foldline.errors import InputError
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.plan.timeline import handle as numbered
 from foldline.session.record import BranchRecord
 
@@ -58,6 +58,6 @@ def unfold(location: LedgerLocation, as_json: bool, **flags: Any) -> None:
     out.print(
         f"session {printable(str(picked))}: {back or 'shortened results'} in the view again; {left}", soft_wrap=True
     )
-    out.print(f"{human(load.request, False)} of {human(load.usable, True)} usable", soft_wrap=True)
+    out.print(f"{format_tokens(load.request, False)} of {format_tokens(load.usable, True)} usable", soft_wrap=True)
     if plan.fold is not None:
         out.print(f"the next request will fold again: {plan.verdict.reason}", style="yellow", soft_wrap=True)

@@ -21,7 +21,7 @@ from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import local_digest
 from foldline.errors import ConfigError
 from foldline.fold import Digest
-from foldline.measure.estimator import CHARS_4, Count, Counter, human
+from foldline.measure.estimator import CHARS_4, Count, Counter, format_tokens
 from foldline.measure.message_size import TEXT_ONLY, message_tokens
 from foldline.measure.tokenizers import counter_for
 from foldline.message import Message, Text, ToolCall, ToolResult, user
@@ -194,7 +194,7 @@ class SlidingWindow:
         self._clip()
 
     def __str__(self) -> str:
-        cap = human(self.history_tokens, exact=True) if self.history_tokens else "no limit"
+        cap = format_tokens(self.history_tokens, exact=True) if self.history_tokens else "no limit"
         live = sum(turn.live for turn in self.turns)
         return f"{self.history} of {cap}, {live} turns live, {len(self.turns) - live} above the line"
 

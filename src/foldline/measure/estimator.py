@@ -1,14 +1,13 @@
 """Counting tokens without a tokenizer.
 
-Everything foldline decides rests on a size, and most of the time no tokenizer is at hand: it is not installed, it is
-secret (Claude), or the text must be counted in microseconds. So the default counter is an estimate: it sorts the bytes
-of a text into classes, counts a few patterns of classes, and weighs them per vocabulary. It needs no package, is
-linear, never raises, and says that it is an estimate. The rules of thumb of the presets (characters by four, by 3.6,
-words) are counters too, so that one seam serves all.
+Most of the time no tokenizer is available: it is not installed, it is not public (Claude), or the text must be counted
+in microseconds. The default counter is therefore an estimate: it sorts the bytes of a text into classes, counts a few
+patterns of classes, and weighs them per vocabulary. It needs no package, is linear, never raises, and marks its counts
+as estimates. The rules of thumb of the presets (characters by 4, by 3.6, words) are counters, too.
 
-An estimate is the likeliest size, not a promise. `upper` is the one place that turns it into a size to be checked
-against a limit: 15 % more. The margin stands there, and not in the counters, because a shown size should be true, a
-ratio learned from real usage should not have to unlearn it, and what the provider has already counted needs none.
+An estimate is the likeliest size. `with_margin` is the one place that turns it into a size to check against a limit:
+15 % more. The counters have no margin themselves, because a displayed size should be the likeliest one, a ratio learned
+from usage should not have to correct for it, and figures of the provider need none.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from foldline.errors import ConfigError
 
 MARGIN = 0.15
-"""The share by which an estimate may fall short of the truth: the 95th percentile on prose, code and tool output."""
+"""The share by which an estimate may be too low: the 95th percentile on prose, code and tool output."""
 
 DEFAULT_FAMILY = "cl100k_base"
-"""For a model nobody knows: like the newer vocabularies on English and code, and higher on every other script."""
+"""For unknown models: like the newer vocabularies on English and code, higher on every other script."""
 
 
 class Count(NamedTuple):
-    """How many tokens, whether that is certain, and who says so.
+    """A number of tokens, whether it is exact, and its source.
 
     >>> print(Count(77_000, True, "splintr o200k_base") + Count(400, False, "chars/4"))
     ~77k
@@ -40,8 +39,8 @@ class Count(NamedTuple):
     exact: bool
     source: str
 
-    def __add__(self, other: Count) -> Count:  # type: ignore[override]  # counts add up, they are not strung together
-        """The sum is exact only if both are; its source names every source once."""
+    def __add__(self, other: Count) -> Count:  # type: ignore[override]  # counts add up, they are not concatenated
+        """The sum; exact only if both are, with every source named once."""
         if self.source == other.source:
             source = self.source
         else:
@@ -49,7 +48,7 @@ class Count(NamedTuple):
         return Count(self.tokens + other.tokens, self.exact and other.exact, source)
 
     def __str__(self) -> str:
-        return human(self.tokens, self.exact)
+        return format_tokens(self.tokens, self.exact)
 
     @property
     def upper(self) -> int:
@@ -57,17 +56,13 @@ class Count(NamedTuple):
         return self.tokens if self.exact else with_margin(self.tokens)
 
 
-NOTHING = Count(0, True, "")
-"""The sum of no counts, to start adding from."""
-
-
 def with_margin(tokens: int) -> int:
-    """Estimated tokens as a budget must see them: with the margin."""
+    """Estimated tokens with the margin, to check against a limit."""
     return ceil(tokens * (1 + MARGIN))
 
 
-def human(tokens: int, exact: bool) -> str:
-    """A size for people: `812`, `9.5k`, `77k`, `1.2M`; an estimate wears a tilde."""
+def format_tokens(tokens: int, exact: bool) -> str:
+    """A size as short text: `812`, `9.5k`, `77k`, `1.2M`; an estimate starts with `~`."""
     sign = "" if exact else "~"
     if abs(tokens) < 1000:
         return f"{sign}{tokens}"
@@ -80,11 +75,11 @@ def human(tokens: int, exact: bool) -> str:
 
 
 class Counter(Protocol):
-    """Whatever can say how many tokens a text has. Total and linear: any `str`, no exception, 0 only for ""."""
+    """Counts the tokens of a text, in linear time. Accepts any `str`, never raises, and returns 0 only for ""."""
 
     @property
     def name(self) -> str:
-        """Who counts, for people."""
+        """The name of the counter, for display."""
 
     @property
     def exact(self) -> bool:
@@ -95,46 +90,46 @@ class Counter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Chars:
-    """A rule of thumb: characters divided by a fixed number, rounded up. `tenths` keeps 3.6 an integer: 36."""
+class CharCounter:
+    """A rule of thumb: characters divided by a fixed number, rounded up. `tenths` is that number times 10."""
 
     name: str
     tenths: int
     exact: bool = False
 
     def count(self, text: str) -> Count:
-        """Characters by the fixed number."""
+        """The number of characters divided by the fixed number."""
         return Count(-(-len(text) * 10 // self.tenths), False, self.name)
 
 
-CHARS_4 = Chars("chars/4", 40)
-"""The oldest rule of thumb. A third to a half too low for Claude since 4.7."""
-CHARS_36 = Chars("chars/3.6", 36)
-"""A little more careful, and still far too low for CJK, base64 and dense JSON."""
+CHARS_4 = CharCounter("chars/4", 40)
+"""The most common rule of thumb. A third to a half too low for Claude since 4.7."""
+CHARS_36 = CharCounter("chars/3.6", 36)
+"""A little higher, and still far too low for CJK, base64 and dense JSON."""
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordCounter:
     """Counts words, for budgets that are stated in words."""
 
     name: str = "words"
     exact: bool = False
 
     def count(self, text: str) -> Count:
-        """Words by white space; text that is nothing but white space is one, since it is not nothing."""
+        """The number of words between white space; 1 for text of white space only."""
         return Count(len(text.split()) or int(bool(text)), False, self.name)
 
 
-WORDS = Words()
+WORDS = WordCounter()
 
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """The default counter: class patterns of the bytes, weighed for one family of vocabularies.
 
-    Two things are added to the weighed patterns, because without them whole scripts would be counted at a half: a
-    script that shares its class with a commoner one (Lao with Hindi, Hebrew with Arabic, traditional characters with
-    simplified ones) costs more per letter, and a long run without a gap (base64, a key) costs more than words do.
+    Two corrections are added, without which whole scripts would be counted at a half. A script that shares its class
+    with a more common one (Lao with Hindi, Hebrew with Arabic, traditional with simplified characters) costs more per
+    letter, and a long run without a gap (base64, a key) costs more than words.
     """
 
     family: str = DEFAULT_FAMILY
@@ -142,7 +137,7 @@ class Estimator:
 
     def __post_init__(self) -> None:
         if self.family not in families():
-            raise ConfigError(f"no vocabulary family {self.family!r}", hint=f"use one of {', '.join(families())}")
+            raise ConfigError(f"unknown vocabulary family {self.family!r}", hint=f"use one of {', '.join(families())}")
 
     @property
     def name(self) -> str:
@@ -173,7 +168,7 @@ class Estimator:
 
 
 class _Weights(NamedTuple):
-    """One family's weights, laid out for counting: what ASCII text can contain apart from the rest."""
+    """The weights of one family, those of ASCII patterns apart from the rest."""
 
     classes: bytes
     unbroken: bytes
@@ -182,7 +177,7 @@ class _Weights(NamedTuple):
     box: float
     solid: float
     scripts: tuple[tuple[int, tuple[tuple[bytes, float], ...]], ...]
-    """By first byte, so that a script that is absent costs one look."""
+    """By first byte, so that an absent script costs one test."""
 
 
 _CLASSES = (
@@ -192,21 +187,21 @@ _CLASSES = (
 )  # fmt: skip
 """The first byte of each class: letters, digits, space, line ends, other control, punctuation, then UTF-8 by script."""
 _BOX = "box"
-"""Box drawing is counted in the bytes themselves: its class, E2, also holds quotes and dashes."""
+"""Box drawing is counted in the bytes: its class, E2, also holds quotes and dashes."""
 _SOLID = 64
-"""How long a run of letters, digits, + and / must be to be no word: a line of a PEM file."""
+"""The length from which on a run of letters, digits, + and / is no word: a line of a PEM file."""
 
 
 @cache
 def _data() -> dict[str, Any]:
-    """The weights as shipped, read when the first estimate is made."""
+    """The shipped weights, read at the first estimate."""
     found: dict[str, Any] = json.loads(pkgutil.get_data(__name__, "estimator.json") or b"")
     return found
 
 
 @cache
 def families() -> tuple[str, ...]:
-    """Every family of vocabularies there are weights for."""
+    """The families of vocabularies with weights."""
     return tuple(_data()["families"])
 
 

@@ -1,1 +1,1 @@
-"""models."""
+"""The model table: vendors, windows, prices, cache and image rules."""

@@ -1,1 +1,1 @@
-"""What to do, decided without a clock, a file or a model: gate, cut, prune, economy, blocks."""
+"""The decision what to fold, without a clock, I/O or a model: gate, cut, prune, media budget, cost of a fold."""

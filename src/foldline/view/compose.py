@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from foldline.fold import Fold
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.message import Message, user
 from foldline.placeholders import missing_messages
 from foldline.plan.gate import Need, Verdict
@@ -65,7 +65,8 @@ class View(NamedTuple):
                 lines.append(f"{'─' * 3} fold line: {handle(0, self.cut - 1)} above are kept in the record {'─' * 3}")
             share = size / max(1, self.usable)
             lines.append(f"{name:<{width}} {size:>9,} {share:>6.1%} {'█' * round(share * 40)}".rstrip())
-        total = f"{human(self.tokens, self.exact)} of {human(self.usable, True)} usable ({self.window:,} window)"
+        used, usable = format_tokens(self.tokens, self.exact), format_tokens(self.usable, True)
+        total = f"{used} of {usable} usable ({self.window:,} window)"
         reason = f": {self.verdict.reason}" if self.verdict.reason else ""
         return "\n".join([*lines, f"{total}, {self.source}. {self.need.name}{reason}"])
 

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from foldline.cli.shared.output import printable
 from foldline.cli.shared.watch_io import UnbufferedOutput
-from foldline.measure.estimator import human
+from foldline.measure.estimator import format_tokens
 from foldline.watch.watcher import Watcher, WatchEvent
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def meter_line(watcher: Watcher) -> Text:
     style = "red" if meter.share >= meter.compact_ratio else "yellow" if meter.share >= meter.warn_ratio else "green"
     line = Text("".join(cells), style=style)
     line.append(f" {meter.share:4.0%}", style="bold")
-    line.append(f"  {human(meter.used, exact=True)} of {human(meter.window.tokens, exact=True)}")
+    line.append(f"  {format_tokens(meter.used, exact=True)} of {format_tokens(meter.window.tokens, exact=True)}")
     line.append(f"  {printable(meter.model) or 'model unknown'}")
     if watcher.spending.usd:
         line.append(f"  ${watcher.spending.usd:.2f}")
@@ -116,6 +116,6 @@ def meter_line(watcher: Watcher) -> Text:
 
 
 def _describe_compaction(facts: dict[str, Any]) -> str:
-    before = human(facts["before"], exact=True) if facts["before"] else "?"
-    after = f" → {human(facts['after'], exact=True)}" if facts["after"] else ""
+    before = format_tokens(facts["before"], exact=True) if facts["before"] else "?"
+    after = f" → {format_tokens(facts['after'], exact=True)}" if facts["after"] else ""
     return f"compacted ({printable(facts['trigger'])}): {before}{after} tokens"
