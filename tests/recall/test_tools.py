@@ -17,7 +17,7 @@ import strategies
 from foldline.errors import ConfigError
 from foldline.measure.estimator import Estimator
 from foldline.message import ToolCall, assistant, tool, user
-from foldline.recall.tools import TOOLS, Tools, definitions
+from foldline.recall.tools import TOOLS, Tools
 from foldline.testing import assert_sendable
 from support.recalls import LedgerSession
 
@@ -165,7 +165,7 @@ def test_an_answer_keeps_the_token_limit(session: LedgerSession) -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic"])
 def test_definitions_are_valid_in_each_wire_format(provider: str) -> None:
-    made = definitions(provider)
+    made = Tools.definitions(provider)
     assert json.loads(json.dumps(made)) == made
     body = {"model": "m", "max_tokens": 10, "tools": made}
     talk = {"input" if provider == "openai-responses" else "messages": [{"role": "user", "content": "hello"}]}
@@ -176,7 +176,7 @@ def test_definitions_are_valid_in_each_wire_format(provider: str) -> None:
 
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ConfigError, match="openai-responses"):
-        definitions("carrier pigeon")
+        Tools.definitions("carrier pigeon")
 
 
 SERVER = (

@@ -50,7 +50,7 @@ def write_local_digest(
     facts = request.facts or extract_facts(request.messages, request.first_index)
     if request.plain_list:
         return _plain_list_digest(request, facts, cause)
-    made = local_digest(
+    digest = local_digest(
         facts,
         max_tokens=request.max_tokens,
         count_tokens=request.count_tokens,
@@ -61,12 +61,12 @@ def write_local_digest(
         kept_indexes=request.kept_indexes,
         cut=request.cut,
     )
-    text, _ = remove_instructions(made.message.text.partition("\n")[2], allowed=facts.user_text)
+    text, _ = remove_instructions(digest.message.text.partition("\n")[2], allowed=facts.user_text)
     message = request.scope.message(text, header=request.header, role=request.role)
     tokens = request.count_tokens(message.text)
     if 0 < request.covered_tokens <= tokens:
         return FoldRefused(no_gain(tokens, request.covered_tokens))
-    return replace(made, message=message, cause=cause, loss=audit(text, facts, kept_indexes=request.kept_indexes))
+    return replace(digest, message=message, cause=cause, loss=audit(text, facts, kept_indexes=request.kept_indexes))
 
 
 def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
@@ -78,14 +78,14 @@ def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Dige
             break
         lines.append(line)
     prior = "\n".join(lines).strip()
-    made = local_digest(
+    digest = local_digest(
         facts,
         max_tokens=max(1, request.max_tokens - count_tokens(prior)),
         count_tokens=count_tokens,
         header=header,
         kept_indexes=request.kept_indexes,
     )
-    text = without_handles(made.message.text.removeprefix(header).strip())
+    text = without_handles(digest.message.text.removeprefix(header).strip())
     text, _ = remove_instructions(text, allowed=facts.user_text)
     if not facts.facts and not facts.identifiers:
         text = text.partition("\n")[0]

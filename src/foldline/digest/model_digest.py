@@ -69,8 +69,8 @@ def model_digest_flow(request: DigestRequest, digester: Digester) -> DigestFlow:
         cause = str(rejected)
     except Exception as error:  # noqa: BLE001 (a digester may raise anything, and the session must go on)
         cause = redact_error(error)
-    made = write_local_digest(request, cause=cause, partial_digests=flow.partial_digests)
-    return made if isinstance(made, FoldRefused) else replace(made, usage=flow.usage)
+    digest = write_local_digest(request, cause=cause, partial_digests=flow.partial_digests)
+    return digest if isinstance(digest, FoldRefused) else replace(digest, usage=flow.usage)
 
 
 class _ModelDigest:

@@ -120,12 +120,10 @@ class _PageBuilder:
     def _fitting_chars(self, message: RecalledMessage, rest: Handle) -> int:
         """How many characters of a message fit."""
         text = message.text
-        if (
-            len(text) <= MAX_CHARS_PER_TOKEN * self.tokens
-            and self._page_with(message, rest, len(text)).tokens <= self.tokens
-        ):
+        limit = MAX_CHARS_PER_TOKEN * self.tokens
+        if len(text) <= limit and self._page_with(message, rest, len(text)).tokens <= self.tokens:
             return len(text)
-        fits, too_many = 0, min(len(text), MAX_CHARS_PER_TOKEN * self.tokens) + 1
+        fits, too_many = 0, min(len(text), limit) + 1
         while too_many - fits > 1:
             middle = (fits + too_many) // 2
             if self._page_with(message, rest, middle).tokens <= self.tokens:
@@ -135,9 +133,8 @@ class _PageBuilder:
         return fits
 
     def _page(self, messages: tuple[RecalledMessage, ...], rest: Handle | None) -> Page:
-        first, last = (
-            (messages[0].position, messages[-1].position) if messages else (self.wanted.first, self.wanted.last)
+        shown = (
+            replace(self.wanted, first=messages[0].position, last=messages[-1].position) if messages else self.wanted
         )
-        named = Handle(first=first, last=last, strand=self.wanted.strand, skip=self.wanted.skip)
-        page = Page(run=RecalledRun(handle=str(named), messages=messages), rest=rest)
+        page = Page(run=RecalledRun(handle=str(shown), messages=messages), rest=rest)
         return replace(page, tokens=self.counter.count(str(page)).upper)

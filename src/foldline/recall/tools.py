@@ -129,8 +129,17 @@ class Tools:
 
     @staticmethod
     def definitions(format: str) -> list[dict[str, Any]]:
-        """The definitions of the tools in a wire format."""
-        return definitions(format)
+        """The definitions of the tools in a wire format: "openai", "openai-responses" or "anthropic"."""
+        if format == "anthropic":
+            return [{"name": it.name, "description": it.description, "input_schema": it.schema} for it in TOOLS]
+        functions = [{"name": it.name, "description": it.description, "parameters": it.schema} for it in TOOLS]
+        if format == "openai":
+            return [{"type": "function", "function": function} for function in functions]
+        if format == "openai-responses":
+            return [{"type": "function"} | function for function in functions]
+        raise ConfigError(
+            f"no tool definitions for format {format!r}", hint="use openai, openai-responses or anthropic"
+        )
 
     def run_call(self, call: Any) -> ToolAnswer:
         """Run a call, given as a `ToolCall`, a dict of a wire format, or an SDK object."""
@@ -181,27 +190,6 @@ def describe_load(load: Load) -> str:
     room = load.usable - used
     rest = f"{room:,} are left" if room >= 0 else f"{-room:,} too many"
     return f"{used:,} of {load.usable:,} tokens are used ({used / usable:.0%}), {rest}."
-
-
-def definitions(format: str) -> list[dict[str, Any]]:
-    """The definitions of the tools in a wire format: "openai", "openai-responses" or "anthropic"."""
-    match format:
-        case "openai":
-            return [{"type": "function", "function": _function(tool_)} for tool_ in TOOLS]
-        case "openai-responses":
-            return [{"type": "function"} | _function(tool_) for tool_ in TOOLS]
-        case "anthropic":
-            return [
-                {"name": tool_.name, "description": tool_.description, "input_schema": tool_.schema} for tool_ in TOOLS
-            ]
-        case _:
-            raise ConfigError(
-                f"no tool definitions for format {format!r}", hint="use openai, openai-responses or anthropic"
-            )
-
-
-def _function(tool_: ContextTool) -> dict[str, Any]:
-    return {"name": tool_.name, "description": tool_.description, "parameters": tool_.schema}
 
 
 def parse_call(thing: Any) -> ToolCall:

@@ -19,20 +19,8 @@ from functools import cache
 from typing import NamedTuple
 
 from foldline.placeholders import REDACTED
-from foldline.redact.patterns import (
-    BASE64,
-    CONTEXT_PATTERNS,
-    HARMLESS_NAME_ENDING,
-    MAYBE_SECRET_NAMES,
-    OTHER_KEYS,
-    PLACEHOLDER_VALUE,
-    SECRET_NAMES,
-    TYPE_WORD,
-    URL64,
-    URL_PARAMETERS,
-    WORD_KEYS,
-    KeyShape,
-)
+from foldline.redact import patterns
+from foldline.redact.patterns import BASE64, URL64, KeyShape
 
 _PASSES = 8
 """More than ever needed: only a value that touched another one is found in a later pass."""
@@ -88,8 +76,8 @@ def _find_secrets(text: str) -> list[_Hit]:
 # Keys with a known prefix
 
 _CANDIDATE = re.compile(rf"[A-Za-z0-9][{URL64}]{{7,}}")
-_PREFIX_STARTS = frozenset(prefix[:2] for shape in WORD_KEYS for prefix in shape.prefixes)
-_PREFIX = re.compile("|".join(f"({'|'.join(map(re.escape, shape.prefixes))})" for shape in WORD_KEYS))
+_PREFIX_STARTS = frozenset(prefix[:2] for shape in patterns.WORD_KEYS for prefix in shape.prefixes)
+_PREFIX = re.compile("|".join(f"({'|'.join(map(re.escape, shape.prefixes))})" for shape in patterns.WORD_KEYS))
 _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""")
 
 
@@ -103,7 +91,7 @@ def _word_keys(text: str) -> Iterator[_Hit]:
             continue
         prefix = _PREFIX.match(text, start)
         if prefix is not None and prefix.lastindex is not None:
-            shape = WORD_KEYS[prefix.lastindex - 1]
+            shape = patterns.WORD_KEYS[prefix.lastindex - 1]
             end = _key_end(text, prefix.end(), shape)
             if end:
                 pair = _AWS_SECRET.match(text, end)
@@ -112,7 +100,7 @@ def _word_keys(text: str) -> Iterator[_Hit]:
 
 def _other_keys(text: str) -> Iterator[_Hit]:
     """Keys whose prefix is not the beginning of a word, and webhooks."""
-    for shape in OTHER_KEYS:
+    for shape in patterns.OTHER_KEYS:
         for prefix in shape.prefixes:
             at = text.find(prefix)
             while at >= 0:
@@ -209,7 +197,7 @@ def _in_context(text: str) -> Iterator[_Hit]:
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 29), tail.start())
         if head:
             yield _Hit(head.start(1), tail.end(), "discord token")
-    for kind, mark, before, pattern in CONTEXT_PATTERNS:
+    for kind, mark, before, pattern in patterns.CONTEXT_PATTERNS:
         at = text.find(mark)
         while at >= 0:
             found = next(
@@ -230,7 +218,7 @@ def _in_urls(text: str) -> Iterator[_Hit]:
             yield _Hit(*found.span(1), "url token")
     if "=" not in text:
         return
-    for found in URL_PARAMETERS.finditer(text):
+    for found in patterns.URL_PARAMETERS.finditer(text):
         value = found[1]
         is_long = len(value) >= 20 and any(map(str.isdigit, value))
         if not _is_placeholder(value) and (_looks_random(value) or is_long):
@@ -261,7 +249,7 @@ def _named_values(text: str) -> Iterator[_Hit]:
     lower = text.lower()
     if len(lower) != len(text):  # a letter that grows in lower case would shift every position
         lower = "".join(letter.lower() if letter.isascii() else letter for letter in text)
-    for name in (*SECRET_NAMES, *MAYBE_SECRET_NAMES):
+    for name in (*patterns.SECRET_NAMES, *patterns.MAYBE_SECRET_NAMES):
         at, until = lower.find(name), 0
         while at >= 0:
             if at >= until:
@@ -275,9 +263,9 @@ def _named_values(text: str) -> Iterator[_Hit]:
 def _named_value(text: str, at: int, end: int, name: str) -> _Hit | None:
     """The secret behind a name that stands from `at` to `end`, if there is one."""
     found = _ASSIGNMENT.match(text, end)
-    if found is None or HARMLESS_NAME_ENDING.match(found["rest"]) or found["rest"][:1].isdigit():
+    if found is None or patterns.HARMLESS_NAME_ENDING.match(found["rest"]) or found["rest"][:1].isdigit():
         return None
-    start, quote, strong = found.end(), bool(found["quote"] or found["quote2"]), name in SECRET_NAMES
+    start, quote, strong = found.end(), bool(found["quote"] or found["quote2"]), name in patterns.SECRET_NAMES
     scheme = _SCHEME.match(text, start)
     if scheme:
         start, strong = scheme.end(), True
@@ -353,4 +341,4 @@ def _looks_random(text: str) -> bool:
 
 def _is_placeholder(text: str) -> bool:
     """Whether a value only stands for a real one."""
-    return PLACEHOLDER_VALUE.match(text) is not None or TYPE_WORD.fullmatch(text) is not None
+    return patterns.PLACEHOLDER_VALUE.match(text) is not None or patterns.TYPE_WORD.fullmatch(text) is not None

@@ -22,16 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from foldline.digest.extract.file_contents import FileContents, FilesInWork
-from foldline.digest.extract.identifiers import (
-    FROM_CALL,
-    FROM_MODEL,
-    FROM_RESULT,
-    FROM_USER,
-    FROM_WRITE,
-    IdentifiedLine,
-    Identifier,
-    IdentifierIndex,
-)
+from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, IdentifierIndex, Origin
 from foldline.digest.markup import read_entries
 from foldline.message import Message, Text, ToolCall, ToolResult
 from foldline.redact.redact import redact
@@ -150,14 +141,14 @@ class _FactExtractor:
         elif message.role == "assistant":
             self._read_reply(index, text)
         else:
-            self.identifiers.read(index, text, FROM_RESULT)
+            self.identifiers.read(index, text, Origin.RESULT)
 
     def _read_digest(self, index: int, text: str) -> None:
         """Merge a digest that is one of the messages: its entries become facts."""
         for kind, words, indexes in read_entries(text, index):
             if kind:
                 self._put(f"{kind} {words.lower()}", Fact(kind, words, indexes))
-            self.identifiers.read(index, words, FROM_MODEL)
+            self.identifiers.read(index, words, Origin.MODEL)
 
     def _read_prompt(self, index: int, text: str) -> None:
         self.first_prompt = index if self.first_prompt < 0 else self.first_prompt
@@ -166,7 +157,7 @@ class _FactExtractor:
             self._put(f"request {request.lower()}", Fact("request", request, (index,)))
         for sentence in _sentences(request, _CONSTRAINT):
             self._put(f"constraint {sentence.lower()}", Fact("constraint", sentence, (index,)))
-        self.identifiers.read(index, text, FROM_USER)
+        self.identifiers.read(index, text, Origin.USER)
 
     def _read_reply(self, index: int, text: str) -> None:
         for sentence in _sentences(text, _DECISION):
@@ -177,14 +168,14 @@ class _FactExtractor:
             self._put("reply", Fact("reply", text.strip(), (index,)))
         for sentence in list(_sentences(text, _OPEN))[-1:]:
             self._put("open reply", Fact("open", sentence, (index,)))
-        self.identifiers.read(index, text, FROM_MODEL)
+        self.identifiers.read(index, text, Origin.MODEL)
 
     def _read_call(self, index: int, message: Message, call: ToolCall) -> None:
         interpreted = interpret_call(call, message.text)
         for text in interpreted.values:
-            self.identifiers.read(index, redact(text), FROM_CALL, source=interpreted.path, is_call=True)
+            self.identifiers.read(index, redact(text), Origin.CALL, source=interpreted.path, is_call=True)
         added: list[IdentifiedLine] | None = [] if interpreted.kind == "edit" else None
-        origin = FROM_RESULT if added is None else FROM_WRITE
+        origin = Origin.RESULT if added is None else Origin.WRITE
         old = tuple(map(redact, interpreted.replaced))
         for text in old:
             self.identifiers.read(index, text, origin, source=interpreted.path)
@@ -223,7 +214,7 @@ class _FactExtractor:
         outcome = call_outcome(text, failed=result.is_error, call=interpreted)
         self._put_outcome((called_at, index) if called_at != index else (called_at,), interpreted, outcome)
         shown: list[IdentifiedLine] | None = [] if interpreted.kind == "read" else None
-        self.identifiers.read(index, text, FROM_RESULT, source=interpreted.path or interpreted.command, lines=shown)
+        self.identifiers.read(index, text, Origin.RESULT, source=interpreted.path or interpreted.command, lines=shown)
         if not outcome.failed and shown is not None:
             self.files.record_read(interpreted.path, index, shown, part=interpreted.is_partial)
         elif not outcome.failed and interpreted.kind == "edit":

@@ -87,8 +87,6 @@ def _kind_by_shape(inner: str) -> str:
     return "identifier" if len(inner) <= 80 and _CAMEL_CASE.search(inner) else ""
 
 
-FROM_USER, FROM_MODEL, FROM_CALL, FROM_WRITE, FROM_RESULT = 4, 3, 2, 1, 0
-"""Where a line comes from: the user, the model's text, a call's arguments, content a call writes, a tool's result."""
 _MAX_IDENTIFIERS = 3_000
 """Identifiers that are kept when the index is trimmed, which happens at half as many again."""
 _MAX_LINE_CHARS = 240
@@ -103,6 +101,13 @@ _DEFINITIONS = (
     *("class ", "const ", "def ", "export ", "fn ", "func ", "function ", "interface ", "pub ", "struct ", "type "),
 )
 _KIND_WEIGHTS = {"path": 0.9, "folder": -1.3, "number": -3.0, "url": -3.2}
+
+
+class Origin:
+    """Where a line comes from: the user, the model's text, a call's arguments, content a call writes, a result."""
+
+    USER, MODEL, CALL, WRITE, RESULT = 4, 3, 2, 1, 0
+
 
 IdentifiedLine = tuple[str, tuple[str, ...]]
 """A line and the identifiers in it."""
@@ -201,7 +206,7 @@ class IdentifierIndex:
             self._uses[name] = _MessageUse(kind, line, origin, is_call)
         else:
             use.is_call = use.is_call or is_call
-            use.is_write = use.is_write or origin == FROM_WRITE
+            use.is_write = use.is_write or origin == Origin.WRITE
             use.origin = max(use.origin, origin)
             if line.clarity > use.line.clarity:
                 use.line = line
@@ -217,8 +222,8 @@ class IdentifierIndex:
                 old.message_count + 1,
                 index,
                 old.call_count + use.is_call,
-                old.user_count + (use.origin == FROM_USER),
-                old.model_count + (use.origin == FROM_MODEL),
+                old.user_count + (use.origin == Origin.USER),
+                old.model_count + (use.origin == Origin.MODEL),
                 old.write_count + use.is_write,
                 (best,) if best is use.line else (best, use.line),
             )
@@ -246,7 +251,7 @@ class _MessageUse:
 
     def __init__(self, kind: str, line: SourceLine, origin: int, is_call: bool) -> None:
         self.kind, self.line, self.origin, self.is_call = kind, line, origin, is_call
-        self.is_write = origin == FROM_WRITE
+        self.is_write = origin == Origin.WRITE
 
 
 def _split_lines(text: str) -> Iterator[str]:
