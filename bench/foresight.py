@@ -26,7 +26,7 @@ from bench.replay import LEAST, READ, TOLERANCE, WRITE
 from foldline.errors import FoldlineError, ViewTooLarge
 from foldline.message import Message, Part, Text, ToolResult
 from foldline.policy import Policy
-from foldline.replay import requests, unmeasured
+from foldline.replay import request_positions, without_usage
 from foldline.session import Session
 from foldline.wire import read_all
 
@@ -118,7 +118,7 @@ def run(job: Job) -> dict[str, Tally]:
     except FoldlineError:
         return found
     for transcript in transcripts:
-        messages = unmeasured(message for message in transcript.messages if message.kind != "digest")
+        messages = without_usage(message for message in transcript.messages if message.kind != "digest")
         model = next((message.meta.model for message in messages if message.meta.model), "")
         if sum(map(Session(model=model).size, messages)) > job.budget:
             for policy in job.policies:
@@ -223,7 +223,7 @@ def _replay(messages: Sequence[Message], policy: Hand | Ours, tally: Tally) -> N
             memo[id(message)] = (message, visible_text([message]), policy.size(message))
         return memo[id(message)]
 
-    points = set(requests(messages))
+    points = set(request_positions(messages))
     tally.sessions += 1
     for index, message in enumerate(messages):
         if index in points:

@@ -22,7 +22,7 @@ from foldline.errors import FoldlineError
 from foldline.measure.message_size import message_tokens
 from foldline.message import Message
 from foldline.policy import Policy, presets
-from foldline.replay import requests, seen_together, steps, unmeasured
+from foldline.replay import context_segments, replay_steps, request_positions, without_usage
 from foldline.session import Session
 from foldline.wire import REQUEST_FORMATS, Transcript, read_all, render
 from foldline.wire.formats import element_format
@@ -119,8 +119,8 @@ def run(job: Job) -> dict[tuple[str, str, int], Tally]:
     except FoldlineError:
         return found
     for transcript in transcripts:
-        for messages in seen_together(transcript):
-            points = requests(messages)[:: job.every]
+        for messages in context_segments(transcript):
+            points = request_positions(messages)[:: job.every]
             if not points:
                 continue
             provider = _provider(transcript)
@@ -147,18 +147,18 @@ def _replay(messages: tuple[Message, ...], before: dict[int, int], provider: str
     tally = Tally(sessions=1)
     last: list[str] = []
     everything = 0
-    for step in steps(unmeasured(messages), session, before):
+    for step in replay_steps(without_usage(messages), session, before):
         tally.requests += 1
-        tally.cost_all += _cost(step.whole, min(everything, step.whole))
-        everything = step.whole
+        tally.cost_all += _cost(step.total_tokens, min(everything, step.total_tokens))
+        everything = step.total_tokens
         if step.view is None:
             tally.refused += 1
             last = []
             continue
         body = step.view.render(provider).body
-        _judge(tally, session, step.view.messages, len(check(provider, body)), before[step.place])
+        _judge(tally, session, step.view.messages, len(check(provider, body)), before[step.reply_index])
         sent = [json.dumps(_unmarked(element)) for element in _elements(body)]
-        _reuse(tally, last, sent, step.whole if session.timeline.fold is None else step.view.tokens)
+        _reuse(tally, last, sent, step.total_tokens if session.timeline.fold is None else step.view.tokens)
         last = sent
     tally.folds += session.folds
     return tally

@@ -13,7 +13,7 @@ from foldline.message import ToolCall as Call
 from foldline.models.table import model
 from foldline.plan.fold_cost import prices_of, request_cost
 from foldline.policy import Policy, presets
-from foldline.replay import MILLION, Replay, Sizes, replay, requests, seen_together
+from foldline.replay import MILLION, CachedCounter, Replay, context_segments, replay, request_positions
 from foldline.wire import Transcript, parse
 from support.sessions import SESSIONS
 
@@ -33,7 +33,7 @@ def session(steps: int, *, gap: float = 10.0, words: int = 300) -> Transcript:
 
 
 def run(transcript: Transcript, policy: Policy, **options: int) -> Replay:
-    return replay(transcript, policy, name="tried", sizes=Sizes(MODEL), **options)
+    return replay(transcript, policy, name="tried", counter=CachedCounter(MODEL), **options)
 
 
 @given(steps=st.integers(1, 12), gap=st.sampled_from([10.0, 400.0]), beside=st.sampled_from([0, 18_000]))
@@ -102,11 +102,11 @@ def test_logged_usage_and_the_agents_own_digests_change_nothing() -> None:
         format=plain.format, messages=(*plain.messages[:5], digest, *plain.messages[5:]), model=plain.model
     )
     assert run(plain, Policy.preset("balanced")) == run(compacted, Policy.preset("balanced"))
-    assert [len(part) for part in seen_together(compacted)] == [5, len(plain.messages) - 4]
+    assert [len(part) for part in context_segments(compacted)] == [5, len(plain.messages) - 4]
 
 
 def test_a_model_without_prices_has_no_cost() -> None:
-    made = replay(session(3), Policy.preset("balanced"), name="x", sizes=Sizes("nobody/knows-this"))
+    made = replay(session(3), Policy.preset("balanced"), name="x", counter=CachedCounter("nobody/knows-this"))
     assert made.cost is None
     assert made.cost_everything is None
     assert made.sent > 0
@@ -114,5 +114,5 @@ def test_a_model_without_prices_has_no_cost() -> None:
 
 def test_requests_are_where_a_reply_begins() -> None:
     talk = [user("a"), assistant("b"), assistant("c"), user("d"), assistant("e")]
-    assert requests(talk) == [1, 4]
-    assert requests([assistant("b"), user("a")]) == []
+    assert request_positions(talk) == [1, 4]
+    assert request_positions([assistant("b"), user("a")]) == []

@@ -1,10 +1,9 @@
-"""A recorded session again, request by request, under a policy: what would have been sent, what it would have cost.
+"""Replay a recorded session under a policy, request by request: what would have been sent, and its cost.
 
-For every reply in a record there was a request. Here it is built anew from the messages before it, by the same engine
-that serves a live session, and accounted for as the provider would: what the last request began with is read from the
-prompt cache while that is warm, the rest is written to it. Beside it runs the account of sending everything, whether
-that fits or not. The usage in a log is left out, since it measured the requests that were sent then and not these; and
-so are the digests of compactions that the agent made itself: in a replay the policy makes them.
+For every reply, the request is built from the messages before it, with the same engine as a live session. Its cost is
+computed as the provider does: the common prefix with the previous request is read from the prompt cache while that is
+warm, the rest is written. A second account sends everything, whether it fits or not. Logged usage is ignored, because
+it measured other requests, and so are the agent's own digests, because the policy makes its own.
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ from foldline.wire.formats import Transcript, framing_of
 from foldline.wire.session_logs.claude_code import segments
 
 MILLION = 1_000_000
-"""Prices are for so many tokens."""
+"""Prices are per this many tokens."""
 
 
-def unmeasured(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Messages without the usage that was logged with them."""
+def without_usage(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages without their reported usage."""
     return tuple([replace(message, meta=replace(message.meta, usage=None)) for message in messages])
 
 
-def seen_together(transcript: Transcript) -> tuple[tuple[Message, ...], ...]:
-    """The runs of messages that the model saw together: from one recorded compaction to the next."""
+def context_segments(transcript: Transcript) -> tuple[tuple[Message, ...], ...]:
+    """The messages in one context each: from one recorded compaction to the next."""
     if any(message.kind == "digest" for message in transcript.messages):
         return segments(transcript)
     return (transcript.messages,)
 
 
-def requests(messages: Sequence[Message]) -> list[int]:
-    """Where requests were made: the first message of each reply that answers something."""
+def request_positions(messages: Sequence[Message]) -> list[int]:
+    """The index of the first message of each reply: a request was made before it."""
     return [
         index
         for index, message in enumerate(messages)
@@ -53,72 +52,72 @@ def requests(messages: Sequence[Message]) -> list[int]:
     ]
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """One request of a replay."""
 
-    place: int
-    """The message that answered it then."""
-    whole: int
-    """Tokens of all messages before it, by the session's counter, none of them folded for this request."""
+    reply_index: int
+    """The recorded reply to this request."""
+    total_tokens: int
+    """Tokens of all messages before it, without any fold."""
     view: View | None
-    """What would have been sent; None where it could not be made to fit."""
+    """The view that would have been sent; None if it cannot fit."""
 
 
-def steps(messages: Sequence[Message], session: Session, points: Iterable[int]) -> Iterator[Step]:
+def replay_steps(messages: Sequence[Message], session: Session, points: Iterable[int]) -> Iterator[ReplayStep]:
     """Add messages to a session one by one, with a request before each of the `points`."""
-    asked = set(points)
-    for place, message in enumerate(messages):
-        if place in asked:
-            whole = session.timeline.prefix[-1]
+    requested = set(points)
+    for index, message in enumerate(messages):
+        if index in requested:
+            total_tokens = session.timeline.prefix[-1]
             try:
                 view = session.view()
             except ViewTooLarge:
                 view = None
-            yield Step(place, whole, view)
+            yield ReplayStep(index, total_tokens, view)
         session.add(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What a policy would have done with one session. Money is in US dollars, for what is sent, replies apart."""
+    """The result of one session under one policy. Costs are in US dollars, without replies."""
 
     policy: str
     model: str
     messages: int
     requests: int = 0
     refused: int = 0
-    """Requests that could not be made to fit, and were not sent."""
+    """Requests that cannot fit."""
     over: int = 0
-    """Requests that the policy took for small enough, though by the model's own counter they exceed its window."""
+    """Requests that fit by the policy's counter, but not by the model's."""
     folds: int = 0
     folded: int = 0
-    """Messages that a digest stands for at the end."""
+    """Messages that are folded at the end."""
     sent: int = 0
-    """Tokens of all requests together."""
+    """Tokens of all requests."""
     everything: int = 0
-    """The same with nothing folded."""
+    """Tokens of all requests without any fold."""
     read: int = 0
-    """Tokens of `sent` that the prompt cache still had."""
+    """Tokens of `sent` that were read from the prompt cache."""
     largest: int = 0
-    """The largest request."""
+    """Tokens of the largest request."""
     whole: int = 0
-    """The largest request with nothing folded."""
+    """Tokens of the largest request without any fold."""
     window: int = 0
     usable: int = 0
-    """What a request could fill of the window."""
+    """The usable window in tokens."""
     cost: float | None = None
-    """None where the model's prices are not known."""
+    """None if the model's prices are unknown."""
     cost_everything: float | None = None
     facts: int = 0
-    """Facts in what was folded, as far as a digest was audited."""
+    """Facts in the folded messages, as far as the digest was audited."""
     kept: int = 0
-    """Those of them that the digests show."""
+    """Facts that the digests contain."""
     sizes: tuple[int, ...] = ()
-    """Tokens of each request; 0 for one that was refused."""
+    """Tokens of each request; 0 for a refused one."""
 
 
-class Sizes:
-    """Counts every text once, for all policies that are tried on one session."""
+class CachedCounter:
+    """A model's counter with a cache, shared by all policies of one session."""
 
     def __init__(self, model: str) -> None:
         self.model = model_of(model)
@@ -135,30 +134,32 @@ class Sizes:
         return found
 
     def of(self, message: Message) -> int:
-        """The size of a message by the model's own counter, whatever a policy counts by."""
+        """The size of a message by the model's counter."""
         return message_tokens(message, self, self.framing)
 
 
-def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, beside: int = 0) -> Replay:
-    """Replay one session. `beside` is what every request carried and no message shows: system prompt, tool schemas."""
-    session = Session(model=sizes.model.name, policy=policy, tools=transcript.tools, extra_tokens=beside, counter=sizes)
-    talk = unmeasured(message for message in transcript.messages if message.kind != "digest")
-    fixed = tools_tokens(transcript.tools, sizes, sizes.framing) + beside
-    account, whole = Account(sizes, fixed), Account(sizes, fixed)
-    timeline: list[int] = []
-    for step in steps(talk, session, requests(talk)):
-        at = talk[step.place - 1].meta.at or talk[step.place].meta.at
-        whole.send(talk[: step.place], at)
-        timeline.append(account.send(step.view.messages, at) if step.view else 0)
+def replay(transcript: Transcript, policy: Policy, *, name: str, counter: CachedCounter, beside: int = 0) -> Replay:
+    """Replay one session. `beside` tokens are added to every request: system prompt and tools not in the transcript."""
+    session = Session(
+        model=counter.model.name, policy=policy, tools=transcript.tools, extra_tokens=beside, counter=counter
+    )
+    messages = without_usage(message for message in transcript.messages if message.kind != "digest")
+    fixed = tools_tokens(transcript.tools, counter, counter.framing) + beside
+    account, whole = CostAccount(counter, fixed), CostAccount(counter, fixed)
+    request_tokens: list[int] = []
+    for step in replay_steps(messages, session, request_positions(messages)):
+        at = messages[step.reply_index - 1].meta.at or messages[step.reply_index].meta.at
+        whole.send(messages[: step.reply_index], at)
+        request_tokens.append(account.send(step.view.messages, at) if step.view else 0)
     fold = session.timeline.fold
     loss = (fold.digest.loss if fold and fold.digest else None) or Loss(facts=0, kept=0)
     return Replay(
         policy=name,
-        model=sizes.model.name,
-        messages=len(talk),
-        requests=len(timeline),
-        refused=timeline.count(0),
-        over=sum(size > session.window for size in timeline),
+        model=counter.model.name,
+        messages=len(messages),
+        requests=len(request_tokens),
+        refused=request_tokens.count(0),
+        over=sum(size > session.window for size in request_tokens),
         folds=session.folds,
         folded=fold.cut - session.timeline.lead - len(fold.pinned) - len(fold.carried) if fold else 0,
         sent=account.tokens,
@@ -172,35 +173,35 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, sizes: Sizes, b
         cost_everything=whole.dollars,
         facts=loss.facts,
         kept=loss.kept,
-        sizes=tuple(timeline),
+        sizes=tuple(request_tokens),
     )
 
 
-class Account:
-    """What the requests of one session cost, each beside the one before it."""
+class CostAccount:
+    """The cost of a session's requests, each compared with the one before it."""
 
-    def __init__(self, sizes: Sizes, fixed: int) -> None:
-        self.sizes, self.fixed = sizes, fixed
-        self.prices = prices_of(sizes.model)
+    def __init__(self, counter: CachedCounter, fixed: int) -> None:
+        self.counter, self.fixed = counter, fixed
+        self.prices = prices_of(counter.model)
         self.tokens = self.read = self.largest = 0
         self._cost = 0.0
         self._last: Sequence[Message] = ()
         self._ends: list[int] = [fixed]
-        """Tokens up to each message of the last request."""
+        """Tokens up to the end of each message of the last request."""
         self._at: float | None = None
 
     @property
     def dollars(self) -> float | None:
-        """The money, where the model's prices are known."""
-        return self._cost / MILLION if self.sizes.model.prices is not None else None
+        """The cost in US dollars; None if the model's prices are unknown."""
+        return self._cost / MILLION if self.counter.model.prices is not None else None
 
     def send(self, messages: Sequence[Message], at: float | None) -> int:
-        """Book a request and give its size: what it has in common with the last one is at its beginning."""
+        """Add the cost of a request; returns its size in tokens."""
         same = sum(1 for _ in takewhile(_equal, zip(self._last, messages, strict=False)))
         del self._ends[same + 1 :]
         common = self._ends[-1] if self._last else 0
         for message in messages[same:]:
-            self._ends.append(self._ends[-1] + self.sizes.of(message))
+            self._ends.append(self._ends[-1] + self.counter.of(message))
         tokens = self._ends[-1]
         warm = is_cache_warm(self.prices, self._at, at)
         self._cost += request_cost(self.prices, tokens=tokens, common=common, warm=warm)

@@ -25,7 +25,7 @@ from foldline.fold import Fold
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message
 from foldline.plan.timeline import handle
-from foldline.replay import Account, Sizes, unmeasured
+from foldline.replay import CachedCounter, CostAccount, without_usage
 from foldline.view.compose import View
 from foldline.wire import Transcript, parse
 
@@ -58,12 +58,12 @@ class DemoRun:
 
     def __init__(self, transcript: Transcript, settings: Settings) -> None:
         policy = settings.policy if settings.policy.window_tokens else settings.policy.but(window_tokens=WINDOW)
-        sizes = Sizes(settings.model(transcript.model))
+        counter = CachedCounter(settings.model(transcript.model))
         self.ledger = foldline.open(":memory:")
-        self.session = self.ledger.session("demo", model=sizes.model.name, policy=policy, tools=transcript.tools)
-        self.messages = unmeasured(transcript.messages)
+        self.session = self.ledger.session("demo", model=counter.model.name, policy=policy, tools=transcript.tools)
+        self.messages = without_usage(transcript.messages)
         fixed = self.session.state.tools
-        self.sent, self.everything = Account(sizes, fixed), Account(sizes, fixed)
+        self.sent, self.everything = CostAccount(counter, fixed), CostAccount(counter, fixed)
         self.requests = 0
         self.folded: list[Fold] = []
 
@@ -165,7 +165,7 @@ def summary(run: DemoRun, settings: Settings, seconds: float) -> dict[str, Any]:
     }
 
 
-def _account(account: Account) -> dict[str, Any]:
+def _account(account: CostAccount) -> dict[str, Any]:
     return {"sent": account.tokens, "read": account.read, "largest": account.largest, "cost": account.dollars}
 
 

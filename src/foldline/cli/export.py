@@ -31,13 +31,13 @@ def export(out: str, force: bool, names: tuple[str, ...], location: LedgerLocati
               foldline export -o ticket.jsonl --session ticket-42
     """
     refuse_to_overwrite(out, [] if location.remote else [location.url], force=force)
-    with open_ledger(location) as found:
-        every = [info.name for info in found.sessions()]
+    with open_ledger(location) as ledger:
+        every = [info.name for info in ledger.sessions()]
         for name in names:
             if name not in every:
                 raise unknown_session(name)
         chosen = list(names) or every
-        size = write_file(out, _encoded(found.export(chosen)))
+        size = write_file(out, _encoded(ledger.export(chosen)))
     report = {"ledger": str(location), "out": out, "sessions": chosen, "bytes": size}
     if as_json:
         click.echo(json.dumps(report), err=out == STDOUT)

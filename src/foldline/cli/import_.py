@@ -26,7 +26,7 @@ from foldline.errors import FoldlineError, InputError
 from foldline.fold import Fold
 from foldline.ledger import MAIN
 from foldline.message import Message
-from foldline.replay import seen_together
+from foldline.replay import context_segments
 from foldline.session import Ledger
 from foldline.wire import Transcript, read_all
 
@@ -62,10 +62,10 @@ def import_(files: tuple[str, ...], location: LedgerLocation, settings: Settings
     skipped: list[dict[str, str]] = []
     if location.missing:
         _refuse_unreadable(named, flags["format"])
-    with open_ledger(location, create=True) as found, progress(len(named) + len(inside), "files") as tick:
+    with open_ledger(location, create=True) as target, progress(len(named) + len(inside), "files") as tick:
         for file in (*named, *inside):
             try:
-                done += _import_file(found, file, settings, flags)
+                done += _import_file(target, file, settings, flags)
             except FoldlineError as error:
                 if file in named:
                     raise
@@ -93,7 +93,7 @@ def _is_export(file: str) -> bool:
     return first.startswith('{"foldline":')
 
 
-def _import_file(found: Ledger, file: str, settings: Settings, flags: dict[str, Any]) -> list[dict[str, Any]]:
+def _import_file(target: Ledger, file: str, settings: Settings, flags: dict[str, Any]) -> list[dict[str, Any]]:
     """Import all sessions of one file; returns a report row for each."""
     if file == STDIN:
         with tempfile.NamedTemporaryFile() as copy:  # read more than once
@@ -101,13 +101,13 @@ def _import_file(found: Ledger, file: str, settings: Settings, flags: dict[str, 
             copy.flush()
             if not flags["session"] and not _is_export(copy.name):
                 raise InputError("standard input gives the session no name", hint="name it with --session")
-            return [{**row, "file": STDIN} for row in _import_file(found, copy.name, settings, flags)]
+            return [{**row, "file": STDIN} for row in _import_file(target, copy.name, settings, flags)]
     if _is_export(file):
-        return _restore(found, file)
+        return _restore(target, file)
     transcripts = read_all(file, flags["format"])
     name = flags["session"] or _session_name(file)
     names = [name] if len(transcripts) == 1 else [f"{name}-{number + 1}" for number in range(len(transcripts))]
-    return [_add(found, *pair, settings, file) for pair in zip(names, transcripts, strict=True)]
+    return [_add(target, *pair, settings, file) for pair in zip(names, transcripts, strict=True)]
 
 
 def _session_name(file: str) -> str:
@@ -119,22 +119,22 @@ def _session_name(file: str) -> str:
     return Path(Path(file).name.removesuffix(".gz")).stem
 
 
-def _restore(found: Ledger, file: str) -> list[dict[str, Any]]:
-    before = {info.name for info in found.sessions()}
-    new = found.load(line.text for line in text_lines.lines_of_file(file) if line.text.strip())
-    added = [info for info in found.sessions() if info.name not in before]
+def _restore(target: Ledger, file: str) -> list[dict[str, Any]]:
+    before = {info.name for info in target.sessions()}
+    new = target.load(line.text for line in text_lines.lines_of_file(file) if line.text.strip())
+    added = [info for info in target.sessions() if info.name not in before]
     rows = [{"session": info.name, "file": file, "format": EXPORT, "messages": info.messages} for info in added]
     return [{**row, "new": new if len(rows) == 1 else row["messages"], "compacted": 0} for row in rows]
 
 
-def _add(found: Ledger, name: str, transcript: Transcript, settings: Settings, file: str) -> dict[str, Any]:
+def _add(target: Ledger, name: str, transcript: Transcript, settings: Settings, file: str) -> dict[str, Any]:
     """Add one conversation as a session, in one transaction; returns its report row."""
     messages = transcript.messages
-    compacted = len(messages) - len(seen_together(transcript)[-1])
-    if any(info.name == name for info in found.sessions()):
-        new = _append_new(found, name, messages, compacted)
+    compacted = len(messages) - len(context_segments(transcript)[-1])
+    if any(info.name == name for info in target.sessions()):
+        new = _append_new(target, name, messages, compacted)
     else:
-        found.load(_export_lines(name, transcript, settings, compacted))
+        target.load(_export_lines(name, transcript, settings, compacted))
         new = len(messages)
     figures = {"messages": len(messages), "new": new, "compacted": compacted}
     return {"session": name, "file": file, "format": transcript.format, **figures}
@@ -142,13 +142,13 @@ def _add(found: Ledger, name: str, transcript: Transcript, settings: Settings, f
 
 def _export_lines(name: str, transcript: Transcript, settings: Settings, compacted: int) -> list[str]:
     """A new session as the lines of an export. A compaction by the agent becomes a fold."""
-    with Ledger(ledger.open(":memory:")) as scratch:
+    with Ledger(ledger.open(":memory:")) as temporary:
         model = settings.model(transcript.model)
-        session = scratch.session(name, model=model, policy=settings.policy, tools=transcript.tools)
+        session = temporary.session(name, model=model, policy=settings.policy, tools=transcript.tools)
         session.record.append(transcript.messages)
         if compacted:
-            scratch.store.append_fold(scratch.store.session(name), _compaction(transcript.messages, compacted))
-        return list(scratch.export())
+            temporary.store.append_fold(temporary.store.session(name), _compaction(transcript.messages, compacted))
+        return list(temporary.export())
 
 
 def _compaction(messages: Sequence[Message], cut: int) -> Fold:
@@ -167,9 +167,9 @@ def _reported(messages: Iterable[Message]) -> int:
     return next((message.meta.usage.prompt for message in messages if message.meta.usage), 0)
 
 
-def _append_new(found: Ledger, name: str, messages: Sequence[Message], compacted: int) -> int:
+def _append_new(target: Ledger, name: str, messages: Sequence[Message], compacted: int) -> int:
     """Append the messages that a session does not have yet; returns their number."""
-    store, branch = found.store, found.store.session(name, MAIN)
+    store, branch = target.store, target.store.session(name, MAIN)
     known = 0
     for stored, message in zip_longest(store.read(branch), messages):
         if stored is None:

@@ -16,7 +16,7 @@ from foldline.measure.estimator import format_tokens
 from foldline.measure.message_size import part_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.plan.timeline import handle
-from foldline.replay import seen_together, unmeasured
+from foldline.replay import context_segments, without_usage
 from foldline.session import Session
 from foldline.wire import REQUEST_FORMATS, Transcript, read_all
 from foldline.wire.formats import element_format
@@ -54,8 +54,8 @@ def examine(transcript: Transcript, settings: Settings) -> dict[str, Any]:
     """The report as JSON."""
     name = settings.model(transcript.model)
     session = Session(model=name, policy=settings.policy, tools=transcript.tools)
-    seen = seen_together(transcript)[-1]
-    session.add(*unmeasured(seen))
+    seen = context_segments(transcript)[-1]
+    session.add(*without_usage(seen))
     sizes = [session.size(message) for message in transcript.messages]
     spoken = element_format(transcript.format)
     provider = spoken if spoken in REQUEST_FORMATS else session.model.format or "openai"

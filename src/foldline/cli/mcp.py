@@ -34,7 +34,7 @@ def mcp(location: LedgerLocation, compact: bool, **flags: Any) -> None:
     from foldline.recall.mcp_server import serve  # noqa: PLC0415  # an extra
     from foldline.watch.interventions import compact_tool  # noqa: PLC0415
 
-    with open_ledger(location) as found:
-        picked = report_choice(choose_session(found, flags["session"], flags["branch"]))
-        session = found.session(picked.info.name, branch=picked.branch.name)
+    with open_ledger(location) as ledger:
+        picked = report_choice(choose_session(ledger, flags["session"], flags["branch"]))
+        session = ledger.session(picked.info.name, branch=picked.branch.name)
         serve(session, [compact_tool("mcp")] if compact else [])

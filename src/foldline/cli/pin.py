@@ -41,19 +41,19 @@ def pin(text: tuple[str, ...], location: LedgerLocation, as_json: bool, **flags:
     words, handle, remove = " ".join(text).strip(), flags["handle"] or "", flags["remove"]
     if sum(map(bool, (words, handle, remove))) != 1:
         raise click.UsageError('Give exactly one of: a text, --handle "#12", --remove NAME.')
-    with open_ledger(location) as found:
-        picked = report_choice(choose_session(found, flags["session"], flags["branch"]))
-        held = BranchRecord(found.store, picked.branch).snapshot().pins
+    with open_ledger(location) as ledger:
+        picked = report_choice(choose_session(ledger, flags["session"], flags["branch"]))
+        held = BranchRecord(ledger.store, picked.branch).snapshot().pins
         if remove and remove not in held:
             names = ", ".join(map(printable, held)) or "none"
             raise InputError(f"unknown pin {remove!r} in session {picked}", hint=f"pins of the session: {names}")
         with defer_interrupt():
-            session = found.session(picked.info.name, branch=picked.branch.name)
+            session = ledger.session(picked.info.name, branch=picked.branch.name)
             if remove:
                 session.unpin(remove)
             else:
                 session.pin(words, handle=handle, name=flags["name"])
-        now = BranchRecord(found.store, picked.branch).snapshot().pins
+        now = BranchRecord(ledger.store, picked.branch).snapshot().pins
     changed = [name for name in {**held, **now} if held.get(name) != now.get(name)]
     if as_json:
         pins = [{"name": name, "message": at + 1} for name, at in now.items()]

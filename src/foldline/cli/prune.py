@@ -58,8 +58,8 @@ def prune(older_than: float, yes: bool, all_owners: bool, location: LedgerLocati
     Example:  foldline prune --older-than 90d
               foldline prune --older-than 26w --yes
     """
-    with open_ledger(location) as found:
-        before, stores = time.time() - older_than, stores_of(found, all_owners=all_owners)
+    with open_ledger(location) as ledger:
+        before, stores = time.time() - older_than, stores_of(ledger, all_owners=all_owners)
         old = [(store.owner, info) for store in stores for info in store.sessions() if info.last_at < before]
         if not as_json:
             _print_old(old)

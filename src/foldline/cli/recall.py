@@ -50,9 +50,9 @@ def recall(query: tuple[str, ...], location: LedgerLocation, as_json: bool, **fl
     wanted = parse_handle(handle) if handle else None
     anywhere = flags["everywhere"] or (wanted is not None and wanted.strand is not None)
     results: tuple[RecalledRun, ...]
-    with open_ledger(location) as found:
-        store = found.store
-        picked = None if anywhere else report_choice(choose_session(found, flags["session"], flags["branch"]))
+    with open_ledger(location) as ledger:
+        store = ledger.store
+        picked = None if anywhere else report_choice(choose_session(ledger, flags["session"], flags["branch"]))
         where = Head() if picked is None else picked.branch
         if wanted is not None:
             page = fetch(store, where, wanted, flags["tokens"])

@@ -17,7 +17,7 @@ from foldline.cli.shared.parallel import run_parallel, usable_cores
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
 from foldline.measure.estimator import format_tokens
-from foldline.replay import Replay, Sizes
+from foldline.replay import CachedCounter, Replay
 from foldline.replay import replay as replay_one
 from foldline.wire import Transcript, read_all
 
@@ -126,9 +126,9 @@ def work(job: ReplayJob) -> ReplayedFile:
 
 
 def _replays(transcript: Transcript, job: ReplayJob) -> Iterator[Replay]:
-    sizes = Sizes(job.policies[0].model(transcript.model))
+    counter = CachedCounter(job.policies[0].model(transcript.model))
     for one in job.policies:
-        yield replay_one(transcript, one.policy, name=one.name, sizes=sizes, beside=job.beside)
+        yield replay_one(transcript, one.policy, name=one.name, counter=counter, beside=job.beside)
 
 
 def _run(jobs: list[ReplayJob], flags: dict[str, Any]) -> Iterator[ReplayedFile]:

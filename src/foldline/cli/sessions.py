@@ -21,8 +21,8 @@ def sessions(location: LedgerLocation, as_json: bool) -> None:
     Example:  foldline sessions
               foldline sessions --ledger agent.db --json
     """
-    with open_ledger(location) as found:
-        infos = found.sessions()
+    with open_ledger(location) as ledger:
+        infos = ledger.sessions()
     if as_json:
         print_json({"ledger": str(location), "sessions": [asdict(info) for info in infos]})
         return

@@ -79,11 +79,11 @@ def show(location: LedgerLocation, digests: bool, as_json: bool, **flags: Any) -
               foldline show --session ticket-42 --digests
               foldline show --handle "#120-131"
     """
-    with open_ledger(location) as found:
+    with open_ledger(location) as ledger:
         if flags["handle"]:
-            _print_messages(found, flags, as_json=as_json)
+            _print_messages(ledger, flags, as_json=as_json)
             return
-        shown = load_session(found, report_choice(choose_session(found, flags["session"], flags["branch"])))
+        shown = load_session(ledger, report_choice(choose_session(ledger, flags["session"], flags["branch"])))
     if as_json:
         print_json({"ledger": str(location), **report(shown)})
     elif digests:
@@ -92,13 +92,13 @@ def show(location: LedgerLocation, digests: bool, as_json: bool, **flags: Any) -
         _print(shown)
 
 
-def load_session(found: Ledger, picked: SessionChoice) -> SessionReport:
+def load_session(ledger: Ledger, picked: SessionChoice) -> SessionReport:
     """A session with its recorded settings, measured and not changed."""
-    record = BranchRecord(found.store, picked.branch)
+    record = BranchRecord(ledger.store, picked.branch)
     snapshot = record.snapshot()
     state = State(setup(snapshot.settings), snapshot, record.read)
-    branch = found.store.state(picked.branch)
-    folds = tuple((folded, found.store.fold(picked.branch, folded)) for folded in branch.folds)
+    branch = ledger.store.state(picked.branch)
+    folds = tuple((folded, ledger.store.fold(picked.branch, folded)) for folded in branch.folds)
     return SessionReport(picked, state, snapshot, folds)
 
 
@@ -231,17 +231,17 @@ def _print_digests(shown: SessionReport) -> None:
         out.print("")
 
 
-def _print_messages(found: Ledger, flags: dict[str, Any], *, as_json: bool) -> None:
+def _print_messages(ledger: Ledger, flags: dict[str, Any], *, as_json: bool) -> None:
     """Print the messages of a handle, one at a time, so that their number is not limited."""
     wanted, out = parse_handle(flags["handle"]), console()
     where: Branch | Head = Head()
     if wanted.strand is None:
-        where = report_choice(choose_session(found, flags["session"], flags["branch"])).branch
+        where = report_choice(choose_session(ledger, flags["session"], flags["branch"])).branch
     rows: list[dict[str, Any]] = []
     for position in range(wanted.first, wanted.last + 1):
         skip = wanted.skip if position == wanted.first else 0
         one = replace(wanted, first=position, last=position, skip=skip)
-        result = fetch(found.store, where, one, NO_LIMIT).run
+        result = fetch(ledger.store, where, one, NO_LIMIT).run
         if as_json:
             rows += recalled_row(result)["lines"]
             continue

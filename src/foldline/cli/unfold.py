@@ -31,12 +31,12 @@ def unfold(location: LedgerLocation, as_json: bool, **flags: Any) -> None:
     Example:  foldline unfold
               foldline unfold --session ticket-42
     """
-    with open_ledger(location) as found:
-        picked = report_choice(choose_session(found, flags["session"], flags["branch"]))
-        before = BranchRecord(found.store, picked.branch).snapshot()
+    with open_ledger(location) as ledger:
+        picked = report_choice(choose_session(ledger, flags["session"], flags["branch"]))
+        before = BranchRecord(ledger.store, picked.branch).snapshot()
         if before.fold is None:
             raise InputError(f"session {picked} has no fold to undo", hint="see its folds with foldline show")
-        session = found.session(picked.info.name, branch=picked.branch.name)
+        session = ledger.session(picked.info.name, branch=picked.branch.name)
         session.unfold()
         load, cut, plan = session.load(), session.timeline.cut, session.plan()
     back = numbered(cut, before.fold.cut - 1) if before.fold.cut > cut else ""

@@ -31,8 +31,8 @@ def verify(all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
     Example:  foldline verify
               foldline verify --ledger agent.db --json
     """
-    with open_ledger(location) as found, spinner("reading every message"):
-        stores = stores_of(found, all_owners=all_owners)
+    with open_ledger(location) as ledger, spinner("reading every message"):
+        stores = stores_of(ledger, all_owners=all_owners)
         faults = [(store.owner, fault) for store in stores for fault in store.verify()]
         count = sum(len(store.sessions()) for store in stores)
     if as_json:

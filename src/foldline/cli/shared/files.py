@@ -12,7 +12,7 @@ from pathlib import Path
 from foldline import text_lines
 from foldline.errors import ConfigError, InputError
 from foldline.message import Message
-from foldline.replay import seen_together, unmeasured
+from foldline.replay import context_segments, without_usage
 from foldline.wire import Transcript, read_all
 
 STDOUT = "-"
@@ -39,7 +39,7 @@ def read_conversation(file: str, format: str | None = None) -> Conversation:
     if len(found) != 1:
         what = f"has {len(found)} conversations" if found else "has no conversation"
         raise InputError(f"{file} {what}, not one", hint="see what is in it with foldline inspect")
-    return Conversation(file=file, transcript=found[0], messages=unmeasured(seen_together(found[0])[-1]))
+    return Conversation(file=file, transcript=found[0], messages=without_usage(context_segments(found[0])[-1]))
 
 
 def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -116,13 +116,13 @@ def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float
         yield opened
 
 
-def choose_session(found: Ledger, name: str | None, branch: str = MAIN) -> SessionChoice:
+def choose_session(opened: Ledger, name: str | None, branch: str = MAIN) -> SessionChoice:
     """The session with this name or unique name prefix; without a name, the session used last."""
-    infos = found.sessions()
+    infos = opened.sessions()
     if not infos:
         raise InputError("the ledger has no sessions", hint="add one with foldline import FILE")
     info = infos[0] if name is None else _session_by_name(infos, name)
-    branches = found.store.branches(info.name)
+    branches = opened.store.branches(info.name)
     tip = next((one for one in branches if one.name == branch), None)
     if tip is None:
         names = ", ".join(printable(one.name) for one in branches)
@@ -202,9 +202,11 @@ _branch = click.option("--branch", default=MAIN, show_default=True, metavar="NAM
 all_owners_option = click.option("--all-owners", is_flag=True, help="Include every owner of a shared ledger.")
 
 
-def stores_of(found: Ledger, *, all_owners: bool) -> list[Store]:
+def stores_of(opened: Ledger, *, all_owners: bool) -> list[Store]:
     """The stores that a command covers: one for each owner, or the one that was opened."""
-    return [ledger.for_owner(found.store, name) for name in ledger.owners(found.store)] if all_owners else [found.store]
+    return (
+        [ledger.for_owner(opened.store, name) for name in ledger.owners(opened.store)] if all_owners else [opened.store]
+    )
 
 
 def owner_prefix(owner: str) -> str:
