@@ -16,7 +16,7 @@ def test_inspect_shows_what_fills_a_transcript_and_what_is_broken() -> None:
     assert done.returncode == 0
     assert not done.stderr
     assert "tool results" in done.stdout
-    assert "no result was recorded for the call bash toolu_3" in done.stdout
+    assert "the call bash toolu_3 has no result" in done.stdout
     assert "fits as it is" in done.stdout
 
 
