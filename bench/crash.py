@@ -1,12 +1,12 @@
-"""Kill a process that writes to a ledger, again and again, and look at what it left.
+"""Kill a process that writes to a ledger, many times, and check what it left.
 
     python -m bench crash --runs 1000               # SQLite
     python -m bench crash --runs 200 --postgres
 
-The process appends, folds, pins, branches, moves and claims jobs as fast as it can, and says after each operation where
-its branch stands: that is an acknowledgement. It is killed (SIGKILL) at a random moment. Whatever was acknowledged must
-be there, at most one more operation may be, `verify` finds nothing, and a job it held can be claimed once its lease is
-over. The ledger is used on by the next run, in the state it was left in.
+The process appends, folds, pins, branches, moves and claims jobs as fast as it can, and prints the head of its branch
+after each operation as an acknowledgement. It is killed (SIGKILL) at a random moment. Every acknowledged operation must
+be stored, at most one more may be, `verify` must find nothing, and a job it held must be claimable after its lease. The
+next run continues with the same ledger.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from foldline.ledger import Branch, Store
 from foldline.message import Message, assistant, user
 
 RUNS_PER_LEDGER = 50
-"""A new ledger after so many runs, since each run verifies all of it."""
+"""Runs per ledger, since each run verifies all of it."""
 LONGEST_S = 0.2
-"""How long a process lives at most after its first acknowledgement."""
+"""Maximum lifetime of a process after its first acknowledgement."""
 LEASE_S = 0.2
 MOST = 2
-"""Entries that one operation writes at most."""
+"""Maximum number of entries that one operation writes."""
 
 
 def told(store: Store, branch: Branch) -> list[Any]:
-    """What a branch says, so that two can be compared."""
+    """The state of a branch, for comparison."""
     state = store.state(branch)
     folds = [(fold.seq, fold.cut) for fold in state.folds]
     pins = [(pin.name, pin.position) for pin in state.pins]
@@ -47,12 +47,12 @@ def told(store: Store, branch: Branch) -> list[Any]:
 
 
 def said(run: int, number: int) -> list[Message]:
-    """A turn like no other."""
+    """A turn with unique text."""
     return [user(f"run {run} turn {number} " + "x" * random.randrange(2_000)), assistant(f"reply {number}")]
 
 
 def step(store: Store, branch: Branch, run: int, number: int) -> None:
-    """One operation, chosen by chance."""
+    """One random operation."""
     head = store.head(branch)
     fold = Fold(cut=head.length // 2, digest=Digest(message=user("so far", kind="digest")), made_at=head.length)
     match random.choice(("append", "append", "append", "fold", "job", "pin", "move", "unfold")):
@@ -86,11 +86,11 @@ def write(url: str, run: int, pipe: int) -> None:
 
 
 Use = Callable[[str, int, int], None]
-"""What is done at a place, in which run, acknowledged through which pipe; it never ends by itself."""
+"""What the process does: url, run number, pipe for acknowledgements; it runs until it is killed."""
 
 
 def killed(url: str, run: int, use: Use, longest_s: float = LONGEST_S) -> list[Any] | None:
-    """What a process acknowledged last before it was killed; nothing when it did not get so far."""
+    """The last acknowledgement of a process before it was killed; None if there was none."""
     read, pipe = os.pipe()
     child = os.fork()
     if child == 0:
@@ -114,7 +114,7 @@ def killed(url: str, run: int, use: Use, longest_s: float = LONGEST_S) -> list[A
 
 
 def check(url: str, last: list[Any]) -> str:
-    """What is wrong after a kill, or nothing."""
+    """What is wrong after a kill; empty if nothing is."""
     store = ledger.open(url, clock=lambda: time.time() + 3 * LEASE_S)
     try:
         settled(store)
@@ -138,7 +138,7 @@ def check(url: str, last: list[Any]) -> str:
 
 
 def settled(store: Store) -> None:
-    """Wait until a server has noticed that its client is gone: it may yet commit what it was sent."""
+    """Wait until the server has noticed that its client is gone, since it may still commit a transaction."""
     if store.tx.pool.database.name != "postgres":
         return
     sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -147,7 +147,7 @@ def settled(store: Store) -> None:
 
 
 def runs(url: str, first: int, count: int) -> Counter[str]:
-    """So many kills on one ledger: what was found, and how often."""
+    """Kill a number of processes on one ledger, and count the results."""
     found: Counter[str] = Counter()
     for run in range(first, first + count):
         last = killed(url, run, write)

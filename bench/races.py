@@ -1,12 +1,12 @@
-"""Two processes and a worker on one session, with everything that can cross, for as long as you like.
+"""Two writers and a worker on one session, each in its own process.
 
     python -m bench races --seconds 60              # SQLite
     python -m bench races --seconds 60 --postgres
 
-The writers append (with the key they expect), branch, go back, pin, take folds back and cancel jobs; the worker claims
-the fold, waits a little as if a model were asked, and commits it. Each reads all the time and holds what it reads
-against the rules. At the end, every acknowledged operation stands once in the log where it was acknowledged, every
-fold was made by the one that held the job, and `verify` finds nothing.
+The writers append (with the expected key), branch, move back, pin, unfold and cancel jobs; the worker claims the fold,
+waits a little like a model would, and commits it. All of them check what they read against the invariants. At the end,
+every acknowledged operation must be in the log once, every fold must be made by the holder of its job, and `verify`
+must find nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WRITER, WORKER = "writer", "worker"
 
 
 def look(store: Store, branch: Branch) -> BranchState:
-    """Read a branch and hold it against the rules."""
+    """Read a branch and check it against the invariants."""
     state = store.state(branch)
     length = state.head.length
     rows = list(store.read(state.head, start=max(0, length - 50)))
@@ -47,7 +47,7 @@ def look(store: Store, branch: Branch) -> BranchState:
 
 
 def write(store: Store, who: str, number: int) -> Iterator[tuple[str, Branch, Head]]:
-    """One operation of a writer, and what was acknowledged."""
+    """One operation of a writer, and its acknowledgement."""
     branch = random.choice(store.branches(SESSION))
     head = look(store, branch).head
     what = random.choices(("append", "move", "fork", "pin", "unfold", "cancel", "clear"), (60, 6, 1, 6, 6, 10, 1), k=1)[
@@ -74,7 +74,7 @@ def write(store: Store, who: str, number: int) -> Iterator[tuple[str, Branch, He
 
 
 def work(store: Store, who: str) -> Iterator[tuple[str, Branch, Head]]:
-    """One round of the worker."""
+    """One job of the worker."""
     branch = random.choice(store.branches(SESSION))
     state = look(store, branch)
     claim = store.jobs.claim(branch, lease_s=LEASE_S, deadline_s=LEASE_S * 3, holder=who)
@@ -93,7 +93,7 @@ def work(store: Store, who: str) -> Iterator[tuple[str, Branch, Head]]:
 
 
 def take_part(url: str, role: str, who: str, seconds: float) -> None:
-    """One process: print every acknowledgement."""
+    """Run one process: print every acknowledgement."""
     store = ledger.open(url)
     random.seed(who)
     until, number = time.monotonic() + seconds, 0
@@ -110,7 +110,7 @@ def take_part(url: str, role: str, who: str, seconds: float) -> None:
 
 
 def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
-    """All processes at once: what was acknowledged, and what is wrong."""
+    """Run all processes: counts of acknowledgements, and what is wrong."""
     store = ledger.open(url)
     store.append(store.session(SESSION), [user("begin")])
     parts = [(WRITER, "one"), (WRITER, "two"), (WORKER, "three"), (WORKER, "four")]
@@ -135,7 +135,7 @@ def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
 
 
 def missing(store: Store, acknowledged: list[list[Any]]) -> list[str]:
-    """What was acknowledged and is not there, or is there more often."""
+    """Acknowledged operations that are missing, or stored more than once."""
     sql = "SELECT seq, kind, length, tip, op FROM entries WHERE owner = ? AND branch = ? ORDER BY seq"
     logs: dict[str, dict[int, tuple[Any, ...]]] = {}
     wrong: list[str] = []
@@ -165,7 +165,7 @@ def main(argv: list[str]) -> int:
 
 
 def contest(argv: list[str], prog: str, about: str, part: Part, contested: Run) -> int:
-    """One process of many, or all of them: what was acknowledged, and what is wrong."""
+    """Run one of the processes, or all of them, and print the result."""
     parser = argparse.ArgumentParser(prog=prog, description=about)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--postgres", action="store_true")

@@ -1,12 +1,12 @@
-"""Kill a process that uses a session, again and again, and open the session anew.
+"""Kill a process that uses a session, many times, and open the session again.
 
     python -m bench session_crash --runs 200               # SQLite
     python -m bench session_crash --runs 50 --postgres
 
-The process adds turns, folds by hand, pins and takes folds back, has folds made in the background, and says after each
-step how far its record goes and what its view is. It is killed (SIGKILL) at a random moment. Whoever opens the session
-then finds every acknowledged message; where nothing was written after the last acknowledgement, the view is the same;
-it can be sent, and fits; a job that was under way is free when its lease is over; and `verify` finds nothing.
+The process adds turns, folds manually, pins, unfolds, and has folds made in the background. After each step it prints
+the version of its record and a hash of its view. It is killed (SIGKILL) at a random moment. A session opened afterwards
+must have every acknowledged message, and the same view if nothing was written after the last acknowledgement. Its view
+must be sendable and fit, a running job must be claimable after its lease, and `verify` must find nothing.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ POLICY = Policy.preset("balanced").but(
     window_tokens=8_000, reply_tokens=0, counter="chars/4", rules=["fold when request > 40%"], target_ratio=0.2
 )
 LONGEST_S = 0.3
-"""How long a process lives at most after its first acknowledgement."""
+"""Maximum lifetime of a process after its first acknowledgement."""
 RUNS_PER_LEDGER = 25
-"""A new ledger after so many runs, since each run verifies all of it."""
+"""Runs per ledger, since each run verifies all of it."""
 
 SOUND, SAID, COMPARED = "sound", "messages acknowledged", "views compared"
 TOO_SOON = "killed before the first acknowledgement"
 
 
 def model() -> Digester:
-    """A model that takes a moment."""
+    """A model that takes a moment to answer."""
 
     def write(ask: DigesterCall) -> str:
         time.sleep(random.random() * 0.02)
@@ -55,20 +55,20 @@ def model() -> Digester:
 
 
 def shown(session: Session) -> str:
-    """The view as it stands, as a hash; nothing is folded by looking."""
+    """Hash of the current view, without folding."""
     session.plan()
     texts = [[message.role, message.text] for message in session.state.view().messages]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def told(session: Session) -> list[Any]:
-    """How far the record goes, and the view."""
+    """The version of the record, and the hash of the view."""
     view = shown(session)
     return [*session.record.version(), view]
 
 
 def step(session: Session, number: int) -> None:
-    """One operation, chosen by chance."""
+    """One random operation."""
     match random.choice(("add", "add", "add", "add", "fold", "pin", "unfold")):
         case "fold":
             session.fold(force=random.random() < 0.3)
@@ -88,15 +88,15 @@ def use(url: str, run: int, pipe: int) -> None:
     number = 0
     while True:
         mark, view = session.state.version, shown(session)
-        if session.state.version == mark == session.record.version():  # else the worker wrote in between
+        if session.state.version == mark == session.record.version():  # otherwise the worker wrote in between
             os.write(pipe, (json.dumps([run, *mark, view]) + "\n").encode())
-        with suppress(Conflict):  # the worker was faster: nothing was written
+        with suppress(Conflict):  # the worker wrote first, so nothing was written here
             step(session, number)
         number += 1
 
 
 def check(url: str, last: list[Any], found: Counter[str]) -> str:
-    """What is wrong after a kill, or nothing."""
+    """What is wrong after a kill; empty if nothing is."""
     run, length, mark, view = last
     with foldline.open(url, clock=lambda: time.time() + LEASE_S + 1) as ledger:
         settled(ledger.store)

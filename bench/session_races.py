@@ -1,13 +1,13 @@
-"""Two agents and a worker on one session, each in a process of its own, with everything that can cross.
+"""Two agents and a worker on one session, each in its own process.
 
     python -m bench session_races --seconds 60              # SQLite
-    python -m bench session_races --seconds 60 --postgres   # the news by PgQueuer
+    python -m bench session_races --seconds 60 --postgres   # jobs by PgQueuer
 
-The agents add turns, look at their view each time, fold by hand, branch, clear, pin, take folds back and cancel; one
-has its folds made in a thread of its own, the other leaves them to the worker. Every few seconds one of the three is
-killed (SIGKILL) and started anew. Whoever asks for a digest waits a little, as for a model. Every view must be
-sendable, fit, hold the newest prompt, and between folds only grow at its end. At the end, every acknowledged message is
-in the ledger, each fold was made once by the one that held the job, no job is stuck, and `verify` finds nothing.
+The agents add turns, read their view each time, fold manually, branch, clear, pin, unfold and cancel. One has its folds
+made in a thread, the other by the worker. Every few seconds one of the three processes is killed (SIGKILL) and started
+again. A digest takes a moment, like a model's. Every view must be sendable, fit, contain the newest prompt, and only
+grow at its end between folds. At the end, every acknowledged message must be in the ledger, each fold must be made once
+by the holder of its job, no job may be stuck, and `verify` must find nothing.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ POLICY = Policy.preset("balanced").but(
 )
 LEASE_S, KILL_S = 1.0, 3.0
 LONGEST_S = 0.3
-"""How long a digest takes at most."""
+"""Maximum time for a digest."""
 BRANCHES = 4
 WHAT = ("append", "fold", "unfold", "clear", "pin", "branch", "cancel")
 OFTEN = (80, 3, 4, 1, 2, 1, 4)
 
 
 def slow(ask: DigesterCall) -> Any:
-    """A model that takes its time, and sometimes fails."""
+    """A model that is slow, and sometimes fails."""
     time.sleep(random.random() * LONGEST_S)
     return RuntimeError("the model is out") if random.random() < 0.05 else Scripted(proper)(ask)
 
@@ -67,7 +67,7 @@ class Agent:
         self.seen: dict[str, tuple[int, tuple[Message, ...]]] = {}
 
     def step(self, number: int) -> None:
-        """One operation, and a look at the view."""
+        """One random operation, then a check of the view."""
         names = [branch.name for branch in self.ledger.store.branches(NAME)]
         name = random.choice(names)
         session = self.sessions.setdefault(name, self.ledger.session(NAME, branch=name))
@@ -86,7 +86,7 @@ class Agent:
         self.look(name, session)
 
     def append(self, session: Session, number: int) -> None:
-        """A turn like no other, acknowledged once it is in."""
+        """Add a turn with unique text, and acknowledge it."""
         said = [
             f"{self.who} question {number} " + "w" * random.randrange(900),
             f"{self.who} answer {number} " + "a" * 900,
@@ -95,7 +95,7 @@ class Agent:
         say("said", texts=said)
 
     def look(self, name: str, session: Session) -> None:
-        """Hold a view against the rules."""
+        """Check a view against the invariants."""
         view, timeline = session.view(), session.timeline
         if not timeline.messages:
             return
@@ -112,7 +112,7 @@ class Agent:
 
 
 def say(kind: str, **facts: Any) -> None:
-    """Acknowledge something on standard output."""
+    """Print an acknowledgement."""
     print(json.dumps({"kind": kind, **facts}), flush=True)
 
 
@@ -122,7 +122,7 @@ def told(event: Event) -> None:
 
 
 def take_part(url: str, role: str, who: str, seconds: float) -> None:
-    """One process."""
+    """Run one process."""
     random.seed(f"{who} {time.time()}")
     if role == "worker":
         with foldline.open(url) as ledger:
@@ -146,7 +146,7 @@ def made(report: JobReport) -> None:
 
 
 def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
-    """All processes at once: what was acknowledged, and what is wrong."""
+    """Run all processes: counts of acknowledgements, and what is wrong."""
     with foldline.open(url) as ledger:
         ledger.session(NAME, policy=POLICY).add(user("begin"))
     with ExitStack() as stack:
@@ -194,7 +194,7 @@ def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
 
 
 def missing(store: Store, acknowledged: list[str]) -> list[str]:
-    """Messages that were acknowledged and are nowhere in the ledger."""
+    """Acknowledged messages that are not in the ledger."""
     there: set[str] = set()
     for line in store.export():
         row = json.loads(line)
@@ -204,7 +204,7 @@ def missing(store: Store, acknowledged: list[str]) -> list[str]:
 
 
 def twice(store: Store) -> tuple[int, list[str]]:
-    """How many folds there are, and what is wrong with the jobs they were made by."""
+    """The number of folds, and what is wrong with their jobs."""
     sql = "SELECT op FROM entries WHERE owner = ? AND branch = ? AND kind = 'fold'"
     done = "SELECT fence FROM jobs WHERE owner = ? AND branch = ? AND kind = 'done' AND body IS NOT NULL"
     total, wrong = 0, []
