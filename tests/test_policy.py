@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foldline.compat.block_budget import AgentConfig
 from foldline.errors import ConfigError
-from foldline.policy import Action, Basis, Policy, Rule, environment_knobs, file_knobs, load, presets, table
+from foldline.policy import Action, Basis, Policy, Rule, environment_knobs, file_knobs, format_policy, load, presets
 
 
 def rules() -> st.SearchStrategy[Rule]:
@@ -140,7 +140,7 @@ def test_later_sources_win_and_are_named(tmp_path: Path) -> None:
     assert sources["keep_tokens"] == "environment"
     assert sources["preview_lines"] == "arguments"
     assert sources["keep_ratio"] == "preset thrifty"
-    shown = table(policy, sources)
+    shown = format_policy(policy, sources)
     assert all(knob.name in shown for knob in fields(policy))
     assert "default" in shown
 

@@ -1,19 +1,19 @@
 """Every error foldline raises, in one tree.
 
     FoldlineError
-    ├── InputError              something given cannot be read
-    │   ├── WireError           not the JSON it should be: names file, line and field
-    │   └── FormatUnknown       readable, but not clear which format it is
-    ├── ConfigError             a setting that cannot work, found when it is made
-    ├── ViewTooLarge            the protected minimum does not fit: carries the bill by block
-    └── LedgerError             the record cannot be read or written; what was acknowledged is still there
-        ├── Conflict            somebody else was first: read again and decide anew
-        ├── LedgerBusy          somebody else holds it for too long
-        ├── LedgerUnavailable   it cannot be reached or written: no such place, read-only, disk full, connection lost
-        ├── LedgerCorrupt       what is there is damaged, or is no ledger at all
+    ├── InputError              input that cannot be read
+    │   ├── WireError           not the JSON that its format demands; names file, line and field
+    │   └── FormatUnknown       the format must be given by name
+    ├── ConfigError             a setting that cannot work
+    ├── ViewTooLarge            the protected minimum does not fit; has the tokens by block
+    └── LedgerError             the ledger cannot be read or written; acknowledged writes are safe
+        ├── Conflict            another writer was faster; read again and retry
+        ├── LedgerBusy          another writer holds the lock for too long
+        ├── LedgerUnavailable   no such file or host, read-only, disk full, connection lost
+        ├── LedgerCorrupt       damaged, or not a ledger
         └── LedgerTooNew        written by a newer foldline
 
-Each has a `hint` (what to change) and says whether trying again may help (`retryable`).
+Each has a `hint` (what to change) and tells whether a retry may help (`retryable`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class FoldlineError(Exception):
 
 
 class InputError(FoldlineError):
-    """Something given cannot be read."""
+    """Input that cannot be read."""
 
 
 class WireError(InputError):
-    """Input that is not what its format demands, with the place where it stands."""
+    """Input that its format does not allow, with its file, line and field."""
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, field: str = "", hint: str = "") -> None:
         self.file, self.line, self.field = file, line, field
@@ -50,12 +50,12 @@ class WireError(InputError):
         self.reason = message
 
     def at(self, *, file: str = "", line: int = 0) -> WireError:
-        """The same error with the place filled in by a caller who knows it."""
+        """The same error with the missing file and line filled in."""
         return WireError(self.reason, file=self.file or file, line=self.line or line, field=self.field, hint=self.hint)
 
 
 class FormatUnknown(InputError):
-    """The input is readable, but which format it is must be said by name."""
+    """Input whose format cannot be detected; it must be given by name."""
 
 
 class ConfigError(FoldlineError):
@@ -63,7 +63,7 @@ class ConfigError(FoldlineError):
 
 
 class ViewTooLarge(FoldlineError):
-    """Nothing more may be folded and the view still does not fit.
+    """The view does not fit, and nothing more may be folded.
 
     >>> str(ViewTooLarge(131_204, 128_000, {"tools": 41_000, "history": 90_204}))
     '131,204 > 128,000 (tools 41,000, history 90,204): lower keep_tokens or raise the window'
@@ -77,30 +77,30 @@ class ViewTooLarge(FoldlineError):
 
 
 class LedgerError(FoldlineError):
-    """The record cannot be read or written. What was acknowledged before is still there."""
+    """The ledger cannot be read or written. Acknowledged writes are safe."""
 
 
 class Conflict(LedgerError):
-    """Somebody else was first: what the change was decided on is no longer so. Nothing was written."""
+    """Another writer changed the branch first. Nothing was written."""
 
     retryable = True
 
 
 class LedgerBusy(LedgerError):
-    """Somebody else holds the record for longer than it was waited for. Nothing was written."""
+    """Another writer held the lock for longer than the timeout. Nothing was written."""
 
     retryable = True
 
 
 class LedgerUnavailable(LedgerError):
-    """The record cannot be reached or written now: no such place, read-only, disk full, connection lost."""
+    """The ledger cannot be reached or written: no such file or host, read-only, disk full, connection lost."""
 
     retryable = True
 
 
 class LedgerCorrupt(LedgerError):
-    """What is stored is damaged, or was never a ledger."""
+    """The database is damaged, or not a ledger."""
 
 
 class LedgerTooNew(LedgerError):
-    """The record was written by a newer foldline, whose tables this one does not know."""
+    """The ledger was written by a newer version of foldline."""

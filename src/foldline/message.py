@@ -1,9 +1,8 @@
-"""The neutral message: what planning reasons about, with the wire form kept beside it.
+"""The neutral message, which planning works on, with its wire form beside it.
 
-Planning needs roles, calls and sizes, whatever the provider; sending needs the very bytes the provider once sent,
-because signed thinking, unknown fields and key order must survive. So a message has both: parts for reading and a
-`Wire` for sending back. Values are frozen; a changed message is a new message, and its `Wire` then says that it is no
-longer exact.
+Planning needs roles, calls and sizes in every wire format. Sending needs the bytes that the provider once sent, because
+signed thinking, unknown fields and key order must survive. So a message has both: parts to read and a `Wire` to send
+back. Values are frozen. A changed message is a new message, and its `Wire` is marked as no longer exact.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 ROLES = ("system", "user", "assistant", "tool")
-"""The roles planning knows. Any other role is carried as it is and treated like a user's note."""
+"""The known roles. Any other role is kept and treated like a note of the user."""
 
 KINDS = ("", "shell", "note", "digest", "branch_digest")
-"""What a message is beyond its role: ordinary talk, a shell run, a note, a digest, the digest of another branch."""
+"""The kinds of message: ordinary, shell run, note, digest, digest of another branch."""
 
 
 class Wire(NamedTuple):
     """The form a message or a part arrived in.
 
-    `value` is the JSON value as parsed (never changed by foldline), `raw` its exact text when it came as bytes.
-    `exact` turns False when the neutral side was edited: rendering then rebuilds the edited fields on top of `value`.
+    `value` is the parsed JSON value, which foldline never changes; `raw` its exact text if it came as bytes. `exact` is
+    False after an edit of the neutral form: rendering then writes the edited fields over `value`.
     """
 
     format: str
@@ -32,7 +31,7 @@ class Wire(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What the provider says a request held, normalised: the three input figures never overlap.
+    """The provider's figures for a request, normalised: the three input figures never overlap.
 
     >>> Usage(input=10, cache_read=90, output=5).prompt
     100
@@ -44,11 +43,11 @@ class Usage(NamedTuple):
     output: int = 0
     reasoning: int = 0
     cache_write_1h: int = 0
-    """The share of `cache_write` that was written for an hour (it costs more)."""
+    """The part of `cache_write` that was written for an hour, at a higher price."""
 
     @property
     def prompt(self) -> int:
-        """All tokens of the request: cached tokens fill the window too."""
+        """All tokens of the request, cached ones included."""
         return self.input + self.cache_read + self.cache_write
 
 
@@ -62,7 +61,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
-    """The model's reasoning. A signature or encrypted body makes it immutable: it travels whole or not at all."""
+    """The model's reasoning. With a signature or an encrypted body it is sent unchanged or not at all."""
 
     text: str = ""
     signature: str = ""
@@ -71,9 +70,9 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call the client must answer. `arguments` is JSON text, or free text when `kind` is not "function".
+    """A call that the client must answer. `arguments` is JSON text, or free text if `kind` is not "function".
 
-    Formats without ids (legacy `function_call`, older Gemini) have `id` "": such calls pair by name and order.
+    In formats without ids (legacy `function_call`, older Gemini) `id` is "", and results are paired by name and order.
     """
 
     id: str
@@ -85,7 +84,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """The answer to a `ToolCall`. An `interim` one ("still running") does not close its call."""
+    """The result of a `ToolCall`. An `interim` one ("still running") does not close its call."""
 
     call_id: str
     name: str = ""
@@ -114,7 +113,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """Something foldline does not interpret: it passes byte for byte or leaves with its whole message."""
+    """A part that foldline does not interpret. It is sent byte for byte, or leaves with its message."""
 
     kind: str
     value: Any = None
@@ -126,21 +125,21 @@ Part: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Opaque
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meta:
-    """Facts that came with a message and are not part of what is said."""
+    """Facts about a message that are not part of its content."""
 
     reply: str = ""
-    """The provider's id of the model reply a message belongs to; one reply may be several messages."""
+    """The provider's id of the model reply that holds the message; one reply may be several messages."""
     model: str = ""
     stop: str = ""
-    """Why the model stopped, in the provider's own word."""
+    """Why the model stopped, in the provider's term."""
     usage: Usage | None = None
-    """Measured everything before this message (input) and the message itself (output)."""
+    """The tokens before this message (input) and of the message itself (output)."""
     at: float | None = None
-    """When it was said, in seconds since 1970."""
+    """The time of the message, in seconds since 1970."""
     hidden: bool = False
-    """Internal to the host: no digest may show it."""
+    """Internal to the host application; no digest shows it."""
     source: str = ""
-    """Where it was read, for people: a line number or an id."""
+    """Where it was read, for display: a line number or an id."""
 
 
 NO_META = Meta()
@@ -148,7 +147,7 @@ NO_META = Meta()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a conversation. Two messages are equal when they say the same, however they arrived."""
+    """One message. Messages with the same role, parts and kind are equal, whatever their wire form."""
 
     role: str
     parts: tuple[Part, ...] = ()
@@ -158,7 +157,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The text that is said: no thinking, no calls, no results."""
+        """The text parts, joined: no thinking, no calls, no results."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
@@ -173,7 +172,7 @@ class Message:
 
     @property
     def is_prompt(self) -> bool:
-        """True for what a person asked: a user message that is not only results, nor a digest, note or shell run."""
+        """True for a message that a person wrote: the user's, not only results, and no digest, note or shell run."""
         return (
             self.role == "user"
             and not self.kind
@@ -181,7 +180,7 @@ class Message:
         )
 
     def with_parts(self, *parts: Part) -> Message:
-        """The same message with other parts; its wire form then only lends its remaining fields."""
+        """The message with other parts. Of its wire form, only the other fields are still used."""
         wire = self.wire and self.wire._replace(raw=None, exact=False)
         return replace(self, parts=parts, wire=wire)
 
@@ -192,14 +191,14 @@ def system(text: str) -> Message:
 
 
 def user(text: str, *, kind: str = "") -> Message:
-    """A user message, or a note, digest or shell run in the user's role."""
+    """A user message, or with a `kind` a note, digest or shell run in the user's role."""
     return Message(role="user", parts=(Text(text=text),), kind=kind)
 
 
 def assistant(text: str = "", *calls: ToolCall) -> Message:
     """An assistant message with text, calls, or both."""
-    said: tuple[Part, ...] = (Text(text=text),) if text else ()
-    return Message(role="assistant", parts=said + calls)
+    parts: tuple[Part, ...] = (Text(text=text),) if text else ()
+    return Message(role="assistant", parts=parts + calls)
 
 
 def tool(call_id: str, text: str, *, name: str = "", is_error: bool = False) -> Message:

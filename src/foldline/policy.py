@@ -1,8 +1,7 @@
-"""Every knob of foldline, once: what to measure, when to fold, where to cut, what to keep, what stands in its place.
+"""The policy: every knob of foldline, as data.
 
-A policy is data. It is checked when it is made, so that a setting that cannot work is an error at the start and not a
-surprise in the middle of a session. Presets are policies with a name (`presets.toml`): the six of the designs that
-foldline unites, and three of its own.
+A policy is checked when it is made, so that a setting that cannot work is an error at the start of a session. Presets
+are named policies (`presets.toml`): three of foldline's own, and one for each design that it is compatible with.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class Rule:
     >>> str(Rule.parse("clip when history >= 100,000 latched"))
     'clip when history >= 100,000 latched'
 
-    `request` and `history` are in tokens, or in per cent of the usable window; `count` is in messages; `cost` is in per
-    cent of the price of folding that has been paid as rent.
+    `request` and `history` are in tokens, or in per cent of the usable window; `count` is in messages; `cost` is the
+    earned share of the price of folding, in per cent.
     """
 
     action: Action
@@ -71,7 +70,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Read a rule from its sentence."""
+        """The rule that a sentence describes."""
         found = _RULE.fullmatch(" ".join(text.split()))
         if found is None:
             raise ConfigError(f"not a rule: {text!r}", hint='write "fold when request > 75%"')
@@ -94,29 +93,29 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """All knobs. `None` means: from the model, or no such bound."""
+    """All knobs. `None` means: taken from the model, or no limit."""
 
-    # What there is to fill
+    # Window
     window_tokens: int | None = None
-    """The model's window; by default from the model table. A number given here always wins."""
+    """The model's window. Default: from the model table."""
     reply_tokens: int | None = None
-    """Kept free for the reply; by default the model's longest reply, at most a quarter of its window."""
+    """Reserved for the reply. Default: the model's longest reply, at most a quarter of its window."""
     reserve_tokens: int = 0
-    """Kept free beside the reply."""
+    """Reserved in addition to the reply."""
     counter: str = "model"
-    """How text is counted: `model` (exact where installed, else the estimator), `chars/4`, `chars/3.6` or `words`."""
+    """How text is counted: `model` (exact if a tokenizer is installed), `chars/4`, `chars/3.6` or `words`."""
 
-    # When
+    # When to fold
     rules: tuple[Rule, ...] = ()
-    """The gate. The first rule that asks for most decides; a request above the usable window is HARD in any case."""
+    """The gate. The first rule with the strongest action decides. A request above the usable window is always HARD."""
 
-    # Where
+    # Where to cut
     atom: Atom = "step"
-    """What may not be split: a message with its results, a step, or a turn."""
+    """The unit that is never split: a message with its results, a step, or a turn."""
     snap: Snap = "backward"
-    """Where a floor falls inside an atom: `backward` keeps the atom (at least the floor), `forward` drops it."""
+    """If a floor falls inside an atom: `backward` keeps the atom (at least the floor), `forward` drops it."""
     keep_tokens: int = 0
-    """Newest tokens that stay word for word."""
+    """Newest tokens that stay verbatim."""
     keep_ratio: float = 0.0
     """The same as a share of the usable window; the larger floor wins."""
     keep_messages: int = 0
@@ -124,63 +123,63 @@ class Policy:
     keep_turns: int = 0
     """Newest turns that stay."""
     keep_first_prompt: bool = False
-    """The first thing the user asked is pinned: it is usually the task."""
+    """Pins the first prompt, which is usually the task."""
     keep_hard: bool = False
-    """The floors above hold even when the view then does not fit (it is refused). Else they yield down to one step."""
+    """Keeps the floors above even if the view does not fit then, which is an error. Else they shrink to one step."""
     target_ratio: float = 0.0
-    """Where a fold lands, as a share of the usable window: no more leaves than reaches it. 0: down to the floors."""
+    """The size after a fold, as a share of the usable window. 0: down to the floors."""
     min_gain_tokens: int = 0
-    """A fold that frees less than this is not made."""
+    """The least that a fold must free."""
     min_gain_ratio: float = 0.0
-    """The same as a share of what the fold covers."""
+    """The same as a share of the folded part."""
 
-    # What stands in its place
+    # Digest
     leave: Leave = "digest"
-    """What stands for the folded part: a digest, a one-line marker, or nothing."""
+    """What replaces the folded part: a digest, a one-line marker, or nothing."""
     digest_tokens: int = 2_000
-    """The digest's cap."""
+    """The largest digest."""
     digest_role: Literal["user", "system"] = "user"
-    """Who says the digest. `system` turns old talk into orders, and only the preset that documents it does so."""
+    """The role of the digest message. `system` turns old talk into orders; only compat presets use it."""
     digest_header: str = "[session digest — older turns condensed]"
-    """The digest's first line."""
+    """The first line of the digest."""
     digest_form: Literal["sections", "cumulative"] = "sections"
-    """How a model is asked: for the documented sections, or for a running summary brought up to date."""
+    """What a model is asked for: the documented sections, or an updated running summary."""
     digest_model: str = ""
-    """The model that writes digests, where a digester is given; empty: the digester's own."""
+    """The model that writes digests. Empty: the digester's own."""
     digest_seconds: int = 120
-    """How long a model's digest may take, all its requests together."""
+    """The time limit for a model's digest, all its requests together."""
     digest_shared: bool = False
-    """Ask behind the session's own view where the provider's cache makes that cheaper than sending it anew."""
+    """Sends the session's view as the prefix of the digest request if the provider's cache makes that cheaper."""
     coverage_ratio: float = 0.5
-    """The share of facts a model's digest must show; missing ones are added below it, within the cap."""
+    """The share of facts that a model's digest must hold. Missing facts are added below it, within `digest_tokens`."""
     on_failure: Failure = "local"
-    """What a failed model's digest leads to: a `local` one, or everything stays (`keep`) while it still fits."""
+    """If a model's digest fails: use a `local` one, or `keep` everything as long as it fits."""
     background: bool = True
-    """A fold that can wait for a model's digest is made meanwhile, where a ledger is; what must fit does not wait."""
+    """With a ledger, makes folds in the background while requests go on. A request that does not fit never waits."""
     cooldown_messages: int = 8
-    """After a fold was refused, so many messages pass before the next is tried; what no longer fits does not wait."""
+    """Messages before the next try after a fold was refused. A request that does not fit never waits."""
 
-    # What is too large
+    # Pruning
     prune_arrival_tokens: int | None = None
-    """A result this large becomes a stub before it is ever sent."""
+    """Results of this size or more become stubs before they are ever sent."""
     prune_arrival_ratio: float | None = None
     """The same as a share of the usable window."""
     prune_fold_tokens: int | None = None
-    """At a fold, kept results this large and older than the floors become stubs."""
+    """At a fold, kept results of this size or more that are older than the floors become stubs."""
     prune_superseded: bool = False
-    """At a fold, an older read of a file that was read again becomes a stub."""
+    """At a fold, the older of two reads of a file becomes a stub."""
     prune_repeats: bool = False
-    """At a fold, content that stands there word for word a second time is referenced instead."""
+    """At a fold, content that is repeated later becomes a reference to the repetition."""
     prune_protect: tuple[str, ...] = ()
     """Tools whose results are never pruned."""
     preview_chars: int = 1_600
-    """How much of a pruned result its stub shows."""
+    """Characters of a pruned result that its stub shows."""
     preview_lines: int = 24
     """The same in lines; the shorter one wins."""
 
     # Sending
     breakpoints: int = 4
-    """Cache breakpoints placed at most; 0 places none."""
+    """The most cache breakpoints that are placed; 0 places none."""
     continue_max: int = 2
     """How often a reply that stopped at its length limit is asked to go on."""
 
@@ -189,10 +188,10 @@ class Policy:
 
     @classmethod
     def preset(cls, name: str) -> Policy:
-        """A policy by its name."""
+        """The preset with this name."""
         presets = _presets()
         if name not in presets:
-            raise ConfigError(f"no preset is called {name!r}", hint=f"use one of {', '.join(presets)}")
+            raise ConfigError(f"unknown preset {name!r}", hint=f"use one of {', '.join(presets)}")
         return cls(**read_knobs(presets[name], f"preset {name}"))
 
     def but(self, **knobs: Any) -> Policy:
@@ -200,7 +199,7 @@ class Policy:
         return replace(self, **read_knobs(knobs, "arguments"))
 
     def __str__(self) -> str:
-        return table(self, {})
+        return format_policy(self, {})
 
 
 def presets() -> tuple[str, ...]:
@@ -209,9 +208,9 @@ def presets() -> tuple[str, ...]:
 
 
 def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "balanced") -> tuple[Policy, dict[str, str]]:
-    """A policy from named layers of knobs, later ones winning, and for each knob the layer its value came from.
+    """A policy from named layers of knobs, where later layers win, and for each knob the layer of its value.
 
-    A layer may name a preset (`preset = "thrifty"`): the last one named is what all layers change.
+    A layer may name a preset (`preset = "thrifty"`). The last preset named is the base that all layers change.
     """
     named = [(source, dict(layer)) for source, layer in layers]
     for _, layer in named:
@@ -226,7 +225,7 @@ def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "bala
 
 
 def file_knobs(path: Path) -> dict[str, Any]:
-    """The knobs that a TOML file sets: those of its table `policy`, or all it holds where it has none."""
+    """The knobs in a TOML file: those of its table `policy`, or all of the file if it has no such table."""
     try:
         found = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -238,31 +237,32 @@ def file_knobs(path: Path) -> dict[str, Any]:
 
 
 def environment_knobs(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The knobs that an environment sets."""
+    """The knobs that environment variables set."""
     names = {f"{ENVIRONMENT}{name.upper()}": name for name in (*_types(), "preset")}
     return {names[key]: value for key, value in environment.items() if key in names}
 
 
 def read_knobs(values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Values as they stand in a file or an environment, in the types the knobs have."""
+    """Values from a file or an environment, converted to the types of the knobs."""
     types = _types()
     unknown = [name for name in values if name not in types]
     if unknown:
-        raise ConfigError(f"{source}: no knob is called {unknown[0]!r}", hint=nearest(unknown[0], types))
+        raise ConfigError(f"{source}: unknown knob {unknown[0]!r}", hint=suggest_name(unknown[0], types))
     return {name: _read(name, value, types[name], source) for name, value in values.items()}
 
 
-def table(policy: Policy, sources: Mapping[str, str]) -> str:
-    """The policy as a table: knob, value, and where the value comes from."""
+def format_policy(policy: Policy, sources: Mapping[str, str]) -> str:
+    """The policy as a table: knob, value, and source of the value."""
     rows = [
-        (knob.name, shown(getattr(policy, knob.name)), sources.get(knob.name, "default")) for knob in fields(policy)
+        (knob.name, format_value(getattr(policy, knob.name)), sources.get(knob.name, "default"))
+        for knob in fields(policy)
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}".rstrip() for name, value, source in rows)
 
 
-def shown(value: Any) -> str:
-    """A knob's value for people."""
+def format_value(value: Any) -> str:
+    """A knob's value as text."""
     if isinstance(value, tuple):
         return "; ".join(str(item) for item in value) or "-"
     return (
@@ -280,8 +280,8 @@ def _presets() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files("foldline").joinpath("presets.toml").read_text("utf-8"))
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """What somebody may have meant who wrote a name that does not exist."""
+def suggest_name(name: str, names: Iterable[str]) -> str:
+    """A hint for an unknown name: the most similar known one."""
     from difflib import get_close_matches  # noqa: PLC0415  # only when something went wrong
 
     near = get_close_matches(name, list(names), n=1)
@@ -289,7 +289,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _read(name: str, value: Any, hint: Any, source: str) -> Any:
-    """One value in the knob's type; text (from an environment) is converted, everything else must fit."""
+    """A value in the knob's type. Text is converted; a value of another type is an error."""
     kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     if value is None or (isinstance(value, str) and NoneType in kinds and value.lower() in {"none", ""}):
         if NoneType in kinds:
@@ -334,7 +334,7 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check(policy: Policy) -> None:
-    """Refuse what cannot work, in a sentence that says what to change."""
+    """Raise `ConfigError` for settings that cannot work."""
     for name, hint in _types().items():
         value = getattr(policy, name)
         if get_origin(hint) is Literal:
@@ -346,22 +346,25 @@ def _check(policy: Policy) -> None:
     above = ("window_tokens", "preview_chars", "preview_lines", "prune_arrival_tokens", "prune_fold_tokens")
     for name in (*above, "digest_seconds"):
         if getattr(policy, name) == 0:
-            raise ConfigError(f"{name} must be at least 1", hint="leave it out to switch it off")
+            raise ConfigError(f"{name} must be at least 1", hint="omit it to switch it off")
     if policy.breakpoints > 4:
-        raise ConfigError("breakpoints cannot be more than 4", hint="providers refuse a fifth")
+        raise ConfigError("breakpoints cannot be more than 4", hint="providers reject a fifth")
     _check_window(policy)
 
 
 def _check_window(policy: Policy) -> None:
-    """The trigger must lie between nothing and the window, and a fold must land below it."""
+    """Raise `ConfigError` if the floors exceed the window, or a fold would end above its trigger."""
     window = policy.window_tokens
     if window is not None:
         reserved = (policy.reply_tokens or 0) + policy.reserve_tokens
         if policy.keep_hard and policy.keep_tokens > window - reserved:
-            raise ConfigError("keep_tokens is larger than the usable window", hint="lower keep_tokens")
+            raise ConfigError(
+                f"keep_tokens {policy.keep_tokens} is larger than the usable window {window - reserved}",
+                hint="lower keep_tokens",
+            )
     for rule in policy.rules:
         if rule.action in {"fold", "clip"} and rule.basis != "cost" and policy.target_ratio > (rule.ratio or 1):
             raise ConfigError(
-                f"target_ratio {policy.target_ratio} lies above the trigger of '{rule}'",
-                hint="a fold must land below its trigger: lower target_ratio",
+                f"target_ratio {policy.target_ratio} is above the trigger of '{rule}'",
+                hint="a fold must end below its trigger: lower target_ratio",
             )

@@ -102,7 +102,7 @@ def test_rules_of_thumb() -> None:
 
 
 def test_an_unknown_family_says_which_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"no vocabulary family 'gpt'.*o200k_base"):
+    with pytest.raises(ConfigError, match=r"unknown vocabulary family 'gpt'.*o200k_base"):
         Estimator("gpt")
 
 

@@ -109,7 +109,7 @@ def test_a_policy_can_ask_for_another_counter() -> None:
         "chars/3.6",
         "words",
     ]
-    with pytest.raises(ConfigError, match=r"no counter 'chars'.*chars/4"):
+    with pytest.raises(ConfigError, match=r"unknown counter 'chars'.*chars/4"):
         counter_for("gpt-4o", kind="chars")
 
 

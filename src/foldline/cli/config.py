@@ -13,7 +13,7 @@ import click
 from foldline.cli.shared import options
 from foldline.cli.shared.output import console, print_json
 from foldline.cli.shared.settings import KEYS, PROJECT_FILE, Settings, user_file
-from foldline.policy import Rule, shown
+from foldline.policy import Rule, format_value
 
 
 @click.command()
@@ -62,7 +62,11 @@ def _print(found: Settings, everything: bool) -> None:
         out.print(f"{name}: {text}", soft_wrap=True)
     out.print(f"policy {found.name}", soft_wrap=True)
     rows = [
-        (knob.name, shown(getattr(found.policy, knob.name)), _short_source(found.sources.get(knob.name, "default")))
+        (
+            knob.name,
+            format_value(getattr(found.policy, knob.name)),
+            _short_source(found.sources.get(knob.name, "default")),
+        )
         for knob in fields(found.policy)
         if everything or knob.name in found.sources
     ]

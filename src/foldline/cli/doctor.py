@@ -22,7 +22,7 @@ from foldline.errors import FoldlineError
 from foldline.measure.tokenizers import counter_for
 from foldline.models.table import ENVIRONMENT as MODELS_FILE
 from foldline.models.table import Model, model
-from foldline.policy import ENVIRONMENT, Policy, nearest
+from foldline.policy import ENVIRONMENT, Policy, suggest_name
 from foldline.session import Session
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
@@ -123,7 +123,7 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
     for name in sorted(environment):
         short = name.removeprefix(ENVIRONMENT)
         if name.startswith(ENVIRONMENT) and short not in known:
-            yield Finding("environment", NOTE, f"{name} is not a setting", nearest(short, known))
+            yield Finding("environment", NOTE, f"{name} is not a setting", suggest_name(short, known))
     table = environment.get(MODELS_FILE)
     if table and not Path(table).is_file():
         yield Finding(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import ConfigError
-from foldline.policy import ENVIRONMENT, Policy, environment_knobs, file_knobs, load, nearest, presets
+from foldline.policy import ENVIRONMENT, Policy, environment_knobs, file_knobs, load, presets, suggest_name
 
 PROJECT_FILE = "foldline.toml"
 USER_FILE = Path("foldline", "config.toml")
@@ -144,7 +144,7 @@ def _hint(name: str) -> str:
     """What to write instead of an unknown setting."""
     if name in {"preset", *Policy.__slots__}:
         return "write a knob of the policy below [policy]"
-    return nearest(name, [*KEYS, "policy"])
+    return suggest_name(name, [*KEYS, "policy"])
 
 
 def _from_environment(environment: Mapping[str, str]) -> _Layer:
