@@ -74,7 +74,7 @@ def test_a_claude_code_file_becomes_a_session_of_the_default_ledger(transcript: 
     found = report("import", str(transcript), home=home)
     assert [(row["session"], row["format"]) for row in found["sessions"]] == [("3f0c", "claude-code")]
     assert (tmp_path / "data" / "foldline" / "ledger.db").stat().st_size
-    assert (tmp_path / "data" / "foldline").stat().st_mode & 0o077 == 0, "it is nobody else's"
+    assert (tmp_path / "data" / "foldline").stat().st_mode & 0o077 == 0, "only the user can read it"
     assert "7091" in foldline("recall", "which", "port", "drops", "jobs", XDG_DATA_HOME=home).stdout
     assert "no faults" in foldline("verify", XDG_DATA_HOME=home).stdout
 

@@ -53,7 +53,7 @@ def asked(
 
 @pytest.mark.promise("S1.13")
 def test_an_mcp_client_can_recall_pin_measure_and_compact(place: str) -> None:
-    """A call for a compaction is answered here, and acted on by whoever reads the agent's stream."""
+    """The server answers a call of compact_context; the reader of the stream acts on it."""
     pins = [("pin", {"text": f"rule {number}"}) for number in range(4)]
     offered, answers = asked(
         place,

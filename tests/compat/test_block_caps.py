@@ -177,7 +177,7 @@ class TestHistory:
         assert not longer or made.prefix[-1] - made.prefix[longer[-1]] > room or cut > at_floor
 
     def test_unanswered_messages_of_a_group_are_history_too(self) -> None:
-        """A run of prompts nobody answered must not escape the budget."""
+        """A run of unanswered prompts must not escape the budget."""
         messages = [user(f"one two three {n}") for n in range(50)]
         assert cut_to_newest(timeline(messages), 12, 2) == 47
 

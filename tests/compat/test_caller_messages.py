@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 
 class Frozen:
-    """Attributes that nobody may set."""
+    """An object with read-only attributes."""
 
     __slots__ = ("content", "role")
 
@@ -76,7 +76,7 @@ def test_unchanged_objects_come_back_and_changed_ones_are_copies(kind: Any) -> N
 
 
 def test_unchanged_blocks_of_an_object_stay_the_same_objects() -> None:
-    """Untouched blocks stay the very ones; a new text is a block like the others, in a sequence like the others."""
+    """A new text becomes a block of the same type, in a sequence of the same type."""
     picture = SimpleNamespace(type="image", data="AAAA", mimeType="image/png")
     text = SimpleNamespace(type="text", text="see")
     item = SimpleNamespace(role="user", content=(text, picture))

@@ -131,7 +131,7 @@ def test_a_session_made_from_settings_compacts_behind_the_next_reply() -> None:
     with foldline.open(":memory:", digester=digester) as ledger:
         session = ledger.session("run-7", model="claude-sonnet-4-5", policy=session_policy(spec, "claude-sonnet-4-5"))
         session.add(*talk(9), user("And now?"))
-        assert not any(map(is_summary, session.view().messages)), "nobody waits for a summary"
+        assert not any(map(is_summary, session.view().messages)), "the view does not wait for a summary"
         assert ledger.wait(30)
         messages = session.view().messages
         [summary] = filter(is_summary, messages)

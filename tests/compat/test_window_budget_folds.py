@@ -56,7 +56,7 @@ POLICY = BudgetPolicy(trigger_ratio=0.5, keep_recent=120)
 
 
 class Recorder:
-    """A completer that remembers what it was asked and says what it is told to."""
+    """A completer that records its prompts and returns given replies."""
 
     def __init__(self, *replies: Any) -> None:
         self.replies = list(replies) or [AssistantMessage(content=[TextBlock(text="# Objective\nport budgeting")])]
@@ -102,7 +102,7 @@ def condenser_of(complete: Any = None) -> Callable[[Any], Any]:
 
 
 def text_of(message: Any) -> str:
-    """What a message says, in whatever form it came."""
+    """The text of a message in any format."""
     if isinstance(message, Message):
         return message.text
     content = message["content"] if isinstance(message, dict) else message.content
@@ -341,7 +341,7 @@ class TestCondenser:
         under, one, only_digest = talk(4), talk(1, 9_000), [UserMessage(content=f"{SESSION}\n" + "x" * 9_000), *talk(1)]
         for messages in ([], under, one, only_digest):
             assert run(condenser_of(complete), messages) is messages
-        assert not complete.asked, "nobody is asked for a digest that would not be used"
+        assert not complete.asked, "no digest is requested that would not be used"
 
     @pytest.mark.promise("S0.2", "S0.48")
     def test_a_condenser_gates_slices_and_digests(self) -> None:

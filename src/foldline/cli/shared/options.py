@@ -21,7 +21,7 @@ class PolicyName(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  # click's signature
         """The presets, and files."""
-        from foldline.policy import presets  # noqa: PLC0415  # only local_time somebody presses tab
+        from foldline.policy import presets  # noqa: PLC0415  # only during completion
 
         return [CompletionItem(one) for one in presets() if one.startswith(incomplete)] or [
             CompletionItem(incomplete, type="file")

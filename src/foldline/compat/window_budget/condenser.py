@@ -69,7 +69,7 @@ async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: boo
         return host.items
     made = await model_digest_text(source, needs)
     if _size(made, request) >= gain:
-        made = local._replace(cause="the digest is larger than what it stands for")
+        made = local._replace(cause="the digest is larger than the messages it replaces")
     if made.cause and deps.model is not None:
         # Log only the kind of failure: an error text may contain an address with a key.
         _LOG.warning("digest written locally: %s", made.cause.partition(":")[0])

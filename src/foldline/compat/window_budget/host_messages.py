@@ -100,7 +100,7 @@ class DigestInput(NamedTuple):
 
 def tokens(message: Message) -> int:
     """The documented estimate: characters / 3.6, rounded up once, plus framing for each message, block and call."""
-    chars = _CharCounter()
+    chars = _CharTotal()
     framing = message_tokens(message, chars, FRAMING)
     return framing - (-chars.total * 10 // CHARS_36.tenths)
 
@@ -110,7 +110,7 @@ def is_conversation(message: Message) -> bool:
     return message.role != "system" and message.kind != "digest"
 
 
-class _CharCounter:
+class _CharTotal:
     """Sums characters instead of tokens, so that a message is rounded up once and not once per part."""
 
     name, exact = CHARS_36.name, False
