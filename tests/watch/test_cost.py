@@ -1,4 +1,4 @@
-"""What an agent has spent: by its own figure where it gives one, by usage and prices until then."""
+"""What an agent has spent, by its own figure or by usage and prices, and the limits of jobs and projects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
 from foldline.watch.cost import CostBudget, CostLimits, ProjectCosts, Spending
-from support.agent_events import ANYTHING, reply, result
+from foldline.watch.watcher import Watcher
+from support.agent_events import ANYTHING, lines, reply, result
+from support.command import foldline
+from support.watching import feed_all, filed, spawn, start, text_block
 
 
 def spent(*events: dict[str, Any]) -> float:
@@ -163,3 +166,76 @@ def test_half_a_row_costs_no_other_row(tmp_path: Path) -> None:
     costs = ProjectCosts(file, "a")
     assert costs.record(1.0) == pytest.approx(4.0)
     assert ProjectCosts(file, "b").record(0.0) == pytest.approx(4.0)
+
+
+@pytest.mark.promise("S1.30")
+def test_costs_of_sessions_that_take_turns_are_told_apart() -> None:
+    watch = Watcher()
+
+    def priced(usd: float, session: str) -> dict[str, Any]:
+        """A reply of that price, at three dollars for a million tokens."""
+        event = reply(3, session=session)
+        event["message"] |= {"id": f"{session} {usd}", "usage": {"input_tokens": round(usd / 3 * 1_000_000)}}
+        return event
+
+    feed_all(watch, priced(0.5, "a"), result(session_id="a", total_cost_usd=0.5))
+    feed_all(watch, priced(0.6, "a"), priced(0.2, "b"), result(session_id="b", total_cost_usd=0.2))
+    feed_all(watch, result(session_id="a", total_cost_usd=0.6))
+    assert watch.spending.usd == pytest.approx(1.3)
+
+
+@pytest.mark.promise("S1.32")
+def test_a_run_without_a_result_is_noted_whole_and_a_file_that_is_read_again_once(tmp_path: Path) -> None:
+    costs, file = tmp_path / "costs.jsonl", tmp_path / "session.jsonl"
+    events = [filed({**reply(100_000 + number, text_block("so"))}) for number in range(3)]
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    ends = []
+    for _ in range(2):
+        done = foldline("watch", "--json", "--project-limit", "100", "--project-costs", str(costs), str(file))
+        ends.append(json.loads(done.stdout.splitlines()[-1])["cost_usd"])
+    rows = [json.loads(line) for line in costs.read_text().splitlines()]
+    assert len({row["run"] for row in rows}) == 1
+    assert ends == [rows[-1]["usd"]] * 2
+
+
+@pytest.mark.promise("S1.30")
+@given(st.integers(1, 400), st.sampled_from([-1, 0, 1]), st.sampled_from([4, 5]))
+def test_a_limit_is_reached_at_its_last_cent_and_not_before(quarters: int, step: int, fifths: int) -> None:
+    """In amounts that floats hold exactly: 80 % and 100 % of them, and a hair to each side."""
+    limit = quarters * 1.25
+    spent = fifths * quarters / 4 + step / 1_024
+    names = [event.name for event in CostBudget(limit_usd=limit).check(spent)]
+    assert ("COST_WARNING" in names) == (spent >= quarters)
+    assert ("COST_LIMIT" in names) == (spent >= limit)
+
+
+@pytest.mark.promise("S1.32")
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 64)), min_size=1, max_size=30))
+def test_a_projects_sum_is_that_of_its_jobs_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int]]
+) -> None:
+    file = tmp_path_factory.mktemp("project") / "costs.jsonl"
+    jobs = [ProjectCosts(file, f"job {number}") for number in range(4)]
+    spent = [0.0] * 4
+    for job, sixteenths in rows:
+        spent[job] += sixteenths / 16
+        assert jobs[job].record(spent[job]) == pytest.approx(sum(spent))
+
+
+@pytest.mark.promise("S1.32")
+def test_four_jobs_at_once_share_one_limit(tmp_path: Path) -> None:
+    shared = ("--project-limit", "1", "--project-costs", str(tmp_path / "costs.jsonl"))
+    jobs = [start("watch", "--json", "--job", f"job {number}", *shared) for number in range(4)]
+    for number, job in enumerate(jobs):
+        assert job.stdin is not None
+        turns = [result(session_id=f"s{number}", total_cost_usd=0.03 * turn) for turn in range(1, 11)]
+        job.stdin.write(lines(reply(9, session=f"s{number}"), *turns))
+        job.stdin.close()
+        job.stdin = None
+    told = [[json.loads(line) for line in job.communicate(timeout=60)[0].splitlines()] for job in jobs]
+    limits = [event for events in told for event in events if event["event"] == "cost_limit"]
+    assert limits
+    assert all(event["scope"] == "project" and 1 <= event["spent"] <= 1.2 for event in limits)
+    assert {events[-1]["code"] for events in told} <= {0, 11}
+    late = spawn("watch", "--json", "--job", "late", *shared, given=lines(reply(9), result(total_cost_usd=0.01)))
+    assert late.returncode == 11

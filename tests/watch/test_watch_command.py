@@ -1,4 +1,4 @@
-"""`foldline watch` where something around it gives way: the agent's stream is read to its end, and the end says why."""
+"""`foldline watch`: options, events, exit codes, cost limits, and outputs that cannot be written."""
 
 from __future__ import annotations
 
@@ -9,17 +9,28 @@ import pty
 import re
 import resource
 import select
-import signal
 import subprocess
 import termios
-import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from foldline.cli.watch import COST, CUT, EXITS, NO_EVENTS, UNWRITTEN
-from support.agent_events import lines, reply, result, said
-from support.watching import SECONDS, TURN, WATCH, Running, notes, run
+from foldline.cli.watch import COMPACT, COST, CUT, EXITS, FAILED, NO_EVENTS, UNWRITTEN
+from support.agent_events import answer, boundary, call, lines, reply, result, said
+from support.command import ENTRY
+from support.shapes import documented, wrong
+from support.watching import (
+    FULL_TURN,
+    SECONDS,
+    TURN,
+    WATCH,
+    Running,
+    events_of,
+    notes,
+    run,
+    spawn,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "watch.md"
 
@@ -28,9 +39,6 @@ def redirected(redirection: str, *options: str, given: bytes = TURN) -> subproce
     """The command as a shell starts it with some of its streams led elsewhere."""
     shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *WATCH, *options]
     return subprocess.run(shell, input=given, capture_output=True, timeout=SECONDS, check=False)
-
-
-# Costs
 
 
 @pytest.mark.promise("S1.32")
@@ -96,9 +104,6 @@ def test_at_a_limit_the_person_at_the_terminal_is_asked(answer: str, asked: list
     assert [event["event"] for event in watch.told if event["event"] in ("turn", "intervention", "end")] == asked
 
 
-# What cannot be written
-
-
 def refused(tmp_path: Path, trap: str) -> tuple[str, ...]:
     """Options that cannot work."""
     costs = tmp_path / "costs"
@@ -156,25 +161,6 @@ def test_a_person_is_told_once_and_at_the_end(tmp_path: Path) -> None:
     assert EXITS[UNWRITTEN].encode() in done.stderr
 
 
-def test_notes_wait_for_their_folder_to_come_back(tmp_path: Path) -> None:
-    watch, folder, aside = Running("--scratch", str(tmp_path)), tmp_path / ".context", tmp_path / "aside"
-    watch.give(said("before"), reply(9), result())
-    watch.until("turn")
-    folder.rename(aside)
-    folder.write_text("in its place")
-    watch.give(said("meanwhile"), reply(10), result())
-    watch.until("not_written")
-    watch.give(said("meanwhile too"), reply(11), result())
-    watch.until("turn", turns=3)
-    folder.unlink()
-    aside.rename(folder)
-    watch.give(said("after"), reply(12), result())
-    end = watch.end()
-    assert (end["code"], "missing" in end) == (0, False)
-    assert notes(tmp_path) == ["before", "meanwhile", "meanwhile too", "after"]
-    assert sum(event["event"] == "not_written" for event in watch.told) == 1
-
-
 def test_costs_that_cannot_be_noted_are_counted_all_the_same(tmp_path: Path) -> None:
     costs = tmp_path / "costs.jsonl"
     watch = Running("--project-limit", "1", "--project-costs", str(costs))
@@ -188,55 +174,6 @@ def test_costs_that_cannot_be_noted_are_counted_all_the_same(tmp_path: Path) -> 
     watch.until("cost_limit")
     end = watch.end()
     assert (end["code"], len(end["missing"])) == (COST, 1)
-
-
-# Signals
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_in_the_middle_of_a_turn_loses_no_note(tmp_path: Path, number: signal.Signals) -> None:
-    watch = Running("--scratch", str(tmp_path))
-    watch.give(said("never touch main.py"), reply(1_000))
-    watch.until("meter", used=1_000)
-    watch.process.send_signal(number)
-    end = watch.end()
-    assert (end["code"], end["reason"]) == (128 + number, f"stopped by {number.name}")
-    assert notes(tmp_path) == ["never touch main.py"]
-
-
-def test_a_hangup_that_was_to_be_ignored_is_ignored(tmp_path: Path) -> None:
-    watch = Running(
-        "--scratch", str(tmp_path), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN) and None
-    )
-    watch.give(said("before"), reply(1_000))
-    watch.until("meter", used=1_000)
-    watch.process.send_signal(signal.SIGHUP)
-    watch.give(said("after"), result())
-    assert watch.end()["code"] == 0
-    assert notes(tmp_path) == ["before", "after"]
-
-
-# Who reads
-
-
-def test_an_orchestrator_that_leaves_cuts_no_stream(tmp_path: Path) -> None:
-    watch = Running("--scratch", str(tmp_path)).process
-    assert watch.stdin is not None
-    assert watch.stdout is not None
-    watch.stdin.write(lines(said("before"), reply(9)))
-    watch.stdin.flush()
-    assert watch.stdout.readline()
-    watch.stdout.close()
-    for number in range(40):
-        watch.stdin.write(lines(said(f"after {number}"), reply(10 + number, {"type": "text", "text": "y" * 5_000})))
-        watch.stdin.flush()
-    watch.stdin.write(lines(result(is_error=True)))
-    watch.stdin.close()
-    assert watch.wait(timeout=SECONDS) == 1
-    assert watch.stderr is not None
-    assert watch.stderr.read() == b""
-    watch.stderr.close()
-    assert notes(tmp_path) == ["before", *(f"after {number}" for number in range(40))]
 
 
 @pytest.mark.parametrize(
@@ -267,26 +204,6 @@ def test_to_pass_through_there_must_be_an_output() -> None:
     done = redirected(">&-", "--pass-through")
     assert done.returncode == 2
     assert b"needs a standard output" in done.stderr
-
-
-def test_a_stream_whose_owner_does_not_wait_is_read_to_its_end() -> None:
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    watch = subprocess.Popen([*WATCH, "--json"], stdin=reading, stdout=subprocess.PIPE)
-    assert watch.stdout is not None
-
-    def write_late() -> None:
-        os.write(writing, TURN)
-        os.close(writing)
-
-    threading.Timer(0.5, write_late).start()
-    out, _ = watch.communicate(timeout=SECONDS)
-    os.close(reading)
-    assert watch.returncode == 0
-    assert b'"turns": 1' in out
-
-
-# What it is asked for
 
 
 @pytest.mark.parametrize("given", [b"", b"I fixed the tests.\nThey are green now.\n"])
@@ -321,3 +238,137 @@ def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: tupl
 def test_the_page_has_every_exit_code() -> None:
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
     assert {int(code): why for code, why in rows} == EXITS
+
+
+def failure(call_id: str) -> dict[str, Any]:
+    return answer("Exit code 2\nmake: *** no rule for x", call_id, error=True)
+
+
+def test_a_person_sees_the_meter_and_where_the_notes_are(tmp_path: Path) -> None:
+    done = spawn("watch", "--scratch", str(tmp_path), given=FULL_TURN)
+    said_to_person = done.stderr.decode()
+    assert done.returncode == 0
+    assert not done.stdout
+    assert "75%" in said_to_person
+    assert "150k of 200k" in said_to_person
+    assert "a compaction is near" in said_to_person
+    assert str(tmp_path / ".context" / "scratch.md") in said_to_person
+    assert "keep the tabs" in (tmp_path / ".context" / "scratch.md").read_text()
+
+
+@pytest.mark.promise("S1.13", "F12")
+def test_an_orchestrator_reads_events(tmp_path: Path) -> None:
+    given = lines(said("x"), reply(160_000), result(total_cost_usd=0.5))
+    done = spawn("watch", "--json", "--scratch", str(tmp_path), "--job", "tabs", "--state", "WORK", given=given)
+    events = events_of(done.stdout)
+    assert [event["event"] for event in events] == [
+        *("session", "meter", "meter", "warning", "compact", "turn", "intervention", "end")
+    ]
+    assert events[-2]["text"].splitlines() == [
+        "/compact focus on tabs -- current CfA state is WORK",
+        "After compaction, read .context/scratch.md for preserved context.",
+    ]
+    assert events[-1]["cost_usd"] == 0.5
+    assert events[-1]["code"] == done.returncode == COMPACT
+
+
+def test_every_event_has_the_documented_shape(tmp_path: Path) -> None:
+    twice = [event for number in "12" for event in (reply(9, call("Bash", number, command="make")), failure(number))]
+    given = lines(
+        *(said("x"), reply(160_000), *twice, boundary(), {"type": "system", "subtype": "compact_boundary"}),
+        *(reply(160_000), result(total_cost_usd=0.9), reply(9), result(total_cost_usd=2)),
+    )
+    done = spawn("watch", "--json", "--cost-limit", "1", "--scratch", str(tmp_path), given=given)
+    shapes, events = documented("watch"), events_of(done.stdout)
+    assert {event["event"] for event in events} == set(shapes) - {"not_written"}
+    assert not [fault for event in events for fault in wrong(event, shapes[event["event"]])]
+
+
+def test_the_input_passes_through_unchanged() -> None:
+    given = FULL_TURN + b'garbage \xff\xfe\n{"half": \n\n' + FULL_TURN.removesuffix(b"\n")
+    done = spawn("watch", "--json", "--pass-through", given=given)
+    assert done.stdout == given
+    assert events_of(done.stderr)[-1]["event"] == "end"
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (lines(reply(9), result()), 0),
+        (lines(reply(9), result(is_error=True)), FAILED),
+        (lines(reply(160_000), result()), COMPACT),
+        (lines(reply(9), result(total_cost_usd=3)), COST),
+        (lines(reply(9)), CUT),
+        (b"", CUT),
+    ],
+)
+def test_the_exit_code_says_why(given: bytes, code: int) -> None:
+    assert spawn("watch", "--json", "--cost-limit", "2", given=given).returncode == code
+
+
+def test_garbage_half_lines_and_nulls_are_survived() -> None:
+    given = b"\x00\xff not json\n[1, 2]\nnull\n" + lines({}, {"type": None}, {"type": "assistant", "message": None})
+    given += b'{"type": "result", "usage": ' + b"\n" + lines(result()) + b'{"type": "assis'
+    done = spawn("watch", "--json", given=given)
+    end = events_of(done.stdout)[-1]
+    assert done.returncode == 0
+    assert not done.stderr
+    assert end["garbage"] == 5
+
+
+def test_the_limit_of_a_project_needs_its_file() -> None:
+    done = spawn("watch", "--project-limit", "3", given=FULL_TURN)
+    assert done.returncode == 2
+    assert b"need each other" in done.stderr
+
+
+@pytest.mark.promise("S1.31", "S1.32")
+def test_at_a_limit_the_person_is_asked_and_a_no_has_the_agent_wrap_up(tmp_path: Path) -> None:
+    given = lines(reply(9), result(total_cost_usd=3), reply(9), result(total_cost_usd=4))
+    costs = str(tmp_path / "costs.jsonl")
+    options = ("--ask", "--project-limit", "2", "--project-costs", costs, "--job", "a")
+    detached = subprocess.run(  # without a terminal nobody can say yes
+        [*ENTRY, "watch", "--json", *options],
+        input=given,
+        capture_output=True,
+        start_new_session=True,
+        timeout=60,
+        check=False,
+    )
+    events = events_of(detached.stdout)
+    assert detached.returncode == COST
+    kinds = [event["event"] for event in events]
+    assert kinds[-6:] == ["cost_warning", "cost_limit", "input_requested", "turn", "intervention", "end"]
+    assert "Then stop." in next(event["text"] for event in events if event["event"] == "intervention")
+
+
+def test_a_missing_file_is_one_plain_sentence() -> None:
+    done = spawn("watch", "nowhere.jsonl")
+    assert done.returncode == 2
+    assert done.stderr.decode() == "foldline: nowhere.jsonl: cannot be read (No such file or directory)\n"
+
+
+def test_every_byte_passes_through_and_events_stay_beside_them() -> None:
+    every = bytes(range(256))
+    stream = every * 300 + b"\0" * 70_000 + b"\xef\xbb\xbf\r\n" + lines(reply(9), result()) + b"\xe2\x9c" * 40_000
+    done = spawn("watch", "--json", "--pass-through", given=stream)
+    assert done.stdout == stream
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert told[-1]["used"] == 9
+
+
+@pytest.mark.parametrize("trap", ["link", "file", "fifo"])
+def test_a_scratch_that_cannot_be_is_one_sentence_with_a_way_out(tmp_path: Path, trap: str) -> None:
+    place, elsewhere = tmp_path / ".context", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if trap == "link":
+        place.symlink_to(elsewhere)
+    elif trap == "file":
+        place.write_text("mine")
+    else:
+        os.mkfifo(place)
+    done = spawn("watch", "--scratch", str(tmp_path), given=lines(said("x"), boundary(), result()))
+    assert done.returncode == 2
+    assert done.stderr.count(b"foldline: ") == 1
+    assert b"remove it, or name another folder" in done.stderr
+    assert not os.listdir(elsewhere)

@@ -1,7 +1,8 @@
-"""One agent under watch: what is told, in which order, and what waits for its next turn."""
+"""What a watcher reports, in which order, and which message waits for the next turn."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.compat.context_budget import ScratchModel, ScratchWriter
 from foldline.watch.cost import CostBudget, CostLimits, ProjectCosts
 from foldline.watch.interventions import InterventionQueue, compact_tool
-from foldline.watch.meter import Meter
-from foldline.watch.scratch import ScratchModel
-from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.watcher import Watcher, WatchEvent
 from support.agent_events import EVENTS, answer, boundary, call, reply, result, said
-
-
-def told(watch: Watcher, *events: dict[str, Any]) -> list[WatchEvent]:
-    return [notice for event in events for notice in watch.feed(event)]
+from support.watching import feed_all, named
 
 
 def names(notices: list[WatchEvent]) -> list[str]:
@@ -29,9 +25,9 @@ def names(notices: list[WatchEvent]) -> list[str]:
 @pytest.mark.promise("S1.9", "S1.13")
 def test_the_command_waits_for_the_end_of_the_turn_and_opens_the_next_one() -> None:
     watch = Watcher(model=ScratchModel(job="fix the parser"), state="WORK")
-    assert names(told(watch, reply(160_000))) == ["warning", "compact"]
+    assert names(feed_all(watch, reply(160_000))) == ["warning", "compact"]
     assert watch.take("s1") is None
-    last = told(watch, result())[-1]
+    last = feed_all(watch, result())[-1]
     assert last.event == "intervention"
     assert watch.take("s1") == "/compact focus on fix the parser -- current CfA state is WORK"
     assert watch.take("s1") is None
@@ -40,19 +36,19 @@ def test_the_command_waits_for_the_end_of_the_turn_and_opens_the_next_one() -> N
 @pytest.mark.promise("S1.13")
 def test_a_command_is_given_once_for_each_time_the_line_is_crossed() -> None:
     watch = Watcher()
-    told(watch, reply(160_000), result())
+    feed_all(watch, reply(160_000), result())
     assert watch.take("s1")
-    told(watch, reply(161_000), result())
+    feed_all(watch, reply(161_000), result())
     assert watch.take("s1") is None
-    told(watch, boundary(), reply(10_000), result(), reply(162_000), result())
+    feed_all(watch, boundary(), reply(10_000), result(), reply(162_000), result())
     assert watch.take("s1")
 
 
 @pytest.mark.promise("F9")
 def test_the_command_belongs_to_one_session() -> None:
     watch = Watcher()
-    told(watch, reply(160_000, session="a"), result(session_id="a"))
-    told(watch, reply(10_000, session="b"))
+    feed_all(watch, reply(160_000, session="a"), result(session_id="a"))
+    feed_all(watch, reply(10_000, session="b"))
     assert watch.take("b") is None
     assert watch.take("a") is None
 
@@ -70,8 +66,8 @@ def test_the_command_is_sent_alone_and_first() -> None:
 @pytest.mark.promise("F9", "F24")
 def test_the_agents_own_compaction_makes_the_command_lapse() -> None:
     watch = Watcher()
-    told(watch, reply(160_000), result())
-    notices = told(watch, boundary(trigger="auto", before=170_000))
+    feed_all(watch, reply(160_000), result())
+    notices = feed_all(watch, boundary(trigger="auto", before=170_000))
     assert notices[0].facts == {"trigger": "auto", "before": 170_000, "after": None}
     assert watch.take("s1") is None
 
@@ -81,18 +77,18 @@ def test_the_agents_own_compaction_makes_the_command_lapse() -> None:
 def test_an_agent_may_ask_for_its_own_compaction(name: str) -> None:
     assert compact_tool()["name"] == "compact_context"
     watch = Watcher(writer=None)
-    told(watch, reply(9_000, call(name, focus="the schema")), answer("noted"), result())
+    feed_all(watch, reply(9_000, call(name, focus="the schema")), answer("noted"), result())
     assert watch.take("s1") == "/compact focus on the schema -- current CfA state is in progress"
 
 
 @pytest.mark.promise("F12", "S1.14")
 def test_the_scratch_is_on_disk_before_the_prompt_that_names_it(tmp_path: Path) -> None:
     watch = Watcher(writer=ScratchWriter(tmp_path), model=ScratchModel(job="j"))
-    told(watch, said("keep the tabs"), reply(160_000, call("Write", file_path="a.py", content="x")))
+    feed_all(watch, said("keep the tabs"), reply(160_000, call("Write", file_path="a.py", content="x")))
     page = tmp_path / ".context" / "scratch.md"
     assert "keep the tabs" in page.read_text()
     page.unlink()
-    (intervention,) = [one for one in told(watch, said("and this"), result()) if one.event == "intervention"]
+    (intervention,) = [one for one in feed_all(watch, said("and this"), result()) if one.event == "intervention"]
     assert ".context/scratch.md" in intervention.facts["text"]
     assert "and this" in page.read_text()
     assert "a.py" in page.read_text()
@@ -100,7 +96,7 @@ def test_the_scratch_is_on_disk_before_the_prompt_that_names_it(tmp_path: Path) 
 
 def test_a_compaction_leaves_a_trace_in_the_scratch(tmp_path: Path) -> None:
     watch = Watcher(writer=ScratchWriter(tmp_path))
-    told(watch, said("one"), boundary(before=155_000))
+    feed_all(watch, said("one"), boundary(before=155_000))
     text = (tmp_path / ".context" / "scratch.md").read_text()
     assert "compacted (auto, 155,000 tokens before)" in text
     assert "- #1: one" in text
@@ -109,7 +105,7 @@ def test_a_compaction_leaves_a_trace_in_the_scratch(tmp_path: Path) -> None:
 @pytest.mark.promise("S1.35")
 def test_dead_ends_reach_the_page_with_their_evidence(tmp_path: Path) -> None:
     watch = Watcher(writer=ScratchWriter(tmp_path))
-    notices = told(
+    notices = feed_all(
         watch,
         *(
             event
@@ -132,12 +128,12 @@ def test_dead_ends_reach_the_page_with_their_evidence(tmp_path: Path) -> None:
 @pytest.mark.promise("S1.30", "S1.31")
 def test_the_cost_of_a_job_warns_once_and_then_asks() -> None:
     watch = Watcher(limits=CostLimits(job=CostBudget(limit_usd=10)))
-    assert names(told(watch, result(total_cost_usd=7.9)))[:1] == ["turn"]
-    (warning, *_) = told(watch, result(total_cost_usd=8.0))
+    assert names(feed_all(watch, result(total_cost_usd=7.9)))[:1] == ["turn"]
+    (warning, *_) = feed_all(watch, result(total_cost_usd=8.0))
     assert (warning.event, warning.facts["scope"]) == ("cost_warning", "job")
-    asked = names(told(watch, result(total_cost_usd=10.5)))
+    asked = names(feed_all(watch, result(total_cost_usd=10.5)))
     assert asked[:2] == ["cost_limit", "input_requested"]
-    assert "cost_limit" not in names(told(watch, result(total_cost_usd=11)))
+    assert "cost_limit" not in names(feed_all(watch, result(total_cost_usd=11)))
     (wrap_up,) = watch.answer(go_on=False)
     assert "Then stop." in wrap_up.facts["text"]
     assert watch.take("s1") == wrap_up.facts["text"]
@@ -147,11 +143,11 @@ def test_the_cost_of_a_job_warns_once_and_then_asks() -> None:
 def test_a_yes_lets_the_job_go_on() -> None:
     budget = CostBudget(limit_usd=10)
     watch = Watcher(limits=CostLimits(job=budget))
-    told(watch, result(total_cost_usd=10.5))
+    feed_all(watch, result(total_cost_usd=10.5))
     assert watch.answer(go_on=True) == []
     assert watch.take("s1") is None
     assert not budget.paused
-    assert names(told(watch, result(total_cost_usd=12))) == ["turn"]
+    assert names(feed_all(watch, result(total_cost_usd=12))) == ["turn"]
 
 
 @pytest.mark.promise("S1.32")
@@ -160,17 +156,10 @@ def test_a_project_has_a_limit_of_its_own_over_all_its_jobs(tmp_path: Path) -> N
     for job in ("a", "b"):
         project = CostBudget(limit_usd=10, scope="project")
         watch = Watcher(limits=CostLimits(job=CostBudget(limit_usd=50), project=project, costs=ProjectCosts(file, job)))
-        found = names(told(watch, result(total_cost_usd=6)))
+        found = names(feed_all(watch, result(total_cost_usd=6)))
     assert found[:3] == ["cost_warning", "cost_limit", "input_requested"]
     again = ProjectCosts(file, "a")
     assert again.record(1.0) == pytest.approx(13.0)
-
-
-@pytest.mark.parametrize("window", [168_000, 1_000_000])
-def test_the_flags_use_the_window_they_are_given(window: int) -> None:
-    watch = Watcher(meter=Meter(window=window))
-    told(watch, reply(140_000))
-    assert watch.meter.should_compact == (window == 168_000)
 
 
 @given(st.lists(EVENTS, max_size=15))
@@ -181,3 +170,89 @@ def test_no_event_can_break_it(events: list[Any]) -> None:
             for notice in watch.feed(event):
                 assert notice.as_json()["event"]
     watch.take("s1")
+
+
+@pytest.mark.promise("F9", "S1.13")
+def test_a_wish_lapses_with_its_session() -> None:
+    watch = Watcher()
+    wish = reply(100, call("compact_context", focus="parser of a"), session="a")
+    assert not named(feed_all(watch, wish, reply(50, session="b"), result(session_id="b")), "intervention")
+
+
+def test_a_wish_that_was_refused_is_none() -> None:
+    wish = reply(100, call("compact_context", focus="the parser"))
+    assert not named(feed_all(Watcher(), wish, answer("no", error=True), result()), "intervention")
+    assert named(feed_all(Watcher(), wish, answer("yes"), result()), "intervention")
+
+
+@pytest.mark.promise("S1.12")
+def test_the_pointer_names_the_whole_path_when_the_notes_are_not_where_the_agent_works(tmp_path: Path) -> None:
+    def prompt(tree: str) -> str:
+        watch = Watcher(writer=ScratchWriter(tmp_path))
+        init = {"type": "system", "subtype": "init", "session_id": "s1", "cwd": tree}
+        return str(named(feed_all(watch, init, reply(160_000), result()), "intervention")[0].facts["text"])
+
+    assert "read .context/scratch.md for" in prompt(f"{tmp_path}/")
+    assert f"read {tmp_path}/.context/scratch.md for" in prompt("/somewhere/else")
+
+
+@pytest.mark.promise("S1.14")
+def test_while_more_waits_to_be_read_the_notes_wait_too_but_nobody_is_pointed_to_old_ones(tmp_path: Path) -> None:
+    def notes() -> str:
+        file = tmp_path / ".context" / "human-input.md"
+        return file.read_text("utf-8") if file.exists() else ""
+
+    watch = Watcher(writer=ScratchWriter(tmp_path))
+    watch.pace(behind=True)
+    feed_all(watch, said("first"), reply(9), result())
+    assert not notes()
+    watch.pace(behind=False)
+    assert "first" in notes()
+    watch.pace(behind=True)
+    feed_all(watch, said("second"), reply(10), said("third"), reply(160_000))
+    assert "third" in notes()
+    feed_all(watch, said("fourth"), result())
+    assert "fourth" in notes()
+    feed_all(watch, said("fifth"), reply(11), result())
+    assert "fifth" not in notes()
+    watch.end()
+    assert "fifth" in notes()
+
+
+@pytest.mark.promise("S1.14")
+def test_nobody_is_pointed_to_notes_that_could_not_be_written(tmp_path: Path) -> None:
+    class Full:
+        """A writer on a full disk."""
+
+        path = tmp_path / ".context" / "scratch.md"
+
+        def write_scratch(self, model: ScratchModel) -> bool:
+            return model.weight < 0
+
+    watch = Watcher(writer=Full())
+    found = named(feed_all(watch, said("keep the tabs"), reply(160_000), result()), "intervention")
+    assert "scratch.md" not in found[0].facts["text"]
+    assert watch.model.human_inputs == ["keep the tabs"]
+
+
+WARN, COMPACT = Fraction(70, 100), Fraction(78, 100)
+
+
+@pytest.mark.promise("S1.13")
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(3, 200_000), st.booleans()), max_size=20))
+def test_a_command_is_only_for_a_session_that_was_too_full_itself(steps: list[tuple[str, int, bool]]) -> None:
+    watch = Watcher()
+    full: set[str] = set()
+    for session, used, ends in steps:
+        told = watch.feed(reply(used, session=session))
+        if Fraction(used, 200_000) >= COMPACT:
+            full.add(session)
+        if ends:
+            told += watch.feed(result(session_id=session))
+        for notice in told:
+            if notice.event == "intervention":
+                assert notice.session == session
+                assert session in full
+                assert "\n" not in str(notice.facts["text"])
+        other = "b" if session == "a" else "a"
+        assert watch.take(other) is None

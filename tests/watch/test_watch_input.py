@@ -1,21 +1,34 @@
-"""What `foldline watch` reads: streams, files still written, replaced or cut off, pipes, compressed ones."""
+"""What `foldline watch` reads: streams, pipes, compressed files, files that grow or are replaced."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
-import signal
+import subprocess
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from foldline.text_lines import CHUNK_BYTES, LineSplitter
-from support.agent_events import lines, reply, result, said
-from support.watching import SECONDS, TURN, Running, notes, run
+from foldline.text_lines import CHUNK_BYTES, EVENT_BYTES, LineSplitter
+from support.agent_events import boundary, lines, reply, result, said
+from support.watching import (
+    FULL_TURN,
+    SECONDS,
+    TURN,
+    WATCH,
+    Running,
+    entries,
+    events_of,
+    notes,
+    run,
+    spawn,
+    start,
+)
 
 
 @pytest.mark.parametrize("way", ["stream", "followed", "pipe"])
@@ -103,37 +116,77 @@ def test_a_compressed_file_that_is_cut_off_is_one_sentence(tmp_path: Path) -> No
     assert b"leave out --follow" in run("--follow", str(file)).stderr
 
 
-def test_notes_are_there_when_a_followed_session_rests(tmp_path: Path) -> None:
+def test_a_file_is_followed_while_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(FULL_TURN)
+
+    def write_on() -> None:
+        time.sleep(0.4)
+        half = lines(reply(170_000))
+        with open(file, "ab", buffering=0) as out:
+            out.write(half[:40])
+            time.sleep(0.3)
+            out.write(half[40:] + lines(boundary()))
+
+    writer = threading.Thread(target=write_on)
+    writer.start()
+    done = spawn("watch", "--json", "--follow", "--idle", "2", str(file))
+    writer.join()
+    kinds = [event["event"] for event in events_of(done.stdout)]
+    assert kinds.index("compact") < kinds.index("compacted")
+    assert events_of(done.stdout)[-1]["garbage"] == 0
+
+
+@given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
+def test_chunks_become_the_same_lines_however_they_are_cut(lines: list[bytes], size: int) -> None:
+    data = b"\n".join(lines)
+    splitter = LineSplitter()
+    found = [line for at in range(0, len(data), size) for line in splitter.lines(data[at : at + size])]
+    rest = splitter.rest()
+    assert found + ([rest] if rest else []) == [line for line in data.split(b"\n") if line]
+
+
+def test_a_line_without_end_is_skipped_in_bounded_memory() -> None:
+    splitter = LineSplitter()
+    chunk = b"x" * (1 << 20)
+    found = [line for _ in range(EVENT_BYTES // len(chunk) + 3) for line in splitter.lines(chunk)]
+    found += list(splitter.lines(b"the end of it\nnext\n"))
+    assert found == [b"next"]
+    assert splitter.too_long == 1
+
+
+def test_a_followed_file_that_is_cut_and_written_in_torn_characters_is_read_on(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
-    session.write_bytes(lines(said("keep the tabs"), reply(1_000)))
-    watch = Running("--scratch", str(tmp_path), "-f", "--idle", "60", str(session))
-    watch.until("meter", used=1_000)
-    until = time.monotonic() + SECONDS / 3
-    while not (tmp_path / ".context" / "human-input.md").exists():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    watch.process.terminate()
-    assert watch.end()["code"] == 143
+    session.write_bytes(lines(said("a long first message " * 20), reply(1_000)))
+    watch = start("watch", "--json", "--follow", "--idle", "1", "--scratch", str(tmp_path), str(session))
+    assert watch.stdout is not None
+    while b'"used": 1000' not in watch.stdout.readline():
+        pass
+    session.write_bytes(lines(reply(2_222)))
+    while b'"used": 2222' not in watch.stdout.readline():
+        pass
+    with open(session, "ab", buffering=0) as out:
+        for byte in json.dumps(said("✓ é 👩‍👧"), ensure_ascii=False).encode() + b"\r\n" + lines(result()):
+            out.write(bytes([byte]))
+            time.sleep(0.0005)
+    out_, err = watch.communicate(timeout=20)
+    assert (watch.returncode, err) == (0, b"")
+    assert json.loads(out_.splitlines()[-1])["garbage"] == 0
+    assert entries(tmp_path, "human-input.md")[-1][1] == "✓ é 👩‍👧"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_tears_no_event_although_the_reader_is_slow(number: signal.Signals) -> None:
-    watch = Running()
-    assert watch.process.stdin is not None
-    stream = lines(*(reply(1_000 + number) for number in range(9_000)))
-    feeding = threading.Thread(target=_fed, args=(os.dup(watch.process.stdin.fileno()), stream))
-    feeding.start()
-    watch.until("meter", used=1_001)
-    watch.process.send_signal(number)
-    end = watch.until("end")
-    watch.process.communicate(timeout=SECONDS)
-    feeding.join()
-    assert end["code"] == 128 + number
-    assert end["used"] == [event["used"] for event in watch.told if event["event"] == "meter"][-1]
+def test_a_stream_whose_owner_does_not_wait_is_read_to_its_end() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    watch = subprocess.Popen([*WATCH, "--json"], stdin=reading, stdout=subprocess.PIPE)
+    assert watch.stdout is not None
 
+    def write_late() -> None:
+        os.write(writing, TURN)
+        os.close(writing)
 
-def _fed(pipe: int, stream: bytes) -> None:
-    with suppress(BrokenPipeError):
-        while stream:
-            stream = stream[os.write(pipe, stream) :]
-    os.close(pipe)
+    threading.Timer(0.5, write_late).start()
+    out, _ = watch.communicate(timeout=SECONDS)
+    os.close(reading)
+    assert watch.returncode == 0
+    assert b'"turns": 1' in out

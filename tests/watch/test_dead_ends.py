@@ -1,22 +1,30 @@
-"""Dead ends that are noticed by themselves, and everything that is none."""
+"""Dead ends that are detected, and what is none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline.compat.context_budget import ScratchWriter
 from foldline.watch.dead_ends import MAX_DEAD_ENDS, DeadEnd, DeadEndDetector
-from support.agent_events import EVENTS, answer, call, reply, said
+from foldline.watch.watcher import Watcher
+from support.agent_events import EVENTS, answer, call, reply, result, said
 
 pytestmark = pytest.mark.promise("S1.35")
 
+
 RED = "--- FAIL: TestFold (0.0{0}s)\n    fold_test.go:{0}1: expected 3, got {1}\nFAIL\n"
+
+
 GREEN = "ok  \texample/fold\t0.4s\n"
+
+
 BROKEN = 'Exit code 1\n# x\nc.go:21:2: "v" imported and not used\nc.go:44:12: undefined: V'
 
 
@@ -403,3 +411,10 @@ def test_any_command_and_any_output_is_taken(command: str, output: str) -> None:
         agent.edits(command, output)
         agent.does("Bash", text, command="git checkout " + command)
     agent.ends()
+
+
+def test_a_result_that_comes_before_its_call_is_no_dead_end(tmp_path: Path) -> None:
+    watch = Watcher(writer=ScratchWriter(tmp_path))
+    for event in (answer("Exit code 1", "t1", error=True), reply(9, call("Bash", "t1", command="make")), result()):
+        watch.feed(event)
+    assert watch.dead_ends == 0

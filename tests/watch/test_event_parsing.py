@@ -1,4 +1,4 @@
-"""Lines as events: whichever reader is installed, the same ones, and nothing raises."""
+"""Lines as events: every parser gives the same events, and nothing raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every recorded Claude Code session as a stream: the meter says what the provider said, and says it in time."""
+"""Every recorded Claude Code session as a stream: figures, flags, compactions and dead ends."""
 
 from __future__ import annotations
 
@@ -11,16 +11,26 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from foldline.text_lines import LineSplitter, raw_lines_of_file
+from foldline.watch.agent_events import load
 from foldline.watch.meter import Meter
 from foldline.watch.watcher import Watcher
+from support.watching import named
 
 DATA = Path(os.environ.get("FOLDLINE_DATA", "/nowhere"))
+
+
 FILES = sorted(DATA.glob("entire-c*/*.jsonl.gz"))
 pytestmark = pytest.mark.skipif(not FILES, reason="FOLDLINE_DATA names no recorded sessions")
 
+
 WINDOW = 200_000
+
+
 BUFFER = 13_000
 """What Claude Code keeps free below the room for a reply before it compacts by itself."""
+
+
 RESERVES = (20_000, 32_000)
 """The room that its versions of that time kept for a reply."""
 
@@ -101,3 +111,23 @@ def test_dead_ends_do_not_flood() -> None:
         for event in events(file):
             watch.feed(event)
         assert watch.dead_ends <= 10, file.name
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="FOLDLINE_DATA names no folder")
+def test_every_recorded_session_that_is_full_gets_its_compaction() -> None:
+    full = turns = files = 0
+    for file in sorted(DATA.glob("entire-claude-code/*.jsonl.gz")):
+        watch, files = Watcher(), files + 1
+        notices = [
+            notice
+            for line in raw_lines_of_file(str(file), LineSplitter())
+            if (event := load(line)) is not None
+            for notice in watch.feed(event)
+        ]
+        notices += watch.end()
+        turns += bool(named(notices, "turn"))
+        if watch.meter.should_compact and watch.last_error is not None:
+            full += 1
+            assert named(notices, "intervention"), file.name
+    assert turns > 0.9 * files
+    assert full
