@@ -21,7 +21,7 @@ from typing import NamedTuple
 from bench.counting import half
 from bench.locators import in_context, locators, said_text, visible_text
 from foldline.digest.extract.facts import extract_facts
-from foldline.digest.local import local_digest
+from foldline.digest.local import local_digest_text
 from foldline.errors import FoldlineError
 from foldline.message import Message
 from foldline.policy import Policy
@@ -136,7 +136,7 @@ def shown_by(event: Event) -> dict[str, str]:
 
 def local(event: Event, cap: int) -> str:
     """Our digest within so many tokens."""
-    return local_digest(extract_facts(event.before, 0), max_tokens=cap, count_tokens=len, header=HEADER).message.text
+    return local_digest_text(extract_facts(event.before, 0), max_tokens=cap, count_tokens=len, header=HEADER)
 
 
 def _word_list(event: Event, cap: int) -> str:
@@ -197,7 +197,7 @@ def _milliseconds(messages: Sequence[Message], folds: Sequence[int]) -> float:
     for _ in range(3):
         began = process_time()
         every = extract_facts(messages[start:], start, facts)
-        local_digest(
+        local_digest_text(
             every,
             max_tokens=Policy.preset("balanced").digest_tokens,
             count_tokens=lambda text: -(-len(text) // 3),

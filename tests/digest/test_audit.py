@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from foldline import Session
 from foldline.digest.audit import add_missing_facts, audit
 from foldline.digest.extract.facts import Facts, extract_facts
-from foldline.digest.local import local_digest
+from foldline.digest.local import local_digest_text
 from foldline.digest.markup import HEADINGS
 from foldline.fold import Digest, Fold, Loss
 from foldline.message import Message, user
@@ -34,7 +34,7 @@ def model(*lines: str) -> str:
 @pytest.mark.promise("I19")
 def test_kept_and_missing_facts_add_up_to_all_facts(messages: list[Message], cap: int) -> None:
     facts = extract_facts(messages, 0)
-    text = local_digest(facts, max_tokens=cap, count_tokens=len, header="[h]").message.text
+    text = local_digest_text(facts, max_tokens=cap, count_tokens=len, header="[h]")
     loss = audit(text, facts)
     assert 0 <= loss.kept <= loss.facts
     assert len(loss.missing) == min(20, loss.facts - loss.kept)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.extract.file_contents import FilesInWork
-from foldline.digest.local import local_digest
+from foldline.digest.local import local_digest_text
 from support.work import Work
 
 PATH = "/w/src/parser.rs"
@@ -81,8 +81,8 @@ def test_a_large_digest_shows_whole_lines_near_the_last_edit(kept: bool) -> None
         work.call("Bash", "ok", command="cargo test")
     stays = frozenset(range(5)) if kept else frozenset()
     facts = extract_facts(work.messages, 0)
-    text = local_digest(facts, max_tokens=24_000, count_tokens=len, header=HEADER, kept_indexes=stays).message.text
+    text = local_digest_text(facts, max_tokens=24_000, count_tokens=len, header=HEADER, kept_indexes=stays)
     assert (lines[199] in text and lines[201] in text) != kept, "what the view shows is not said again"
     assert len(text) <= 24_000
-    small = local_digest(facts, max_tokens=3_000, count_tokens=len, header=HEADER).message.text
+    small = local_digest_text(facts, max_tokens=3_000, count_tokens=len, header=HEADER)
     assert sum(line in small for line in lines) <= 2, "names come first"

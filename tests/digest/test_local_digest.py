@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from foldline import Session
 from foldline.digest.digest_request import DigestRequest
 from foldline.digest.extract.facts import extract_facts
-from foldline.digest.local import local_digest, write_local_digest
+from foldline.digest.local import local_digest_text, write_local_digest
 from foldline.digest.markup import HEADINGS
 from foldline.fold import Digest
 from foldline.measure.estimator import Estimator
@@ -34,7 +34,7 @@ def size(text: str) -> int:
 
 def digest(messages: list[Message], cap: int = 3_000, **options: Any) -> str:
     facts = extract_facts(messages, 0)
-    return local_digest(facts, max_tokens=cap, count_tokens=size, header=HEADER, **options).message.text
+    return local_digest_text(facts, max_tokens=cap, count_tokens=size, header=HEADER, **options)
 
 
 @given(works() | sound() | broken(), st.integers(16, 4_000), st.data())
@@ -137,7 +137,7 @@ def test_constraints_of_the_first_prompt_outlive_ten_folds(cap: int, seed: int) 
             work.ask(f"Always look at part_{place}.py before you go on, without changing it.")
         facts = extract_facts(work.messages[start:], start, facts)
         start = len(work.messages)
-        text = local_digest(facts, max_tokens=cap, count_tokens=size, header=HEADER).message.text
+        text = local_digest_text(facts, max_tokens=cap, count_tokens=size, header=HEADER)
         assert size(text) <= cap
         for demand in demands:
             assert f"- {demand} [#1]" in text.split("\n")

@@ -18,7 +18,7 @@ from typing import Any
 from foldline.compat.caller_messages import CallerMessages, render_list, wire_format_of
 from foldline.compat.text_caps import fit_text
 from foldline.digest.extract.facts import Facts, extract_facts
-from foldline.digest.local import local_digest
+from foldline.digest.local import local_digest_text
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4, Count, Counter, format_tokens
@@ -233,13 +233,12 @@ class SlidingWindow:
             return self._summarize(self.messages[before : timeline.cut], self.summary)
         start = self._facts.end if self._facts is not None else timeline.lead
         self._facts = extract_facts(timeline.messages[start : timeline.cut], start, self._facts)
-        made = local_digest(
+        return local_digest_text(
             self._facts,
             max_tokens=self._summary_tokens,
             count_tokens=lambda text: self._counter.count(text).tokens,
             header=_PRESET.digest_header,
         )
-        return made.message.text
 
     def _set_summary(self, text: str) -> None:
         """Set the summary, shortened to its budget; the newest end stays."""

@@ -160,7 +160,7 @@ def words_around(line: str, name: str, max_chars: int = _EXCERPT_CHARS) -> str:
     """As many whole words of a line around a name as fit, but at least a few.
 
     >>> words_around("279: func generateSummary(w, _ io.Writer, store *checkpoint.GitStore) error {", "GitStore", 30)
-    'io.Writer, store *checkpoint.GitStore) error {'
+    'store *checkpoint.GitStore) error {'
     """
     if len(line) <= max_chars:
         return line

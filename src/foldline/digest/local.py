@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 
 from foldline.digest.audit import audit
 from foldline.digest.carryover import Carryover, format_excerpts, format_paths
@@ -18,7 +17,6 @@ from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.markup import HEADINGS, REFERENCE, quote, read_entries, remove_instructions
 from foldline.digest.sections import QUOTED, SHARES, DigestSections
 from foldline.fold import Digest
-from foldline.message import user
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
 from foldline.redact.redact import redact
@@ -50,23 +48,22 @@ def write_local_digest(
     facts = request.facts or extract_facts(request.messages, request.first_index)
     if request.plain_list:
         return _plain_list_digest(request, facts, cause)
-    digest = local_digest(
+    before = (redact(request.prior_digest) if request.facts is None else "", *partial_digests)
+    text = local_digest_text(
         facts,
         max_tokens=request.max_tokens,
         count_tokens=request.count_tokens,
         header=f"{request.header or request.scope.header}\n{REFERENCE}",
-        prior_digest="\n".join(
-            filter(None, (redact(request.prior_digest) if request.facts is None else "", *partial_digests))
-        ),
+        prior_digest="\n".join(filter(None, before)),
         kept_indexes=request.kept_indexes,
         cut=request.cut,
     )
-    text, _ = remove_instructions(digest.message.text.partition("\n")[2], allowed=facts.user_text)
+    text, _ = remove_instructions(text.partition("\n")[2], allowed=facts.user_text)
     message = request.scope.message(text, header=request.header, role=request.role)
     tokens = request.count_tokens(message.text)
     if 0 < request.covered_tokens <= tokens:
         return FoldRefused(no_gain(tokens, request.covered_tokens))
-    return replace(digest, message=message, cause=cause, loss=audit(text, facts, kept_indexes=request.kept_indexes))
+    return Digest(message=message, cause=cause, loss=audit(text, facts, kept_indexes=request.kept_indexes))
 
 
 def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
@@ -78,23 +75,22 @@ def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Dige
             break
         lines.append(line)
     prior = "\n".join(lines).strip()
-    digest = local_digest(
+    text = local_digest_text(
         facts,
         max_tokens=max(1, request.max_tokens - count_tokens(prior)),
         count_tokens=count_tokens,
         header=header,
         kept_indexes=request.kept_indexes,
     )
-    text = without_handles(digest.message.text.removeprefix(header).strip())
+    text = without_handles(text.removeprefix(header).strip())
     text, _ = remove_instructions(text, allowed=facts.user_text)
     if not facts.facts and not facts.identifiers:
         text = text.partition("\n")[0]
-    return Digest(
-        message=request.scope.message("\n".join(filter(None, (prior, text))), header=request.header), cause=cause
-    )
+    text = "\n".join(filter(None, (prior, text)))
+    return Digest(message=request.scope.message(text, header=request.header), cause=cause)
 
 
-def local_digest(  # noqa: PLR0913 (keyword arguments)
+def local_digest_text(  # noqa: PLR0913 (keyword arguments)
     facts: Facts,
     *,
     max_tokens: int,
@@ -103,7 +99,7 @@ def local_digest(  # noqa: PLR0913 (keyword arguments)
     prior_digest: str = "",
     kept_indexes: Collection[int] = (),
     cut: int | None = None,
-) -> Digest:
+) -> str:
     """The digest of the messages before `cut` (by default all that the facts cover), within `max_tokens`.
 
     Messages in `kept_indexes` stay in the view verbatim, so their facts are left out. `prior_digest` covers what was
@@ -122,8 +118,7 @@ def local_digest(  # noqa: PLR0913 (keyword arguments)
     if max_tokens >= _MIN_TOKENS and count_tokens(head) <= max_tokens:
         text = _LocalDigest(facts, max_tokens, count_tokens, kept).write(head, prior_digest)
     shorter = (head, "\n".join(filter(None, (first, counted))))
-    text = next((each for each in (text, *shorter) if each and count_tokens(each) <= max_tokens), first)
-    return Digest(message=user(text, kind="digest"))
+    return next((each for each in (text, *shorter) if each and count_tokens(each) <= max_tokens), first)
 
 
 class _LocalDigest:

@@ -122,7 +122,7 @@ class DigestSections:
 def common_root(paths: Iterable[str]) -> str:
     """The folder that shortens the paths most when it is left out; "" when nothing is gained.
 
-    >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/etc/hosts"])
+    >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/w/cli/d.go", "/etc/hosts"])
     '/w/cli/'
     """
     saved: dict[str, int] = {}

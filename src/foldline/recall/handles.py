@@ -42,7 +42,7 @@ class Handle:
 def parse_handle(text: str) -> Handle:
     """The handle in a text.
 
-    >>> parsed("#120-131"), str(parsed("17#5+8000"))
+    >>> parse_handle("#120-131"), str(parse_handle("17#5+8000"))
     (Handle(first=119, last=130, strand=None, skip=0), '17#5+8000')
     """
     found = _HANDLE.fullmatch(text)

@@ -54,7 +54,7 @@ class Document(NamedTuple):
 def query_terms(query: str) -> dict[str, float]:
     """The terms of a query with their weights; question words only if there are no others.
 
-    >>> asked("Which port does the worker use?")
+    >>> query_terms("Which port does the worker use?")
     {'port': 1.0, 'worker': 1.0, 'us': 1.0}
     """
     found = terms(query)
