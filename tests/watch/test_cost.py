@@ -35,12 +35,12 @@ def test_usage_is_priced_by_the_model_table() -> None:
 
 
 @pytest.mark.promise("S1.30")
-def test_the_streams_own_figure_wins() -> None:
+def test_the_streams_own_cost_figure_replaces_the_estimate() -> None:
     assert spent(reply(100_000), result(total_cost_usd=0.5)) == pytest.approx(0.5)
     assert spent(result(total_cost_usd=0.5), result(total_cost_usd=0.7)) == pytest.approx(0.7)
 
 
-def test_a_figure_that_begins_anew_with_each_process_is_added() -> None:
+def test_a_cost_figure_that_restarts_with_each_process_is_added() -> None:
     assert spent(result(total_cost_usd=0.5), result(total_cost_usd=0.2)) == pytest.approx(0.7)
     assert spent(
         result(total_cost_usd=0.5, session_id="a"), result(total_cost_usd=0.2, session_id="b")
@@ -50,11 +50,11 @@ def test_a_figure_that_begins_anew_with_each_process_is_added() -> None:
     assert spent(dear[0], result(total_cost_usd=one), dear[1], result(total_cost_usd=2 * one)) == pytest.approx(3 * one)
 
 
-def test_sub_agents_cost_money_too() -> None:
+def test_the_cost_of_sub_agents_counts() -> None:
     assert spent(reply(100_000), reply(90_000, parent_tool_use_id="t1")) > spent(reply(100_000))
 
 
-def test_a_model_without_a_price_is_named() -> None:
+def test_a_model_without_a_price_is_reported() -> None:
     spending = Spending()
     spending.feed(reply(100_000, model="my-own-model"))
     assert spending.usd == 0
@@ -82,7 +82,7 @@ def test_an_impossible_limit_is_refused(limit: float) -> None:
         CostBudget(limit_usd=limit)
 
 
-def test_the_projects_file_survives_rows_of_others(tmp_path: Path) -> None:
+def test_foreign_rows_in_the_projects_file_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "costs.jsonl"
     ProjectCosts(file, "a").record(1.5)
     with open(file, "ab") as rows:
@@ -104,7 +104,7 @@ def test_a_new_limit_warns_again() -> None:
 
 @pytest.mark.promise("S1.30")
 @given(st.integers(1, 100_000), st.integers(1, 100))
-def test_a_share_of_a_limit_in_cents_is_reached_to_the_cent(cents: int, calls: int) -> None:
+def test_a_share_of_a_limit_is_reached_exactly_to_the_cent(cents: int, calls: int) -> None:
     """Neither 80 % of $0.10 nor ten times $0.10 is a number that a float holds."""
     whole, part = cents / 100, cents / 100 / calls
     assert [event.name for event in CostBudget(limit_usd=whole).check(cents * 80 / 10_000)] == ["COST_WARNING"]
@@ -138,7 +138,7 @@ def test_rows_of_earlier_versions_still_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("S1.32")
-def test_a_job_that_spent_nothing_yet_hears_that_its_project_is_over(tmp_path: Path) -> None:
+def test_a_new_job_learns_at_once_that_the_project_limit_is_reached(tmp_path: Path) -> None:
     file = tmp_path / "costs.jsonl"
     project(file, "first").check(1.5, turn_ended=True)
     names = [event.name for event in project(file, "second").check(0.0)]
@@ -146,7 +146,7 @@ def test_a_job_that_spent_nothing_yet_hears_that_its_project_is_over(tmp_path: P
 
 
 @pytest.mark.parametrize("trap", ["fifo", "folder", "link", "nowhere", "device"])
-def test_a_projects_file_that_cannot_be_is_refused_at_once(tmp_path: Path, trap: str) -> None:
+def test_an_unusable_projects_file_is_refused_at_once(tmp_path: Path, trap: str) -> None:
     file = tmp_path / "costs.jsonl"
     if trap == "fifo":
         os.mkfifo(file)
@@ -160,7 +160,7 @@ def test_a_projects_file_that_cannot_be_is_refused_at_once(tmp_path: Path, trap:
         ProjectCosts(file, "a")
 
 
-def test_half_a_row_costs_no_other_row(tmp_path: Path) -> None:
+def test_an_incomplete_row_does_not_damage_other_rows(tmp_path: Path) -> None:
     file = tmp_path / "costs.jsonl"
     file.write_bytes(b'{"job": "full", "usd": 3}\n{"job": "full", "us')
     costs = ProjectCosts(file, "a")
@@ -169,7 +169,7 @@ def test_half_a_row_costs_no_other_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("S1.30")
-def test_costs_of_sessions_that_take_turns_are_told_apart() -> None:
+def test_costs_of_alternating_sessions_are_kept_apart() -> None:
     watch = Watcher()
 
     def priced(usd: float, session: str) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def test_costs_of_sessions_that_take_turns_are_told_apart() -> None:
 
 
 @pytest.mark.promise("S1.32")
-def test_a_run_without_a_result_is_noted_whole_and_a_file_that_is_read_again_once(tmp_path: Path) -> None:
+def test_a_run_without_a_result_is_recorded_and_a_file_read_twice_counts_once(tmp_path: Path) -> None:
     costs, file = tmp_path / "costs.jsonl", tmp_path / "session.jsonl"
     events = [filed({**reply(100_000 + number, text_block("so"))}) for number in range(3)]
     file.write_text("".join(json.dumps(event) + "\n" for event in events))

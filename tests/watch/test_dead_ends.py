@@ -68,7 +68,7 @@ class Agent:
         return [found.kind for found in self.ends()]
 
 
-def test_the_same_call_failing_twice_in_the_same_way() -> None:
+def test_the_same_call_failing_twice_in_the_same_way_is_a_dead_end() -> None:
     agent = Agent()
     first = agent.does(
         "Bash", "Exit code 127\nzsh: command not found: foo", error=True, command="foo x", description="a"
@@ -90,14 +90,14 @@ def test_a_call_that_worked_in_between_is_no_dead_end() -> None:
     assert agent.kinds == []
 
 
-def test_another_failure_of_the_same_call_is_none() -> None:
+def test_another_failure_of_the_same_call_is_no_dead_end() -> None:
     agent = Agent()
     agent.does("Bash", "Error: no such flag", error=True, command="deploy")
     agent.does("Bash", "Error: not signed in", error=True, command="deploy")
     assert agent.kinds == []
 
 
-def test_a_tool_that_fails_whatever_it_is_given() -> None:
+def test_a_tool_that_fails_with_any_input_is_a_dead_end() -> None:
     agent = Agent()
     for pattern in "abc":
         agent.does("Grep", "ENOENT: no such file or directory, posix_spawn 'rg'", error=True, pattern=pattern)
@@ -114,7 +114,7 @@ def test_a_tool_that_fails_whatever_it_is_given() -> None:
         ("Bash", "command", "Exit code 1\ncat: {1}: No such file or directory"),
     ],
 )
-def test_what_it_was_given_may_be_wrong_and_not_the_tool(tool: str, field: str, error: str) -> None:
+def test_a_failure_about_the_input_does_not_blame_the_tool(tool: str, field: str, error: str) -> None:
     agent = Agent()
     for number in range(4):
         given = f"cat {number}.txt"
@@ -130,7 +130,7 @@ def test_calls_of_one_reply_are_one_try() -> None:
     assert agent.kinds == ["failed again"]
 
 
-def test_a_call_that_worked_in_between_is_none_when_its_input_was_wrong() -> None:
+def test_a_call_that_worked_in_between_is_no_dead_end_when_its_input_was_wrong() -> None:
     agent = Agent()
     for error in (True, False, True):
         agent.does("Read", "<tool_use_error>File does not exist." if error else "x", error=error, file_path="a.py")
@@ -145,21 +145,21 @@ def test_a_call_that_worked_in_between_is_none_when_its_input_was_wrong() -> Non
         "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>",
     ],
 )
-def test_what_says_nothing_about_the_call_is_none(text: str) -> None:
+def test_a_refusal_or_cancellation_is_no_dead_end(text: str) -> None:
     agent = Agent()
     for _ in range(4):
         agent.does("Bash", text, error=True, command="deploy")
     assert agent.kinds == []
 
 
-def test_a_search_without_a_hit_is_an_answer() -> None:
+def test_a_search_without_a_hit_is_no_failure() -> None:
     agent = Agent()
     for _ in range(4):
         agent.does("Bash", "Exit code 1", error=True, command="grep -r needle .")
     assert agent.kinds == []
 
 
-def test_an_edit_that_is_put_back() -> None:
+def test_an_edit_that_is_reverted_is_a_dead_end() -> None:
     agent = Agent()
     first = agent.edits("limit = 20", "limit = 20\nif limit > 80 { limit = 80 }")
     agent.does("Bash", "looks odd", command="./demo")
@@ -171,7 +171,7 @@ def test_an_edit_that_is_put_back() -> None:
     assert "limit > 80" in found.text
 
 
-def test_many_edits_put_back_in_one_go_are_one_dead_end() -> None:
+def test_many_edits_reverted_together_are_one_dead_end() -> None:
     agent = Agent()
     names = [f"handle{letter}" for letter in "ABCDEFGH"]
     for name in names:
@@ -192,21 +192,21 @@ def test_many_edits_put_back_in_one_go_are_one_dead_end() -> None:
         ("", "# a remark"),
     ],
 )
-def test_what_was_there_to_look_at_something_may_go(old: str, new: str) -> None:
+def test_removing_debug_prints_imports_and_comments_is_no_dead_end(old: str, new: str) -> None:
     agent = Agent()
     agent.edits(old, new)
     agent.edits(new, old)
     assert agent.kinds == []
 
 
-def test_an_edit_written_better_is_no_way_left() -> None:
+def test_improving_an_edit_is_no_dead_end() -> None:
     agent = Agent()
     agent.edits("", "func Fold() error {\nreturn nil\n}")
     agent.edits("func Fold() error {\nreturn nil\n}", "func Fold(cut int) error {\nreturn fold(cut)\n}\n// and more")
     assert agent.kinds == []
 
 
-def test_code_that_moves_to_another_file_is_no_way_left() -> None:
+def test_moving_code_to_another_file_is_no_dead_end() -> None:
     agent = Agent()
     body = "func readPrompt(tree Tree) string {\nfile := tree.File(name)\nreturn file.Contents()\n}"
     agent.edits("package auto", "package auto\n" + body, path="auto.go")
@@ -215,7 +215,7 @@ def test_code_that_moves_to_another_file_is_no_way_left() -> None:
     assert agent.kinds == []
 
 
-def test_a_file_written_back_to_what_it_was() -> None:
+def test_a_file_written_back_to_an_earlier_content_is_a_dead_end() -> None:
     agent = Agent()
     contents = ("version one", "version two", "version three", "version one")
     calls = [agent.does("Write", file_path="notes.md", content=content) for content in contents]
@@ -235,7 +235,7 @@ def test_a_file_written_back_to_what_it_was() -> None:
         "git checkout .",
     ],
 )
-def test_changes_that_git_throws_away(command: str) -> None:
+def test_changes_that_git_discards_are_a_dead_end(command: str) -> None:
     agent = Agent()
     agent.edits("a = one", "a = two", path="/repo/src/fold.go")
     agent.does("Bash", "", command=command)
@@ -254,14 +254,14 @@ def test_changes_that_git_throws_away(command: str) -> None:
         "git 'x",
     ],
 )
-def test_git_commands_that_throw_nothing_away(command: str) -> None:
+def test_git_commands_that_discard_nothing_are_no_dead_end(command: str) -> None:
     agent = Agent()
     agent.edits("a = one", "a = two", path="/repo/src/fold.go")
     agent.does("Bash", "", command=command)
     assert agent.kinds == []
 
 
-def test_what_was_committed_is_not_thrown_away() -> None:
+def test_committed_changes_are_not_discarded() -> None:
     agent = Agent()
     agent.edits("a = one", "a = two")
     agent.does("Bash", "", command="git commit -am done")
@@ -269,7 +269,7 @@ def test_what_was_committed_is_not_thrown_away() -> None:
     assert agent.kinds == []
 
 
-def test_a_test_that_stays_red_in_the_same_way_after_a_change() -> None:
+def test_a_test_that_fails_in_the_same_way_after_a_change_is_a_dead_end() -> None:
     agent = Agent()
     first = agent.tests(RED.format(1, 5))
     agent.edits("cut = one", "cut = two")
@@ -290,7 +290,7 @@ def test_a_test_that_stays_red_in_the_same_way_after_a_change() -> None:
     ],
     ids=["nothing", "a look", "an edit that did nothing"],
 )
-def test_a_build_or_a_test_that_fails_twice_in_the_same_way(between: Any) -> None:
+def test_a_build_or_a_test_that_fails_twice_in_the_same_way_is_a_dead_end(between: Any) -> None:
     agent = Agent()
     first = agent.builds()
     between(agent)
@@ -322,7 +322,7 @@ def test_a_build_that_fails_twice_is_not_always_a_dead_end(between: Any) -> None
     assert "failed again" not in agent.kinds
 
 
-def test_a_check_that_a_person_refused_says_nothing() -> None:
+def test_a_check_that_the_user_refused_is_no_failure() -> None:
     agent = Agent()
     agent.builds()
     agent.builds("The user doesn't want to proceed with this tool use.")
@@ -339,7 +339,7 @@ def test_a_check_that_a_person_refused_says_nothing() -> None:
         ("--- FAIL: TestFold/case_7 (0.01s)\n    a.go:7: expected 3", "TestFold still red"),
     ],
 )
-def test_people_read_names_and_numbers_as_they_were_printed(text: str, shown: str) -> None:
+def test_a_dead_end_shows_names_and_numbers_as_printed(text: str, shown: str) -> None:
     agent = Agent()
     for number in range(2):
         agent.tests(text, error=True)
@@ -359,7 +359,7 @@ def test_people_read_names_and_numbers_as_they_were_printed(text: str, shown: st
     ],
     ids=["only a print", "green in between"],
 )
-def test_red_twice_is_not_always_a_dead_end(between: Any) -> None:
+def test_a_test_that_fails_twice_is_not_always_a_dead_end(between: Any) -> None:
     agent = Agent()
     agent.tests(RED.format(1, 5), error=True)
     between(agent)
@@ -375,7 +375,7 @@ def test_another_failure_of_the_same_test_is_progress() -> None:
     assert agent.kinds == []
 
 
-def test_a_subject_is_told_once_and_a_session_is_not_flooded() -> None:
+def test_a_subject_is_reported_once_and_a_session_has_a_maximum() -> None:
     agent = Agent()
     for _ in range(5):
         agent.does("Bash", "Error: no", error=True, command="deploy")
@@ -386,7 +386,7 @@ def test_a_subject_is_told_once_and_a_session_is_not_flooded() -> None:
     assert len(agent.ends()) == MAX_DEAD_ENDS
 
 
-def test_a_sub_agents_troubles_are_its_own() -> None:
+def test_failures_of_sub_agents_are_ignored() -> None:
     watch = DeadEndDetector()
     for each in ("a", "b"):
         assert not watch.feed(reply(9, call("Bash", each, command="x"), parent_tool_use_id="t0"))
@@ -403,7 +403,7 @@ def test_no_event_can_break_it(events: list[Any]) -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_any_command_and_any_output_is_taken(command: str, output: str) -> None:
+def test_any_command_and_any_output_is_accepted(command: str, output: str) -> None:
     agent = Agent()
     for text in (output, "FAIL " + output, "git " + command):
         agent.does("Bash", text, error=True, command=command)

@@ -33,7 +33,7 @@ def close(value: Any) -> Any:
 @given(st.one_of(EVENTS, st.dictionaries(st.text(), ANYTHING)), st.booleans(), st.sampled_from(("", " ", "\r")))
 @example({"a": 10**30}, False, "")
 @example({"\ud800": float("nan"), "b": [1e400, -0.0]}, True, "\r")
-def test_both_readers_read_the_same(value: Any, escaped: bool, ending: str) -> None:
+def test_both_parsers_give_the_same_event(value: Any, escaped: bool, ending: str) -> None:
     line = (ending + json.dumps(value, ensure_ascii=escaped) + ending).encode("utf-8", "surrogatepass")
     assert close(load(line)) == close(plain(line))
 
@@ -43,5 +43,5 @@ def test_both_readers_read_the_same(value: Any, escaped: bool, ending: str) -> N
 @example(b'{"a": 1} x')
 @example(b"\xef\xbb\xbf{}")
 @example(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
-def test_garbage_is_no_event_for_either(line: bytes) -> None:
+def test_garbage_is_no_event_for_either_parser(line: bytes) -> None:
     assert close(load(line)) == close(plain(line))

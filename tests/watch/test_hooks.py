@@ -33,7 +33,7 @@ def run_hook(
     return spawn("hook", given=json.dumps(given).encode(), CLAUDE_PROJECT_DIR="")
 
 
-def test_a_prompt_is_recorded_and_a_full_window_is_told(tmp_path: Path) -> None:
+def test_a_prompt_is_recorded_and_a_full_window_is_reported(tmp_path: Path) -> None:
     session = tmp_path / "s.jsonl"
     session.write_bytes(FULL_TURN)
     done = run_hook(tmp_path, "UserPromptSubmit", session, prompt="never touch main.py")
@@ -44,7 +44,7 @@ def test_a_prompt_is_recorded_and_a_full_window_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("F12")
-def test_before_a_compaction_the_session_is_written_down(tmp_path: Path) -> None:
+def test_before_a_compaction_the_notes_of_the_session_are_written(tmp_path: Path) -> None:
     session = tmp_path / "s.jsonl"
     session.write_bytes(FULL_TURN)
     run_hook(tmp_path, "UserPromptSubmit", session, prompt="keep the tabs")
@@ -55,7 +55,7 @@ def test_before_a_compaction_the_session_is_written_down(tmp_path: Path) -> None
     assert "a.py" in page
 
 
-def test_after_a_compaction_the_agent_is_pointed_to_the_notes(tmp_path: Path) -> None:
+def test_after_a_compaction_the_agent_is_told_where_the_notes_are(tmp_path: Path) -> None:
     assert not run_hook(tmp_path, "SessionStart", source="compact").stdout
     run_hook(tmp_path, "PostCompact", trigger="auto", compact_summary="the summary\nin two lines")
     assert "> in two lines" in (tmp_path / ".context" / "state-changes.md").read_text()
@@ -70,7 +70,7 @@ def test_after_a_compaction_the_agent_is_pointed_to_the_notes(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "given", [b"", b"nonsense", b"[]", b"{}", b'{"hook_event_name": null}', b'{"hook_event_name": "Stop"}']
 )
-def test_nothing_that_comes_in_blocks_the_agent(given: bytes, tmp_path: Path) -> None:
+def test_no_hook_input_blocks_the_agent(given: bytes, tmp_path: Path) -> None:
     done = spawn("hook", given=given, cwd=tmp_path)
     assert done.returncode in (0, 1)
     assert not done.stdout
@@ -90,7 +90,7 @@ def test_one_compaction_is_recorded_once(tmp_path: Path) -> None:
     assert text.count("the summary") == 1
 
 
-def test_the_notes_are_named_by_a_path_that_works_where_the_agent_is(tmp_path: Path) -> None:
+def test_the_path_of_the_notes_works_in_the_agents_current_folder(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     session = tmp_path / "s.jsonl"
@@ -110,7 +110,7 @@ def test_the_notes_are_named_by_a_path_that_works_where_the_agent_is(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["/gone\0", "/\ud800", "/nowhere/at/all"])
-def test_a_folder_that_is_none_is_named(name: str) -> None:
+def test_a_missing_project_folder_is_named_in_the_error(name: str) -> None:
     done = run_hook(Path("."), "UserPromptSubmit", prompt="x", cwd=name)
     assert done.returncode == 1
     assert b"no such folder: no notes were written" in done.stderr
@@ -119,14 +119,14 @@ def test_a_folder_that_is_none_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["/gone\0", "/\ud800", "/nowhere", "/"])
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PreCompact"])
-def test_a_session_that_cannot_be_read_is_no_reason_to_fail(tmp_path: Path, name: str, event: str) -> None:
+def test_an_unreadable_session_file_does_not_make_the_hook_fail(tmp_path: Path, name: str, event: str) -> None:
     done = run_hook(tmp_path, event, prompt="keep the tabs", transcript_path=name)
     assert (done.returncode, done.stderr) == (0, b"")
     assert (tmp_path / ".context" / "human-input.md").exists() is (event == "UserPromptSubmit")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
-def test_a_full_disk_is_said_with_the_file_and_what_to_do(tmp_path: Path) -> None:
+def test_a_full_disk_error_names_the_file_and_what_to_do(tmp_path: Path) -> None:
     given = {"hook_event_name": "UserPromptSubmit", "cwd": str(tmp_path), "prompt": "x"}
     done = subprocess.run(
         ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *ENTRY, "hook"],
@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_with_the_file_and_what_to_do(tmp_path: Path) -> Non
     assert done.stderr.count(b"\n") == 1
 
 
-def test_a_folder_that_is_a_trap_costs_no_turn(tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_notes_folder_does_not_block_the_agent(tmp_path: Path) -> None:
     (tmp_path / ".context").symlink_to("/etc")
     done = run_hook(tmp_path, "UserPromptSubmit", prompt="x")
     assert done.returncode == 1
@@ -152,7 +152,7 @@ def test_a_folder_that_is_a_trap_costs_no_turn(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the files")
 @pytest.mark.parametrize("name", ["hook", "statusline"])
 @pytest.mark.parametrize("files", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"])
-def test_closed_and_full_files_cost_no_turn(tmp_path: Path, name: str, files: str) -> None:
+def test_closed_and_full_standard_streams_never_block_the_agent(tmp_path: Path, name: str, files: str) -> None:
     given = {"hook_event_name": "PostCompact", "cwd": str(tmp_path), "trigger": "auto"}
     done = shell(f"{name} {files}", tmp_path, json.dumps(given))
     assert done.returncode in (0, 1)
@@ -161,7 +161,7 @@ def test_closed_and_full_files_cost_no_turn(tmp_path: Path, name: str, files: st
     assert done.stderr.count("\n") <= 1
 
 
-def test_a_reader_that_is_waited_for_is_not_needed(tmp_path: Path) -> None:
+def test_a_session_path_that_is_a_pipe_does_not_make_a_hook_wait(tmp_path: Path) -> None:
     """A pipe named as the session file would be waited for until the hook is killed."""
     pipe = tmp_path / "s.jsonl"
     os.mkfifo(pipe)
@@ -187,7 +187,7 @@ FIELDS = st.fixed_dictionaries(
 
 @given(st.lists(FIELDS, min_size=1, max_size=4))
 @settings(max_examples=40)
-def test_whatever_a_hook_is_given_the_answer_is_sound(
+def test_any_hook_input_gives_a_valid_answer(
     tmp_path_factory: pytest.TempPathFactory, given: list[dict[str, Any]]
 ) -> None:
     tree = tmp_path_factory.mktemp("tree")
@@ -216,7 +216,7 @@ def together(*given: bytes) -> None:
         assert process.returncode == 0
 
 
-def test_a_crowd_of_hooks_records_each_prompt_once(tmp_path: Path) -> None:
+def test_many_hooks_at_once_record_each_prompt_once(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
     prompts = [hook_input(tmp_path, "UserPromptSubmit", prompt=f"prompt {number}") for number in range(6)]
     compaction = hook_input(tmp_path, "PreCompact", trigger="auto", transcript_path=str(session))
@@ -231,7 +231,7 @@ def test_a_crowd_of_hooks_records_each_prompt_once(tmp_path: Path) -> None:
     assert entries(tmp_path, "human-input.md") == found
 
 
-def test_the_same_word_said_three_times_is_three_prompts(tmp_path: Path) -> None:
+def test_the_same_prompt_given_three_times_is_three_entries(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
     for _ in range(3):
         spawn("hook", given=hook_input(tmp_path, "UserPromptSubmit", prompt="continue"))
@@ -241,7 +241,7 @@ def test_the_same_word_said_three_times_is_three_prompts(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["with space", "✓", "'\"$(touch pwned)`x`", "-f", "new\nline"])
-def test_a_work_tree_of_any_name_has_its_notes(tmp_path: Path, name: str) -> None:
+def test_a_project_folder_of_any_name_gets_its_notes(tmp_path: Path, name: str) -> None:
     tree = tmp_path / name
     tree.mkdir()
     done = spawn("hook", given=hook_input(tree, "UserPromptSubmit", prompt="hi"))

@@ -25,7 +25,7 @@ NOISE = st.one_of(
 
 @given(st.lists(st.tuples(SOUND, st.lists(NOISE, max_size=2)), max_size=8), st.sampled_from([b"\n", b"\r\n"]))
 @settings(max_examples=60)
-def test_noise_between_the_lines_changes_nothing_but_its_own_count(
+def test_garbage_between_events_changes_nothing_but_its_count(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, list[bytes]]], end: bytes
 ) -> None:
     clean = lines(*(event for event, _ in steps))
@@ -45,7 +45,7 @@ NUMBERS = (
 
 
 @given(st.lists(st.sampled_from(NUMBERS), min_size=5, max_size=5))
-def test_no_number_in_a_stream_gives_a_figure_that_cannot_be(
+def test_no_number_in_a_stream_gives_an_impossible_figure(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[str]
 ) -> None:
     usage = {"input_tokens": "@0", "cache_read_input_tokens": "@1", "output_tokens": "@2"}
@@ -63,7 +63,9 @@ def test_no_number_in_a_stream_gives_a_figure_that_cannot_be(
 
 @pytest.mark.parametrize("depth", [50, 200, 400, 900, 5_000])
 @pytest.mark.parametrize("place", ["content", "usage", "input"])
-def test_nesting_at_any_depth_is_survived(tmp_path_factory: pytest.TempPathFactory, depth: int, place: str) -> None:
+def test_json_nested_at_any_depth_does_no_harm(
+    tmp_path_factory: pytest.TempPathFactory, depth: int, place: str
+) -> None:
     nest = '[{"content": ' * depth + "1" + "}]" * depth
     inside = {"content": nest, "usage": nest, "input": f'[{{"type": "tool_use", "name": "Edit", "input": {nest}}}]'}
     key = "usage" if place == "usage" else "content"
@@ -75,7 +77,7 @@ def test_nesting_at_any_depth_is_survived(tmp_path_factory: pytest.TempPathFacto
     assert told[-1]["turns"] == 1
 
 
-def test_memory_stays_bounded_whatever_is_never_answered() -> None:
+def test_memory_stays_bounded_with_calls_that_are_never_answered() -> None:
     """Calls without results, files without end, sessions without number."""
     code = (
         "import json, resource, sys\nfrom foldline.watch.watcher import Watcher\n"

@@ -88,7 +88,7 @@ def planned(file: Path, name: str = "claude-code", *, remove: bool = False) -> S
 
 
 @given(texts(), st.sampled_from(list(TARGETS)))
-def test_ours_goes_in_beside_the_rest_and_comes_out_to_the_last_byte(
+def test_installing_and_uninstalling_restores_the_file_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, text: str, name: str
 ) -> None:
     file = tmp_path_factory.mktemp("settings") / "settings.json"
@@ -104,7 +104,7 @@ def test_ours_goes_in_beside_the_rest_and_comes_out_to_the_last_byte(
 
 
 @given(texts())
-def test_another_installation_is_replaced_and_comes_out_as_well(
+def test_entries_of_another_installation_are_replaced_and_removed(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     file = tmp_path_factory.mktemp("settings") / "settings.json"
@@ -117,7 +117,7 @@ def test_another_installation_is_replaced_and_comes_out_as_well(
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_file_that_was_not_there_goes_away_again(tmp_path: Path, name: str) -> None:
+def test_uninstalling_deletes_a_file_that_installing_created(tmp_path: Path, name: str) -> None:
     file = tmp_path / "deep" / "er" / "settings.json"
     planned(file, name).apply()
     assert file.read_text().endswith("}\n")
@@ -126,7 +126,7 @@ def test_a_file_that_was_not_there_goes_away_again(tmp_path: Path, name: str) ->
     assert not planned(file, name, remove=True).diff
 
 
-def test_what_the_agent_wrote_anew_meanwhile_keeps_no_empty_places(tmp_path: Path) -> None:
+def test_uninstalling_from_a_reformatted_file_leaves_no_empty_containers(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text('{"model": "opus"}')
     planned(file).apply()
@@ -135,7 +135,7 @@ def test_what_the_agent_wrote_anew_meanwhile_keeps_no_empty_places(tmp_path: Pat
     assert json.loads(file.read_text()) == {"model": "opus"}
 
 
-def test_ours_takes_the_shape_of_what_is_around_it(tmp_path: Path) -> None:
+def test_new_entries_are_formatted_like_their_neighbours(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_bytes(b'{\r\n\t"hooks": {\r\n\t\t"Stop": [{"hooks": []}]\r\n\t}\r\n}')
     planned(file).apply()
@@ -156,7 +156,7 @@ def test_ours_takes_the_shape_of_what_is_around_it(tmp_path: Path) -> None:
         shlex.quote("/home/o'brien/bin/foldline") + " hook",
     ],
 )
-def test_every_command_that_installing_writes_is_ours(command: str) -> None:
+def test_every_command_that_installing_writes_is_recognised(command: str) -> None:
     assert is_foldline_entry({"type": "command", "command": command}, "hook")
     assert not is_foldline_entry({"type": "command", "command": command}, "statusline")
 
@@ -181,7 +181,7 @@ def test_every_command_that_installing_writes_is_ours(command: str) -> None:
         "",
     ],
 )
-def test_a_users_own_command_stays_whatever_it_mentions(tmp_path: Path, command: str) -> None:
+def test_the_users_own_command_stays_even_if_it_calls_foldline(tmp_path: Path, command: str) -> None:
     file = tmp_path / "settings.json"
     mine = json.dumps({"hooks": {"PreCompact": [{"hooks": [{"type": "command", "command": command}]}]}})
     file.write_text(mine)
@@ -192,11 +192,11 @@ def test_a_users_own_command_stays_whatever_it_mentions(tmp_path: Path, command:
 
 
 @pytest.mark.parametrize("value", [None, [], "foldline hook", {"type": "command"}, {"command": ["foldline", "hook"]}])
-def test_what_is_no_entry_is_not_ours(value: Any) -> None:
+def test_a_value_that_is_not_an_entry_is_not_recognised(value: Any) -> None:
     assert not is_foldline_entry(value, "hook")
 
 
-def test_a_hook_that_a_user_put_into_our_group_stays(tmp_path: Path) -> None:
+def test_a_hook_that_the_user_added_to_foldlines_group_stays(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     planned(file).apply()
     settings = json.loads(file.read_text())
@@ -228,7 +228,7 @@ def test_a_hook_that_a_user_put_into_our_group_stays(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("remove", [False, True])
-def test_what_cannot_be_changed_safely_is_refused_and_says_what_to_do(
+def test_settings_that_cannot_be_changed_safely_are_refused_with_a_hint(
     tmp_path: Path, text: str, says: str, remove: bool
 ) -> None:
     file = tmp_path / "settings.json"
@@ -240,7 +240,7 @@ def test_what_cannot_be_changed_safely_is_refused_and_says_what_to_do(
     assert file.read_text() == text
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_settings_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_bytes(b'{"a": "\xff"}')
     with pytest.raises(ConfigError, match=r"UTF-8.*nothing was changed"):
@@ -249,7 +249,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "loop"])
 @pytest.mark.skipif(sys.platform == "win32", reason="no such files")
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+def test_settings_that_are_not_a_plain_file_are_refused_without_waiting(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "settings.json"
     if kind == "pipe":
         os.mkfifo(file)
@@ -261,7 +261,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
         planned(file)
 
 
-def test_a_file_that_is_read_only_stays_so(tmp_path: Path) -> None:
+def test_a_read_only_settings_file_is_not_written(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     file = tmp_path / ".claude" / "settings.json"
     file.write_text("{}")
@@ -274,7 +274,7 @@ def test_a_file_that_is_read_only_stays_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("was", [None, '{"model": "opus"}'])
-def test_a_file_that_changed_since_it_was_shown_is_left_alone(tmp_path: Path, was: str | None) -> None:
+def test_a_file_that_changed_since_the_change_was_shown_is_not_written(tmp_path: Path, was: str | None) -> None:
     file = tmp_path / "settings.json"
     if was is not None:
         file.write_text(was)
@@ -285,7 +285,7 @@ def test_a_file_that_changed_since_it_was_shown_is_left_alone(tmp_path: Path, wa
     assert file.read_text() == '{"model": "sonnet"}'
 
 
-def test_an_edit_during_the_question_is_not_lost(tmp_path: Path) -> None:
+def test_an_edit_while_the_user_is_asked_is_not_lost(tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
     file = tmp_path / ".claude" / "settings.json"
     file.write_text('{"model": "opus"}')
@@ -307,7 +307,7 @@ def test_an_edit_during_the_question_is_not_lost(tmp_path: Path) -> None:
     assert file.read_text() == '{"model": "sonnet"}'
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_folder_the_error_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CODEX_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as it does for a user whom the system does not know
     with pytest.raises(ConfigError, match="set HOME or CODEX_HOME"):
@@ -335,14 +335,14 @@ def test_the_shown_change_can_be_applied_by_patch(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the files")
 @pytest.mark.parametrize("command", ["install claude-code --project <&-", "install claude-code --project >&-"])
-def test_nobody_to_ask_and_nowhere_to_print_is_one_sentence(tmp_path: Path, command: str) -> None:
+def test_closed_standard_streams_give_a_one_line_error(tmp_path: Path, command: str) -> None:
     done = shell(command, tmp_path)
     assert "Traceback" not in done.stderr
     assert done.returncode in (2, 4, 130)
     assert not (tmp_path / ".claude" / "settings.json").exists()
 
 
-def test_it_shows_the_change_writes_it_and_takes_it_out(tmp_path: Path) -> None:
+def test_installing_shows_and_writes_the_change_and_uninstalling_removes_it(tmp_path: Path) -> None:
     file = tmp_path / ".claude" / "settings.json"
     shown = spawn("install", "claude-code", "--project", "--dry-run", cwd=tmp_path)
     assert b'+    "PreCompact": [' in shown.stdout
@@ -360,7 +360,7 @@ def test_it_shows_the_change_writes_it_and_takes_it_out(tmp_path: Path) -> None:
     assert not file.exists()
 
 
-def test_a_status_line_of_the_users_own_stays(tmp_path: Path) -> None:
+def test_the_users_own_status_line_stays(tmp_path: Path) -> None:
     file = tmp_path / ".claude" / "settings.json"
     file.parent.mkdir()
     file.write_text('{"statusLine": {"type": "command", "command": "mine.sh"}}')
@@ -369,7 +369,9 @@ def test_a_status_line_of_the_users_own_stays(tmp_path: Path) -> None:
     assert b"your own status line stays" in done.stderr
 
 
-def test_the_users_own_settings_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_of_the_users_settings_follows_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "moved"))
     assert settings_path(TARGETS["claude-code"], project=None) == tmp_path / "moved" / "settings.json"
     monkeypatch.delenv("CODEX_HOME", raising=False)
@@ -377,7 +379,7 @@ def test_the_users_own_settings_are_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert settings_path(TARGETS["codex"], project=None) == tmp_path / ".codex" / "hooks.json"
 
 
-def test_a_link_stays_a_link_and_the_mode_stays(tmp_path: Path) -> None:
+def test_a_linked_settings_file_stays_a_link_and_keeps_its_mode(tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_text("{}")
     real.chmod(0o640)
@@ -396,7 +398,7 @@ OTHERS = st.fixed_dictionaries({"type": st.just("command"), "command": st.sample
     st.lists(st.tuples(st.sampled_from(["PreCompact", "SessionStart", "Stop"]), st.booleans(), OTHERS), max_size=5),
     st.dictionaries(st.sampled_from(["model", "env", "permissions"]), st.sampled_from([{"A": "b"}, "opus", [1]])),
 )
-def test_what_a_user_puts_beside_ours_stays_when_ours_goes(
+def test_entries_added_by_the_user_stay_after_uninstalling(
     tmp_path_factory: pytest.TempPathFactory, hooks: list[tuple[str, bool, dict[str, str]]], keys: dict[str, Any]
 ) -> None:
     file = tmp_path_factory.mktemp("home") / "settings.json"

@@ -17,7 +17,7 @@ from support.watching import feed_all, named, watch_json
 
 
 @pytest.mark.promise("S1.5")
-def test_a_session_that_comes_back_has_its_model_and_window() -> None:
+def test_a_resumed_session_has_its_model_and_window() -> None:
     watch = Watcher()
     for session, model in (("a", f"{MODEL}[1m]"), ("b", "claude-haiku-4-5")):
         feed_all(watch, {"type": "system", "subtype": "init", "session_id": session, "model": model})
@@ -48,7 +48,7 @@ def test_a_later_piece_of_a_reply_belongs_to_its_own_session() -> None:
 
 
 @pytest.mark.promise("S1.7", "S1.8")
-def test_a_session_that_is_full_from_its_first_event_is_told_of() -> None:
+def test_a_session_that_is_full_at_its_first_event_is_reported() -> None:
     watch = Watcher()
     feed_all(watch, reply(160_000, session="a"))
     found = feed_all(watch, reply(159_000, session="b"))
@@ -56,7 +56,7 @@ def test_a_session_that_is_full_from_its_first_event_is_told_of() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(3, 200_000)), max_size=20))
-def test_sessions_that_take_turns_in_one_stream_keep_their_figures(steps: list[tuple[str, int]]) -> None:
+def test_alternating_sessions_in_one_stream_keep_their_figures(steps: list[tuple[str, int]]) -> None:
     watch, last = Watcher(), dict[str, int]()
     for session, used in steps:
         feed_all(watch, reply(used, session=session))
@@ -67,7 +67,7 @@ def test_sessions_that_take_turns_in_one_stream_keep_their_figures(steps: list[t
 
 
 @pytest.mark.promise("S1.5", "S1.10")
-def test_a_flag_that_came_of_a_guessed_window_goes_when_the_stream_names_it() -> None:
+def test_a_flag_from_an_assumed_window_is_cleared_when_the_stream_names_a_larger_one() -> None:
     told_window = {"modelUsage": {MODEL: {"contextWindow": 1_000_000}}}
     watch = Watcher()
     assert not named(feed_all(watch, reply(160_000), result(**told_window)), "intervention")
@@ -102,7 +102,7 @@ WINDOW = 1_000
 
 @pytest.mark.promise("S1.7", "S1.8", "S1.11")
 @given(st.integers(1, 2_000_000) | st.integers(1, 20_000).map(lambda number: 50 * number), st.data())
-def test_a_flag_comes_at_its_share_and_not_a_token_earlier(window: int, data: st.DataObject) -> None:
+def test_a_flag_is_set_at_its_share_and_not_a_token_earlier(window: int, data: st.DataObject) -> None:
     edges = [int(share * window) + step for share in (WARN, COMPACT) for step in (-1, 0, 1)]
     used = data.draw(st.sampled_from([edge for edge in edges if edge >= 0]))
     budget = ContextBudget(context_window=window)
@@ -119,7 +119,7 @@ STEPS = st.one_of(
 
 @pytest.mark.promise("S1.10")
 @given(st.lists(STEPS, max_size=25))
-def test_a_flag_goes_only_by_being_cleared_or_by_a_compaction(steps: list[tuple[str, int]]) -> None:
+def test_a_flag_stays_until_it_is_cleared_or_the_agent_compacts(steps: list[tuple[str, int]]) -> None:
     budget = ContextBudget(context_window=WINDOW)
     warn = compact = False
     for step, used in steps:
@@ -154,7 +154,7 @@ def of_the_window(notices: list[WatchEvent]) -> list[tuple[str, Any]]:
 
 
 @given(st.lists(st.tuples(SOUND, st.lists(HELPERS, max_size=2)), max_size=12))
-def test_sub_agents_anywhere_in_between_change_no_figure(
+def test_sub_agents_change_no_figure_of_the_window(
     steps: list[tuple[dict[str, Any], list[dict[str, Any]]]],
 ) -> None:
     alone, among = Watcher(), Watcher()
@@ -181,7 +181,7 @@ def test_a_window_of_one_token_is_full_at_once(tmp_path_factory: pytest.TempPath
 
 
 @pytest.mark.parametrize("window", [168_000, 1_000_000])
-def test_the_flags_use_the_window_they_are_given(window: int) -> None:
+def test_the_flags_use_the_given_window(window: int) -> None:
     watch = Watcher(meter=Meter(window=window))
     feed_all(watch, reply(140_000))
     assert watch.meter.should_compact == (window == 168_000)

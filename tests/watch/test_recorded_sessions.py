@@ -89,7 +89,7 @@ def compactions(window: int | None) -> list[_Seen]:
 
 
 @pytest.mark.promise("S1.7", "S1.8")
-def test_both_flags_precede_every_automatic_compaction_in_the_window_as_it_was() -> None:
+def test_both_flags_precede_every_automatic_compaction_with_the_agents_own_window() -> None:
     """The window an agent can use ends where it keeps room for its reply; by that window both flags come in time."""
     by_reserve = {reserve: compactions(WINDOW - reserve) for reserve in RESERVES}
     assert len(by_reserve[RESERVES[0]]) > 10
@@ -100,12 +100,12 @@ def test_both_flags_precede_every_automatic_compaction_in_the_window_as_it_was()
 
 
 @pytest.mark.promise("S1.7")
-def test_the_warning_precedes_them_even_by_the_whole_window() -> None:
+def test_the_warning_precedes_them_even_with_the_whole_window() -> None:
     found = compactions(WINDOW)
     assert sum(seen.warned for seen in found) >= 0.9 * len(found)
 
 
-def test_dead_ends_do_not_flood() -> None:
+def test_recorded_sessions_have_few_dead_ends() -> None:
     for file in FILES:
         watch = Watcher()
         for event in events(file):

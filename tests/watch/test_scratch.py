@@ -17,7 +17,7 @@ FILES = tuple(section.file for section in SECTIONS)
 
 
 @pytest.mark.promise("S1.15")
-def test_human_words_are_those_of_people() -> None:
+def test_only_text_written_by_people_is_human_input() -> None:
     model = ScratchModel()
     model.extract(said("first"))
     model.extract(said([{"type": "text", "text": "second"}]))
@@ -40,7 +40,7 @@ def test_human_words_are_those_of_people() -> None:
 
 
 @pytest.mark.parametrize("mark", [{}, {"isSynthetic": True}, {"isCompactSummary": True}])
-def test_the_digest_after_a_compaction_is_nobodys_words(mark: dict[str, bool]) -> None:
+def test_the_digest_after_a_compaction_is_not_human_input(mark: dict[str, bool]) -> None:
     model = ScratchModel()
     for event in (said("before"), boundary(), said("This session is being continued ...", **mark), said("after")):
         model.extract(event)
@@ -48,7 +48,7 @@ def test_the_digest_after_a_compaction_is_nobodys_words(mark: dict[str, bool]) -
 
 
 @pytest.mark.promise("S1.17", "F10")
-def test_changed_files_are_found_wherever_the_call_stands() -> None:
+def test_changed_files_are_found_in_every_kind_of_event() -> None:
     model = ScratchModel()
     model.extract({"type": "tool_use", "name": "Write", "input": {"file_path": "top.py"}})
     model.extract(
@@ -72,7 +72,7 @@ def test_answers_to_the_agents_questions_are_decisions() -> None:
 
 @pytest.mark.promise("S1.20", "S1.21", "S1.22", "S1.24", "F11")
 @pytest.mark.parametrize("count", [0, 1, 46, 47, 48, 500])
-def test_the_page_has_four_equal_sections_and_never_passes_its_cap(count: int) -> None:
+def test_the_index_has_four_equal_sections_and_at_most_200_lines(count: int) -> None:
     text = full_model(count).render()
     lines = text.splitlines()
     assert len(lines) <= PAGE_LINES
@@ -102,7 +102,7 @@ def test_a_long_message_is_cut_to_120_characters() -> None:
 
 
 @given(st.lists(st.text(), max_size=60), st.text(), st.text())
-def test_whatever_is_said_is_one_line_of_the_page(texts: list[str], job: str, phase: str) -> None:
+def test_any_text_is_one_line_of_the_index(texts: list[str], job: str, phase: str) -> None:
     model = ScratchModel(job=job, phase=phase)
     for text in texts:
         model.add_dead_end(text)
@@ -129,7 +129,7 @@ def asked(name: str, given: dict[str, Any], reply_text: str) -> list[str]:
     return model.decisions
 
 
-def test_an_approved_plan_stands_once() -> None:
+def test_an_approved_plan_is_noted_once() -> None:
     plan = "# Rewrite it\n\n1. the parser\n2. the rest\n"
     words = "User has approved your plan. You can now start coding.\n\n## Approved Plan:\n" + plan
     assert asked("ExitPlanMode", {"plan": plan}, words) == [
@@ -137,12 +137,12 @@ def test_an_approved_plan_stands_once() -> None:
     ]
 
 
-def test_a_plan_that_was_edited_stands_beside_the_one_asked_for() -> None:
+def test_an_edited_plan_is_noted_beside_the_original() -> None:
     (found,) = asked("ExitPlanMode", {"plan": "a plan"}, "User has approved.\n\n## Approved Plan:\nanother one")
     assert found == "plan: a plan\nUser has approved.\n\n## Approved Plan:\nanother one"
 
 
-def test_a_question_that_the_answer_repeats_stands_once() -> None:
+def test_a_question_that_the_answer_repeats_is_noted_once() -> None:
     questions = [{"question": "Tabs?"}, {"question": "How many?"}]
     words = 'User has answered your questions: "Tabs?"="No", "How many?"="2".'
     assert asked("AskUserQuestion", {"questions": questions}, words) == [words]

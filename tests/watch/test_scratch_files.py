@@ -46,7 +46,7 @@ def texts(tree: Path, name: str = "human-input.md") -> list[str]:
 
 
 @pytest.mark.promise("S1.15", "S1.34")
-def test_the_same_words_in_another_session_are_other_words(tmp_path: Path) -> None:
+def test_the_same_text_in_another_session_is_another_entry(tmp_path: Path) -> None:
     for session in ("A", "B", "C", "B", "A"):
         watch_all(tmp_path, said("fix the tests", session_id=session), result(session_id=session))
     assert texts(tmp_path) == ["fix the tests"] * 3
@@ -54,7 +54,7 @@ def test_the_same_words_in_another_session_are_other_words(tmp_path: Path) -> No
     assert "3 entries → .context/human-input.md" in (tmp_path / ".context" / "scratch.md").read_text()
 
 
-def test_sessions_that_take_turns_in_one_stream_are_told_apart(tmp_path: Path) -> None:
+def test_alternating_sessions_in_one_stream_are_kept_apart(tmp_path: Path) -> None:
     stream = [
         said("go on", session_id="A"),
         said("go on", session_id="B"),
@@ -69,21 +69,21 @@ def test_sessions_that_take_turns_in_one_stream_are_told_apart(tmp_path: Path) -
     assert len(texts(tmp_path, "state-changes.md")) == 2
 
 
-def test_codex_names_its_session_in_another_place(tmp_path: Path) -> None:
+def test_the_session_id_of_codex_is_read(tmp_path: Path) -> None:
     for session in ("A", "B", "A"):
         meta = {"type": "session_meta", "payload": {"id": session}}
         watch_all(tmp_path, meta, {"type": "compacted", "payload": {}})
     assert len(texts(tmp_path, "state-changes.md")) == 2
 
 
-def test_notes_from_before_sessions_were_named_count_for_any(tmp_path: Path) -> None:
+def test_entries_without_a_session_match_any_session(tmp_path: Path) -> None:
     file_of(tmp_path).parent.mkdir()
     file_of(tmp_path).write_text("## #1\n> fix the tests\n\n## #2\n> and commit\n\n")
     watch_all(tmp_path, said("fix the tests"), said("and commit"), said("push"))
     assert texts(tmp_path) == ["fix the tests", "and commit", "push"]
 
 
-def test_what_a_hook_appends_is_what_the_session_holds(tmp_path: Path) -> None:
+def test_an_entry_appended_by_a_hook_matches_the_sessions_own(tmp_path: Path) -> None:
     ScratchWriter(tmp_path).append_human_input("go on", session="A")
     ScratchWriter(tmp_path).append_human_input("go on", session="B")
     watch_all(tmp_path, said("go on", session_id="B"), said("go on", session_id="B"))
@@ -91,7 +91,7 @@ def test_what_a_hook_appends_is_what_the_session_holds(tmp_path: Path) -> None:
     assert texts(tmp_path) == ["go on"] * 3
 
 
-def test_what_is_noted_before_a_session_is_named_belongs_to_the_first(tmp_path: Path) -> None:
+def test_entries_before_the_first_session_id_belong_to_that_session(tmp_path: Path) -> None:
     for session in ("A", "A", "B"):
         model = ScratchModel()
         model.record_state_change("PLAN", "WORK")
@@ -112,7 +112,7 @@ RUNS = st.lists(
 
 @given(RUNS)
 @settings(max_examples=60)
-def test_every_session_has_its_words_once_however_often_it_is_read(
+def test_every_session_has_its_entries_once_however_often_it_is_read(
     tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[str, list[str], bool]]
 ) -> None:
     """Sessions grow, are read from their beginning again, and come in any order; their names are anything."""
@@ -136,7 +136,7 @@ def test_every_session_has_its_words_once_however_often_it_is_read(
 @pytest.mark.promise("S1.34")
 @given(st.data())
 @settings(max_examples=60)
-def test_a_torn_entry_is_made_whole_by_whoever_brings_it_again(
+def test_a_torn_entry_is_completed_when_it_is_written_again(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     tree = tmp_path_factory.mktemp("tree")
@@ -151,7 +151,7 @@ def test_a_torn_entry_is_made_whole_by_whoever_brings_it_again(
     assert "- #11: words 11: é and more of it" in (tree / ".context" / "scratch.md").read_text()
 
 
-def test_a_torn_entry_that_nobody_brings_again_stays_an_entry(tmp_path: Path) -> None:
+def test_a_torn_entry_that_is_not_written_again_stays_an_entry(tmp_path: Path) -> None:
     file_of(tmp_path).parent.mkdir()
     file_of(tmp_path).write_text("## #1\n> one\n\n## #2\n> half a li")
     watch_all(tmp_path, said("another"))
@@ -188,7 +188,7 @@ def limited(tree: Path, *arguments: str) -> str:
 
 
 @pytest.mark.promise("S1.26")
-def test_a_file_that_may_not_grow_keeps_whole_entries_and_is_named(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_complete_entries_and_names_the_file(tmp_path: Path) -> None:
     told = limited(tmp_path, "40000")
     assert "dead-ends.md: File too large: raise the limit on the size of files" in told
     data = file_of(tmp_path, "dead-ends.md").read_bytes()
@@ -201,14 +201,14 @@ def test_a_file_that_may_not_grow_keeps_whole_entries_and_is_named(tmp_path: Pat
     assert [text.split()[1] for text in texts(tmp_path, "dead-ends.md")] == [str(number) for number in range(300)]
 
 
-def test_what_could_not_be_written_is_written_later_and_nothing_of_it_twice(tmp_path: Path) -> None:
+def test_entries_that_could_not_be_written_are_written_later_once(tmp_path: Path) -> None:
     told = limited(tmp_path, "40000", "then free")
     assert 50 < int(told.split()[0]) < 100
     assert [text.split()[1] for text in texts(tmp_path, "dead-ends.md")] == [str(number) for number in range(300)]
     assert texts(tmp_path, "decisions.md") == [f"decision {number}" for number in range(300)]
 
 
-def test_what_fits_is_kept_entry_by_entry(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_entries_that_fit(tmp_path: Path) -> None:
     """Many entries in one write for which there is no room: the first of them are there, and the rest comes later."""
     writer, model = ScratchWriter(tmp_path), ScratchModel()
     for number in range(300):
@@ -228,7 +228,7 @@ def test_what_fits_is_kept_entry_by_entry(tmp_path: Path) -> None:
     assert len(texts(tmp_path)) == 300
 
 
-def test_a_model_that_is_tried_again_claims_what_is_there(tmp_path: Path) -> None:
+def test_retrying_a_model_adds_only_what_is_missing(tmp_path: Path) -> None:
     """Entries of another process are in the file, the write of the rest fails, and is tried again."""
     ScratchWriter(tmp_path).append_dead_end("known")
     writer, model = ScratchWriter(tmp_path), ScratchModel()
@@ -247,7 +247,7 @@ def test_a_model_that_is_tried_again_claims_what_is_there(tmp_path: Path) -> Non
 
 @given(st.lists(st.text(alphabet="ab#> \n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", max_size=30), max_size=5), st.booleans())
 @settings(max_examples=60)
-def test_no_break_of_any_reader_makes_an_entry_and_an_editor_changes_none(
+def test_no_line_break_makes_an_entry_and_crlf_changes_none(
     tmp_path_factory: pytest.TempPathFactory, words: list[str], crlf: bool
 ) -> None:
     tree = tmp_path_factory.mktemp("tree")
@@ -262,7 +262,7 @@ def test_no_break_of_any_reader_makes_an_entry_and_an_editor_changes_none(
             file.write_bytes(file.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
 
 
-def test_a_file_with_raw_breaks_of_old_is_not_recorded_anew(tmp_path: Path) -> None:
+def test_entries_with_raw_line_breaks_of_old_versions_are_not_repeated(tmp_path: Path) -> None:
     file_of(tmp_path).parent.mkdir()
     file_of(tmp_path).write_bytes(b"## #1\n> x\r## #6\r> fake\n\n")
     watch_all(tmp_path, said("x\r## #6\r> fake"))
@@ -270,7 +270,7 @@ def test_a_file_with_raw_breaks_of_old_is_not_recorded_anew(tmp_path: Path) -> N
 
 
 @pytest.mark.promise("S1.26")
-def test_what_a_killed_writer_left_goes_with_the_next_write(tmp_path: Path) -> None:
+def test_the_temporary_file_of_a_killed_writer_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / ".context"
     folder.mkdir()
     (folder / ".scratch.md.tmp").write_text("half of an ind")
@@ -279,31 +279,31 @@ def test_what_a_killed_writer_left_goes_with_the_next_write(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", [".scratch.md.tmp", "scratch.md", "human-input.md"])
-def test_a_folder_in_the_place_of_a_file_is_named_with_a_way_out(tmp_path: Path, name: str) -> None:
+def test_a_folder_in_place_of_a_file_is_named_with_a_hint(tmp_path: Path, name: str) -> None:
     (tmp_path / ".context" / name).mkdir(parents=True)
     with pytest.raises(ConfigError, match=re.escape(f".context/{name}: refused (") + ".*remove it"):
         watch_all(tmp_path, said("x"))
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
-def test_a_name_that_no_folder_can_have_is_said_so(tmp_path: Path, name: str) -> None:
+def test_an_invalid_folder_name_is_reported(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="not a valid folder name: name another folder") as caught:
         ScratchWriter(tmp_path / name).append_human_input("x")
     str(caught.value).encode()
 
 
-def test_a_work_tree_that_is_not_there_says_what_to_change(tmp_path: Path) -> None:
+def test_a_missing_work_tree_gives_a_hint(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere/\.context: cannot be created .*: name an existing folder"):
         ScratchWriter(tmp_path / "nowhere").append_human_input("x")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+def test_a_full_disk_error_names_the_costs_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left on device: free some space on the disk: '/dev/full'"):
         append_line(Path("/dev/full"), "x")
 
 
-def test_a_place_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_settings_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match=r"file/settings\.json: cannot be written .*: check who may write there"):
         write_whole(tmp_path / "file" / "settings.json", b"{}")
@@ -336,7 +336,7 @@ def test_the_index_points_to_detail_files_that_hold_everything(tmp_path: Path) -
 
 
 @pytest.mark.promise("S1.27", "S1.28", "F11")
-def test_what_is_appended_by_hand_is_not_written_twice(tmp_path: Path) -> None:
+def test_an_entry_appended_by_hand_is_not_written_twice(tmp_path: Path) -> None:
     writer, model = ScratchWriter(tmp_path), ScratchModel()
     for text in ("one", "one", "two"):
         model.extract(said(text))
@@ -356,7 +356,7 @@ def test_what_is_appended_by_hand_is_not_written_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("F11")
-def test_numbers_on_the_page_are_those_of_the_detail_file(tmp_path: Path) -> None:
+def test_numbers_in_the_index_are_those_of_the_detail_file(tmp_path: Path) -> None:
     ScratchWriter(tmp_path).write_scratch(full_model(3))
     later = ScratchModel()
     later.add_dead_end("a new trap")
@@ -366,7 +366,7 @@ def test_numbers_on_the_page_are_those_of_the_detail_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.promise("S1.34")
-def test_after_a_crash_the_index_is_made_again_from_the_detail_files(tmp_path: Path) -> None:
+def test_after_a_crash_the_index_is_rebuilt_from_the_detail_files(tmp_path: Path) -> None:
     ScratchWriter(tmp_path).write_scratch(full_model(5))
     folder = tmp_path / ".context"
     (folder / "scratch.md").unlink()
@@ -389,7 +389,7 @@ def test_a_session_that_is_read_again_records_nothing_twice(tmp_path: Path) -> N
     assert set(ScratchWriter(tmp_path).counts().values()) == {0, 5}
 
 
-def test_a_model_may_forget_what_is_written(tmp_path: Path) -> None:
+def test_a_model_may_forget_written_entries(tmp_path: Path) -> None:
     writer, model = ScratchWriter(tmp_path), ScratchModel()
     for _ in range(3):
         for text in ("yes", "no"):
@@ -419,7 +419,9 @@ def test_the_files_hold_every_entry_once_however_they_are_written(
 
 
 @pytest.mark.promise("S1.26")
-def test_a_failed_write_leaves_the_old_index_and_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_index_and_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = ScratchWriter(tmp_path)
     writer.write_scratch(full_model(1))
     old = writer.path.read_text()
@@ -461,7 +463,7 @@ def test_the_files_are_private_and_stay_out_of_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path, kind: str) -> None:
+def test_a_link_or_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, kind: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     tree = tmp_path / "tree"
@@ -480,7 +482,7 @@ def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path, kind: str) -> 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
 @pytest.mark.parametrize("name", ["human-input.md", "artifacts.md"])
-def test_a_planted_detail_file_is_never_written_through(tmp_path: Path, name: str, kind: str) -> None:
+def test_a_planted_link_or_pipe_is_never_written_through(tmp_path: Path, name: str, kind: str) -> None:
     target = tmp_path / "target"
     target.write_text("precious")
     (tmp_path / ".context").mkdir()
@@ -510,7 +512,7 @@ def test_a_planted_index_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert "words 1" in writer.path.read_text()
 
 
-def test_a_folder_that_is_swapped_for_a_link_is_noticed(tmp_path: Path) -> None:
+def test_a_folder_replaced_by_a_link_is_refused(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     writer = ScratchWriter(tmp_path)
@@ -522,7 +524,7 @@ def test_a_folder_that_is_swapped_for_a_link_is_noticed(tmp_path: Path) -> None:
     assert not list(outside.iterdir())
 
 
-def test_paths_in_the_stream_are_text_and_nothing_else(tmp_path: Path) -> None:
+def test_paths_in_the_stream_are_never_opened(tmp_path: Path) -> None:
     model = ScratchModel()
     for path in ("/etc/passwd", "../../../x", "a\nb", "\x1b[2J", "a\0b"):
         model.extract(reply(9, call("Write", file_path=path)))
@@ -533,12 +535,12 @@ def test_paths_in_the_stream_are_text_and_nothing_else(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".context"]
 
 
-def test_a_work_tree_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_work_tree_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
         ScratchWriter(tmp_path / "nowhere").write_scratch(ScratchModel())
 
 
-def test_two_writers_at_once_lose_nothing_and_number_alike(tmp_path: Path) -> None:
+def test_two_writers_at_once_lose_nothing_and_number_without_gaps(tmp_path: Path) -> None:
     code = (
         "import sys; from foldline.compat.context_budget import ScratchWriter\n"
         "writer = ScratchWriter(sys.argv[1])\n"
@@ -551,7 +553,7 @@ def test_two_writers_at_once_lose_nothing_and_number_alike(tmp_path: Path) -> No
     assert all(f"> {name} {number}\n" in text for name in ("a", "b") for number in range(40))
 
 
-def test_an_index_that_somebody_else_wrote_is_put_right(tmp_path: Path) -> None:
+def test_an_index_changed_by_another_program_is_replaced(tmp_path: Path) -> None:
     watch = Watcher(writer=ScratchWriter(tmp_path), model=ScratchModel(job="the table test"))
     feed_all(watch, said("go"), reply(9), result())
     ScratchWriter(tmp_path).write_scratch(ScratchModel())
@@ -565,7 +567,7 @@ BREAKS = st.text(alphabet="ab \n\r\v\f\x1b\x1c\x1d\x1e\x85\u202e\u2028\u2029#>-`
 @pytest.mark.promise("S1.20", "S1.24")
 @given(st.lists(st.tuples(st.sampled_from(["said", "file", "state", "dead end"]), BREAKS), max_size=60))
 @settings(max_examples=50)
-def test_no_kind_of_line_break_adds_a_line_or_an_entry(
+def test_no_kind_of_line_break_adds_a_line_to_the_index(
     tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("tree")

@@ -30,23 +30,23 @@ GIVEN = {
 }
 
 
-def test_the_line_has_the_meters_figures() -> None:
+def test_the_status_line_shows_tokens_window_and_cost() -> None:
     done = spawn("statusline", given=json.dumps(GIVEN).encode())
     assert done.stdout.decode() == "Opus 4.6 ▰▰▰▰▰▰▰▰▱▱ 80% 160k/200k, time to compact $1.23\n"
 
 
-def test_right_after_a_compaction_nothing_is_measured() -> None:
+def test_right_after_a_compaction_the_status_line_shows_no_figure() -> None:
     context = {"context_window_size": 200_000, "current_usage": None, "used_percentage": None}
     assert statusline.line({"context_window": context}) == "▱▱▱▱▱▱▱▱▱▱ not measured yet"
     assert statusline.line({"context_window": {**context, "used_percentage": 40}}) == "▰▰▰▰▱▱▱▱▱▱ 40% 80k/200k"
 
 
-def test_its_thresholds_are_the_meters() -> None:
+def test_the_status_line_uses_the_thresholds_of_the_meter() -> None:
     assert (statusline.WARN, statusline.COMPACT) == (meter.WARN_RATIO, meter.COMPACT_RATIO)
 
 
 @given(ANYTHING)
-def test_anything_that_comes_in_gives_one_line(value: Any) -> None:
+def test_any_json_gives_exactly_one_line(value: Any) -> None:
     assert len(statusline.line(value, colour=True).splitlines()) <= 1
 
 
@@ -56,7 +56,7 @@ def test_garbage_gives_an_empty_line(given: bytes) -> None:
     assert (done.returncode, done.stdout) == (0, b"\n")
 
 
-def test_it_starts_without_the_rest() -> None:
+def test_the_status_line_imports_almost_nothing() -> None:
     code = (
         "import sys; sys.argv = ['foldline', 'statusline']\nfrom foldline.cli import main\n"
         "try:\n main()\nexcept SystemExit:\n print(*sys.modules)"

@@ -46,7 +46,7 @@ def test_in_a_stream_only_a_result_ends_a_turn(steps: list[dict[str, Any]]) -> N
 
 
 @pytest.mark.promise("S1.13")
-def test_a_session_file_that_is_full_gets_its_compaction_at_the_next_prompt_or_at_its_end() -> None:
+def test_a_full_session_file_gets_its_compaction_at_the_next_prompt_or_at_its_end() -> None:
     watch = Watcher()
     full = filed(reply(160_000, text_block("done")))
     assert [notice.event for notice in feed_all(watch, full)][-2:] == ["warning", "compact"]
@@ -58,7 +58,7 @@ def test_a_session_file_that_is_full_gets_its_compaction_at_the_next_prompt_or_a
     assert other.last_error is False
 
 
-def test_every_piece_of_the_last_reply_may_say_that_it_ends_the_turn() -> None:
+def test_a_stop_reason_on_every_piece_of_a_reply_ends_one_turn() -> None:
     watch = Watcher()
     pieces = [filed(reply(9, content)) for content in ({"type": "thinking", "thinking": "so"}, text_block("done"))]
     for piece in pieces:
@@ -68,7 +68,7 @@ def test_every_piece_of_the_last_reply_may_say_that_it_ends_the_turn() -> None:
 
 
 @pytest.mark.promise("S1.9")
-def test_what_comes_after_the_end_of_a_turn_opens_none_unless_it_is_the_agent_or_a_person() -> None:
+def test_only_the_agent_or_the_user_opens_a_new_turn() -> None:
     closing = filed(reply(9, text_block("done")))
     closing["message"]["stop_reason"] = "end_turn"
     aside = filed(reply(20, text_block("in the background"), parent_tool_use_id="t9"))
@@ -94,7 +94,7 @@ def test_a_stop_reason_ends_no_turn_of_a_stream() -> None:
     assert [notice.event for notice in feed_all(watch, result())] == ["turn", "intervention"]
 
 
-def test_a_file_that_ends_with_an_error_of_the_provider_has_failed() -> None:
+def test_a_file_that_ends_with_an_api_error_ends_with_an_error() -> None:
     watch = Watcher()
     feed_all(
         watch,
@@ -106,13 +106,13 @@ def test_a_file_that_ends_with_an_error_of_the_provider_has_failed() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"is_error": True}, {"subtype": "error_max_turns"}])
-def test_a_turn_that_failed_says_so(fields: dict[str, Any]) -> None:
+def test_a_failed_turn_is_reported_as_an_error(fields: dict[str, Any]) -> None:
     watch = Watcher()
     feed_all(watch, reply(9), result(**fields))
     assert watch.last_error
 
 
-def test_the_command_takes_a_session_files_last_reply_for_the_end_of_its_turn(tmp_path: Path) -> None:
+def test_the_last_reply_of_a_session_file_ends_its_turn(tmp_path: Path) -> None:
     def code(*events: dict[str, Any]) -> int:
         file = tmp_path / "session.jsonl"
         file.write_text("".join(json.dumps(filed(event)) + "\n" for event in events))

@@ -57,20 +57,20 @@ def test_two_processes_of_one_job_share_the_projects_limit(tmp_path: Path, job: 
 
 
 @pytest.mark.promise("S1.32")
-def test_a_job_that_a_later_process_continues_goes_on_from_its_total(tmp_path: Path) -> None:
+def test_a_job_continued_by_another_process_continues_its_total(tmp_path: Path) -> None:
     costs = ("--job", "fix", "--project-limit", "1", "--project-costs", str(tmp_path / "costs.jsonl"))
     codes = [run(*costs, given=lines(reply(9), result(total_cost_usd=0.4))).returncode for _ in range(3)]
     assert codes == [0, 0, COST]
 
 
 @pytest.mark.promise("S1.30")
-def test_80_per_cent_of_ten_cents_are_eight() -> None:
+def test_the_warning_for_a_limit_of_ten_cents_comes_at_eight() -> None:
     done = run("--json", "--cost-limit", "0.1", given=lines(reply(9), result(total_cost_usd=0.08)))
     assert b'"event": "cost_warning"' in done.stdout
 
 
 @pytest.mark.promise("S1.32")
-def test_a_job_that_costs_nothing_yet_hears_that_its_project_is_over(tmp_path: Path) -> None:
+def test_a_new_run_reports_at_once_that_the_project_limit_is_reached(tmp_path: Path) -> None:
     costs = tmp_path / "costs.jsonl"
     costs.write_text('{"job": "before", "usd": 1.5}\n')
     given = lines(reply(9, model="unpriced"), result())
@@ -81,7 +81,7 @@ def test_a_job_that_costs_nothing_yet_hears_that_its_project_is_over(tmp_path: P
 
 @pytest.mark.promise("S1.31")
 @pytest.mark.parametrize(("answer", "asked"), [("y", ["turn", "turn", "end"]), ("n", ["turn", "intervention", "end"])])
-def test_at_a_limit_the_person_at_the_terminal_is_asked(answer: str, asked: list[str]) -> None:
+def test_at_a_cost_limit_the_question_is_asked_on_the_terminal(answer: str, asked: list[str]) -> None:
     ours, theirs = pty.openpty()
     watch = Running(
         *("--ask", "--cost-limit", "1"),
@@ -121,7 +121,7 @@ def refused(tmp_path: Path, trap: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("trap", ["link", "no folder", "costs", "costs fifo"])
-def test_what_cannot_work_is_refused_before_a_byte_is_read(tmp_path: Path, trap: str) -> None:
+def test_impossible_options_are_refused_before_a_byte_is_read(tmp_path: Path, trap: str) -> None:
     options = refused(tmp_path, trap)
     reading, writing = os.pipe()
     os.write(writing, TURN)
@@ -142,7 +142,7 @@ def little_room() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
-def test_notes_that_find_no_room_cut_no_stream(tmp_path: Path) -> None:
+def test_notes_that_cannot_be_written_do_not_end_the_stream(tmp_path: Path) -> None:
     given = b"".join(lines(said(f"{number} {'x' * 500}"), reply(9), result()) for number in range(300))
     done = run("--json", "--pass-through", "--scratch", str(tmp_path), given=given, preexec_fn=little_room)
     told = [json.loads(line) for line in done.stderr.splitlines()]
@@ -154,14 +154,14 @@ def test_notes_that_find_no_room_cut_no_stream(tmp_path: Path) -> None:
     assert notes(tmp_path)[0].startswith("0 xxx")
 
 
-def test_a_person_is_told_once_and_at_the_end(tmp_path: Path) -> None:
+def test_a_write_failure_is_printed_once_and_again_at_the_end(tmp_path: Path) -> None:
     given = b"".join(lines(said(f"{number} {'x' * 500}"), reply(9), result()) for number in range(100))
     done = run("--scratch", str(tmp_path), given=given, preexec_fn=little_room)
     assert done.stderr.count(b"the notes cannot be written") == 2
     assert EXITS[UNWRITTEN].encode() in done.stderr
 
 
-def test_costs_that_cannot_be_noted_are_counted_all_the_same(tmp_path: Path) -> None:
+def test_costs_that_cannot_be_recorded_still_count(tmp_path: Path) -> None:
     costs = tmp_path / "costs.jsonl"
     watch = Running("--project-limit", "1", "--project-costs", str(costs))
     watch.give(reply(9), result(total_cost_usd=0.5))
@@ -186,7 +186,7 @@ def test_costs_that_cannot_be_noted_are_counted_all_the_same(tmp_path: Path) -> 
         (">&- 2>&-", 0, b""),
     ],
 )
-def test_streams_that_are_closed_or_full_end_in_no_traceback(redirection: str, code: int, text: bytes) -> None:
+def test_closed_or_full_standard_streams_give_no_traceback(redirection: str, code: int, text: bytes) -> None:
     done = redirected(redirection)
     assert done.returncode == code
     assert text in done.stderr
@@ -194,20 +194,20 @@ def test_streams_that_are_closed_or_full_end_in_no_traceback(redirection: str, c
 
 
 @pytest.mark.parametrize("option", ["--json", "--pass-through"])
-def test_an_output_that_is_full_is_told(option: str) -> None:
+def test_a_full_output_is_reported(option: str) -> None:
     done = redirected(">/dev/full", option)
     assert done.returncode == UNWRITTEN
     assert done.stderr.count(b"No space left on device; watching goes on") in (1, 2)
 
 
-def test_to_pass_through_there_must_be_an_output() -> None:
+def test_pass_through_needs_a_standard_output() -> None:
     done = redirected(">&-", "--pass-through")
     assert done.returncode == 2
     assert b"needs a standard output" in done.stderr
 
 
 @pytest.mark.parametrize("given", [b"", b"I fixed the tests.\nThey are green now.\n"])
-def test_without_events_it_says_how_to_get_them(given: bytes) -> None:
+def test_without_events_the_reason_says_how_to_get_them(given: bytes) -> None:
     done = run("--json", given=given)
     end = json.loads(done.stdout.splitlines()[-1])
     assert (end["reason"], end["code"]) == (NO_EVENTS, CUT)
@@ -227,7 +227,7 @@ def test_without_events_it_says_how_to_get_them(given: bytes) -> None:
         ("--idle", "2", "FILE"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_options_without_effect_are_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
     file = tmp_path / "session.jsonl"
     file.write_bytes(TURN)
     done = run(*(str(file) if option == "FILE" else option for option in options), given=TURN)
@@ -235,7 +235,7 @@ def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: tupl
     assert b"--follow" in done.stderr or b"give seconds above 0" in done.stderr
 
 
-def test_the_page_has_every_exit_code() -> None:
+def test_the_documentation_lists_every_exit_code() -> None:
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
     assert {int(code): why for code, why in rows} == EXITS
 
@@ -244,7 +244,7 @@ def failure(call_id: str) -> dict[str, Any]:
     return answer("Exit code 2\nmake: *** no rule for x", call_id, error=True)
 
 
-def test_a_person_sees_the_meter_and_where_the_notes_are(tmp_path: Path) -> None:
+def test_the_meter_and_the_path_of_the_notes_are_printed(tmp_path: Path) -> None:
     done = spawn("watch", "--scratch", str(tmp_path), given=FULL_TURN)
     said_to_person = done.stderr.decode()
     assert done.returncode == 0
@@ -302,11 +302,11 @@ def test_the_input_passes_through_unchanged() -> None:
         (b"", CUT),
     ],
 )
-def test_the_exit_code_says_why(given: bytes, code: int) -> None:
+def test_the_exit_code_says_why_the_watch_ended(given: bytes, code: int) -> None:
     assert spawn("watch", "--json", "--cost-limit", "2", given=given).returncode == code
 
 
-def test_garbage_half_lines_and_nulls_are_survived() -> None:
+def test_garbage_incomplete_lines_and_nulls_are_counted_and_skipped() -> None:
     given = b"\x00\xff not json\n[1, 2]\nnull\n" + lines({}, {"type": None}, {"type": "assistant", "message": None})
     given += b'{"type": "result", "usage": ' + b"\n" + lines(result()) + b'{"type": "assis'
     done = spawn("watch", "--json", given=given)
@@ -316,14 +316,14 @@ def test_garbage_half_lines_and_nulls_are_survived() -> None:
     assert end["garbage"] == 5
 
 
-def test_the_limit_of_a_project_needs_its_file() -> None:
+def test_a_project_limit_needs_the_file_of_the_projects_costs() -> None:
     done = spawn("watch", "--project-limit", "3", given=FULL_TURN)
     assert done.returncode == 2
     assert b"need each other" in done.stderr
 
 
 @pytest.mark.promise("S1.31", "S1.32")
-def test_at_a_limit_the_person_is_asked_and_a_no_has_the_agent_wrap_up(tmp_path: Path) -> None:
+def test_at_a_cost_limit_the_user_is_asked_and_a_no_makes_the_agent_wrap_up(tmp_path: Path) -> None:
     given = lines(reply(9), result(total_cost_usd=3), reply(9), result(total_cost_usd=4))
     costs = str(tmp_path / "costs.jsonl")
     options = ("--ask", "--project-limit", "2", "--project-costs", costs, "--job", "a")
@@ -342,13 +342,13 @@ def test_at_a_limit_the_person_is_asked_and_a_no_has_the_agent_wrap_up(tmp_path:
     assert "Then stop." in next(event["text"] for event in events if event["event"] == "intervention")
 
 
-def test_a_missing_file_is_one_plain_sentence() -> None:
+def test_a_missing_file_gives_a_one_line_error() -> None:
     done = spawn("watch", "nowhere.jsonl")
     assert done.returncode == 2
     assert done.stderr.decode() == "foldline: nowhere.jsonl: cannot be read (No such file or directory)\n"
 
 
-def test_every_byte_passes_through_and_events_stay_beside_them() -> None:
+def test_every_byte_is_copied_and_events_go_to_standard_error() -> None:
     every = bytes(range(256))
     stream = every * 300 + b"\0" * 70_000 + b"\xef\xbb\xbf\r\n" + lines(reply(9), result()) + b"\xe2\x9c" * 40_000
     done = spawn("watch", "--json", "--pass-through", given=stream)
@@ -358,7 +358,7 @@ def test_every_byte_passes_through_and_events_stay_beside_them() -> None:
 
 
 @pytest.mark.parametrize("trap", ["link", "file", "fifo"])
-def test_a_scratch_that_cannot_be_is_one_sentence_with_a_way_out(tmp_path: Path, trap: str) -> None:
+def test_an_unusable_scratch_folder_gives_a_one_line_error_with_a_hint(tmp_path: Path, trap: str) -> None:
     place, elsewhere = tmp_path / ".context", tmp_path / "elsewhere"
     elsewhere.mkdir()
     if trap == "link":

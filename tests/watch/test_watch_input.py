@@ -32,7 +32,7 @@ from support.watching import (
 
 
 @pytest.mark.parametrize("way", ["stream", "followed", "pipe"])
-def test_a_chunk_that_is_full_by_chance_keeps_nobody_waiting(tmp_path: Path, way: str) -> None:
+def test_a_chunk_of_exactly_the_full_size_is_reported_at_once(tmp_path: Path, way: str) -> None:
     """What is told and noted waits while more waits to be read, and not for what may never come."""
     rest = lines(reply(1_000), result())
     exact = lines(said("x" * (CHUNK_BYTES - len(rest) - len(lines(said(""))))), *map(json.loads, rest.splitlines()))
@@ -56,7 +56,7 @@ def test_a_chunk_that_is_full_by_chance_keeps_nobody_waiting(tmp_path: Path, way
 
 
 @pytest.mark.parametrize("how", ["rename", "recreate"])
-def test_a_followed_file_that_is_replaced_is_followed_on(tmp_path: Path, how: str) -> None:
+def test_a_followed_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path, how: str) -> None:
     session, other = tmp_path / "session.jsonl", tmp_path / "other.jsonl"
     session.write_bytes(lines(said("before"), reply(1_000)) + b'{"half')
     watch = Running("--follow", "--idle", "2", str(session))
@@ -74,7 +74,7 @@ def test_a_followed_file_that_is_replaced_is_followed_on(tmp_path: Path, how: st
     assert (end["code"], end["used"], end["garbage"]) == (0, 3_333, 0)
 
 
-def test_a_mark_of_the_encoding_costs_no_event(tmp_path: Path) -> None:
+def test_a_byte_order_mark_loses_no_event(tmp_path: Path) -> None:
     marked = b"\xef\xbb\xbf" + TURN
     file = tmp_path / "session.jsonl"
     file.write_bytes(marked)
@@ -95,7 +95,7 @@ def make(folder: Path) -> Path:
     return folder
 
 
-def test_a_pipe_with_a_name_loses_nothing(tmp_path: Path) -> None:
+def test_a_named_pipe_loses_no_event(tmp_path: Path) -> None:
     pipe = tmp_path / "stream"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(TURN))
@@ -106,7 +106,7 @@ def test_a_pipe_with_a_name_loses_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-def test_a_compressed_file_that_is_cut_off_is_one_sentence(tmp_path: Path) -> None:
+def test_a_truncated_compressed_file_gives_a_one_line_error(tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl.gz"
     file.write_bytes(gzip.compress(TURN * 50)[:-20])
     done = run("--scratch", str(tmp_path), str(file))
@@ -138,7 +138,7 @@ def test_a_file_is_followed_while_it_is_written(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
-def test_chunks_become_the_same_lines_however_they_are_cut(lines: list[bytes], size: int) -> None:
+def test_lines_do_not_depend_on_how_the_bytes_are_split_into_chunks(lines: list[bytes], size: int) -> None:
     data = b"\n".join(lines)
     splitter = LineSplitter()
     found = [line for at in range(0, len(data), size) for line in splitter.lines(data[at : at + size])]
@@ -146,7 +146,7 @@ def test_chunks_become_the_same_lines_however_they_are_cut(lines: list[bytes], s
     assert found + ([rest] if rest else []) == [line for line in data.split(b"\n") if line]
 
 
-def test_a_line_without_end_is_skipped_in_bounded_memory() -> None:
+def test_a_line_that_never_ends_is_skipped_in_bounded_memory() -> None:
     splitter = LineSplitter()
     chunk = b"x" * (1 << 20)
     found = [line for _ in range(EVENT_BYTES // len(chunk) + 3) for line in splitter.lines(chunk)]
@@ -155,7 +155,7 @@ def test_a_line_without_end_is_skipped_in_bounded_memory() -> None:
     assert splitter.too_long == 1
 
 
-def test_a_followed_file_that_is_cut_and_written_in_torn_characters_is_read_on(tmp_path: Path) -> None:
+def test_a_followed_file_that_is_truncated_and_written_byte_by_byte_is_read_on(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
     session.write_bytes(lines(said("a long first message " * 20), reply(1_000)))
     watch = start("watch", "--json", "--follow", "--idle", "1", "--scratch", str(tmp_path), str(session))
@@ -175,7 +175,7 @@ def test_a_followed_file_that_is_cut_and_written_in_torn_characters_is_read_on(t
     assert entries(tmp_path, "human-input.md")[-1][1] == "✓ é 👩‍👧"
 
 
-def test_a_stream_whose_owner_does_not_wait_is_read_to_its_end() -> None:
+def test_a_non_blocking_stream_is_read_to_its_end() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     watch = subprocess.Popen([*WATCH, "--json"], stdin=reading, stdout=subprocess.PIPE)

@@ -33,7 +33,7 @@ def wait_until_larger(file: Path, size: int) -> None:
 
 
 @pytest.mark.promise("S1.26", "S1.34")
-def test_killed_in_the_middle_and_begun_again_nothing_is_lost_and_nothing_twice(tmp_path: Path) -> None:
+def test_after_a_kill_and_a_restart_every_entry_is_there_once(tmp_path: Path) -> None:
     stream = tmp_path / "stream.jsonl"
     with open(stream, "wb") as out:
         for number in range(NOTES):
@@ -58,7 +58,7 @@ def test_killed_in_the_middle_and_begun_again_nothing_is_lost_and_nothing_twice(
     assert (index_says(tmp_path, "Human Input"), index_says(tmp_path, "Artifacts")) == (NOTES, 50)
 
 
-def test_stopped_by_hand_in_the_middle_of_a_turn_what_was_said_is_kept(tmp_path: Path) -> None:
+def test_after_ctrl_c_within_a_turn_the_notes_are_written(tmp_path: Path) -> None:
     watch = start("watch", "--json", "--scratch", str(tmp_path))
     assert watch.stdin is not None
     assert watch.stdout is not None
@@ -73,7 +73,7 @@ def test_stopped_by_hand_in_the_middle_of_a_turn_what_was_said_is_kept(tmp_path:
     assert entries(tmp_path, "human-input.md") == [(1, "never touch main.py")]
 
 
-def test_a_reader_that_leaves_costs_no_note(tmp_path: Path) -> None:
+def test_a_reader_that_closes_its_pipe_loses_no_note(tmp_path: Path) -> None:
     watch = start("watch", "--pass-through", "--scratch", str(tmp_path))
     assert watch.stdout is not None
     assert watch.stdin is not None
@@ -93,7 +93,7 @@ def test_a_reader_that_leaves_costs_no_note(tmp_path: Path) -> None:
     assert [text for _, text in entries(tmp_path, "human-input.md")] == ["before", *(f"after {n}" for n in range(40))]
 
 
-def test_notes_wait_for_their_folder_to_come_back(tmp_path: Path) -> None:
+def test_notes_are_kept_until_their_folder_is_back(tmp_path: Path) -> None:
     watch, folder, aside = Running("--scratch", str(tmp_path)), tmp_path / ".context", tmp_path / "aside"
     watch.give(said("before"), reply(9), result())
     watch.until("turn")
@@ -113,7 +113,7 @@ def test_notes_wait_for_their_folder_to_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_in_the_middle_of_a_turn_loses_no_note(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_within_a_turn_loses_no_note(tmp_path: Path, number: signal.Signals) -> None:
     watch = Running("--scratch", str(tmp_path))
     watch.give(said("never touch main.py"), reply(1_000))
     watch.until("meter", used=1_000)
@@ -123,7 +123,7 @@ def test_a_signal_in_the_middle_of_a_turn_loses_no_note(tmp_path: Path, number: 
     assert notes(tmp_path) == ["never touch main.py"]
 
 
-def test_a_hangup_that_was_to_be_ignored_is_ignored(tmp_path: Path) -> None:
+def test_an_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
     watch = Running(
         "--scratch", str(tmp_path), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN) and None
     )
@@ -135,7 +135,7 @@ def test_a_hangup_that_was_to_be_ignored_is_ignored(tmp_path: Path) -> None:
     assert notes(tmp_path) == ["before", "after"]
 
 
-def test_an_orchestrator_that_leaves_cuts_no_stream(tmp_path: Path) -> None:
+def test_an_orchestrator_that_closes_its_pipe_does_not_end_the_stream(tmp_path: Path) -> None:
     watch = Running("--scratch", str(tmp_path)).process
     assert watch.stdin is not None
     assert watch.stdout is not None
@@ -155,7 +155,7 @@ def test_an_orchestrator_that_leaves_cuts_no_stream(tmp_path: Path) -> None:
     assert notes(tmp_path) == ["before", *(f"after {number}" for number in range(40))]
 
 
-def test_notes_are_there_when_a_followed_session_rests(tmp_path: Path) -> None:
+def test_notes_are_written_when_a_followed_session_pauses(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
     session.write_bytes(lines(said("keep the tabs"), reply(1_000)))
     watch = Running("--scratch", str(tmp_path), "-f", "--idle", "60", str(session))
@@ -169,7 +169,7 @@ def test_notes_are_there_when_a_followed_session_rests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_tears_no_event_although_the_reader_is_slow(number: signal.Signals) -> None:
+def test_a_signal_cuts_no_event_when_the_reader_is_slow(number: signal.Signals) -> None:
     watch = Running()
     assert watch.process.stdin is not None
     stream = lines(*(reply(1_000 + number) for number in range(9_000)))

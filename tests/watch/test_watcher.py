@@ -23,7 +23,7 @@ def names(notices: list[WatchEvent]) -> list[str]:
 
 
 @pytest.mark.promise("S1.9", "S1.13")
-def test_the_command_waits_for_the_end_of_the_turn_and_opens_the_next_one() -> None:
+def test_a_compaction_waits_for_the_end_of_the_turn_and_opens_the_next_one() -> None:
     watch = Watcher(model=ScratchModel(job="fix the parser"), state="WORK")
     assert names(feed_all(watch, reply(160_000))) == ["warning", "compact"]
     assert watch.take("s1") is None
@@ -34,7 +34,7 @@ def test_the_command_waits_for_the_end_of_the_turn_and_opens_the_next_one() -> N
 
 
 @pytest.mark.promise("S1.13")
-def test_a_command_is_given_once_for_each_time_the_line_is_crossed() -> None:
+def test_a_compaction_is_sent_once_each_time_the_threshold_is_crossed() -> None:
     watch = Watcher()
     feed_all(watch, reply(160_000), result())
     assert watch.take("s1")
@@ -45,7 +45,7 @@ def test_a_command_is_given_once_for_each_time_the_line_is_crossed() -> None:
 
 
 @pytest.mark.promise("F9")
-def test_the_command_belongs_to_one_session() -> None:
+def test_a_compaction_belongs_to_one_session() -> None:
     watch = Watcher()
     feed_all(watch, reply(160_000, session="a"), result(session_id="a"))
     feed_all(watch, reply(10_000, session="b"))
@@ -54,7 +54,7 @@ def test_the_command_belongs_to_one_session() -> None:
 
 
 @pytest.mark.promise("F9")
-def test_the_command_is_sent_alone_and_first() -> None:
+def test_a_compaction_is_sent_alone_and_first() -> None:
     pending = InterventionQueue()
     pending.put("s1", "wrap up")
     pending.put("s1", "/compact focus on x")
@@ -64,7 +64,7 @@ def test_the_command_is_sent_alone_and_first() -> None:
 
 
 @pytest.mark.promise("F9", "F24")
-def test_the_agents_own_compaction_makes_the_command_lapse() -> None:
+def test_the_agents_own_compaction_drops_the_waiting_one() -> None:
     watch = Watcher()
     feed_all(watch, reply(160_000), result())
     notices = feed_all(watch, boundary(trigger="auto", before=170_000))
@@ -94,7 +94,7 @@ def test_the_scratch_is_on_disk_before_the_prompt_that_names_it(tmp_path: Path) 
     assert "a.py" in page.read_text()
 
 
-def test_a_compaction_leaves_a_trace_in_the_scratch(tmp_path: Path) -> None:
+def test_a_compaction_is_noted_as_a_state_change(tmp_path: Path) -> None:
     watch = Watcher(writer=ScratchWriter(tmp_path))
     feed_all(watch, said("one"), boundary(before=155_000))
     text = (tmp_path / ".context" / "scratch.md").read_text()
@@ -103,7 +103,7 @@ def test_a_compaction_leaves_a_trace_in_the_scratch(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("S1.35")
-def test_dead_ends_reach_the_page_with_their_evidence(tmp_path: Path) -> None:
+def test_dead_ends_are_in_the_index_with_their_evidence(tmp_path: Path) -> None:
     watch = Watcher(writer=ScratchWriter(tmp_path))
     notices = feed_all(
         watch,
@@ -173,20 +173,20 @@ def test_no_event_can_break_it(events: list[Any]) -> None:
 
 
 @pytest.mark.promise("F9", "S1.13")
-def test_a_wish_lapses_with_its_session() -> None:
+def test_a_request_of_the_agent_to_compact_ends_with_its_session() -> None:
     watch = Watcher()
     wish = reply(100, call("compact_context", focus="parser of a"), session="a")
     assert not named(feed_all(watch, wish, reply(50, session="b"), result(session_id="b")), "intervention")
 
 
-def test_a_wish_that_was_refused_is_none() -> None:
+def test_a_refused_request_of_the_agent_to_compact_is_dropped() -> None:
     wish = reply(100, call("compact_context", focus="the parser"))
     assert not named(feed_all(Watcher(), wish, answer("no", error=True), result()), "intervention")
     assert named(feed_all(Watcher(), wish, answer("yes"), result()), "intervention")
 
 
 @pytest.mark.promise("S1.12")
-def test_the_pointer_names_the_whole_path_when_the_notes_are_not_where_the_agent_works(tmp_path: Path) -> None:
+def test_the_prompt_names_the_absolute_path_when_the_agent_works_in_another_folder(tmp_path: Path) -> None:
     def prompt(tree: str) -> str:
         watch = Watcher(writer=ScratchWriter(tmp_path))
         init = {"type": "system", "subtype": "init", "session_id": "s1", "cwd": tree}
@@ -197,7 +197,7 @@ def test_the_pointer_names_the_whole_path_when_the_notes_are_not_where_the_agent
 
 
 @pytest.mark.promise("S1.14")
-def test_while_more_waits_to_be_read_the_notes_wait_too_but_nobody_is_pointed_to_old_ones(tmp_path: Path) -> None:
+def test_writing_is_delayed_while_input_waits_but_not_before_a_prompt_that_names_the_notes(tmp_path: Path) -> None:
     def notes() -> str:
         file = tmp_path / ".context" / "human-input.md"
         return file.read_text("utf-8") if file.exists() else ""
@@ -220,7 +220,7 @@ def test_while_more_waits_to_be_read_the_notes_wait_too_but_nobody_is_pointed_to
 
 
 @pytest.mark.promise("S1.14")
-def test_nobody_is_pointed_to_notes_that_could_not_be_written(tmp_path: Path) -> None:
+def test_a_prompt_does_not_name_notes_that_could_not_be_written(tmp_path: Path) -> None:
     class Full:
         """A writer on a full disk."""
 
@@ -240,7 +240,7 @@ WARN, COMPACT = Fraction(70, 100), Fraction(78, 100)
 
 @pytest.mark.promise("S1.13")
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(3, 200_000), st.booleans()), max_size=20))
-def test_a_command_is_only_for_a_session_that_was_too_full_itself(steps: list[tuple[str, int, bool]]) -> None:
+def test_a_compaction_is_sent_only_to_a_session_that_was_full_itself(steps: list[tuple[str, int, bool]]) -> None:
     watch = Watcher()
     full: set[str] = set()
     for session, used, ends in steps:
