@@ -149,7 +149,7 @@ def test_a_servers_call_without_its_result_is_not_kept_of_a_cut_reply_but_of_a_p
             {"type": "overloaded_error", "message": "Overloaded"},
         ),
         ("anthropic", "event: error\ndata: upstream timed out", {"message": "upstream timed out"}),
-        ("anthropic", "event: error\ndata: {}", {"message": "the provider reported an error and did not say which"}),
+        ("anthropic", "event: error\ndata: {}", {"message": "the provider reported an error without a message"}),
         ("openai", 'data: {"error": {"code": "context_length_exceeded"}}', {"code": "context_length_exceeded"}),
         ("openai", 'data: {"error": "prompt too long"}', {"message": "prompt too long"}),
         ("openai", '{"error": {"message": "bare"}}', {"message": "bare"}),

@@ -1,7 +1,7 @@
-"""Fields under whatever spelling they come: `toolCallId` in JSON, `tool_call_id` in an SDK's dump, or an attribute.
+"""Reads fields of JSON values: by type, in camel or snake case, of dicts and of objects.
 
-Gemini and pi messages reach foldline as wire JSON, as dumps of Python objects and as the objects themselves. Reading
-them through these few functions keeps one parser for all three.
+Gemini and pi messages reach foldline as wire JSON (`toolCallId`), as dumps of Python objects (`tool_call_id`) and as
+the objects themselves. These functions let one parser read all three.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pick(value: Any, name: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A text, or "" for whatever else stands in a field that should hold one."""
+    """The value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 
@@ -59,12 +59,12 @@ def block_types(item: Mapping[str, Any]) -> set[str]:
 
 
 def key_in(value: Mapping[str, Any], name: str) -> str:
-    """The key under which a mapping has the field, so that a rewritten field keeps its spelling."""
+    """The key of a field in a mapping, in camel or snake case; `name` if it has neither."""
     return snake(name) if name not in value and snake(name) in value else name
 
 
 def time_of(value: Any) -> float | None:
-    """Seconds since 1970, of milliseconds or of an ISO text; None for anything else.
+    """Seconds since 1970, from milliseconds or an ISO text; None for anything else.
 
     >>> time_of(1500), time_of("1970-01-01T00:00:02Z"), time_of("yesterday")
     (1.5, 2.0, None)
@@ -79,7 +79,7 @@ def time_of(value: Any) -> float | None:
 
 
 def plain_json(value: Any) -> Any:
-    """JSON data of what may be objects: mappings, dataclasses, enums and sequences, as deep as they go."""
+    """The value as JSON data: mappings, dataclasses, enums, sequences and objects are converted at every depth."""
     try:
         return _plain_json(value)
     except RecursionError:

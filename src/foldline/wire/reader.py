@@ -1,9 +1,8 @@
-"""From whatever a user has to a `Transcript`: JSON, JSONL, lists, request bodies, replies, session files.
+"""Reads a `Transcript` from JSON, JSONL, lists, request bodies, replies and session files.
 
-A transcript comes in many wrappings, and asking the user to unwrap it first would be asking for the one thing this
-package knows. So reading looks through them: a request body, a list of messages, a reply object of an SDK, a session
-file line by line, or a larger document that holds conversations somewhere inside (`read_all`). The format is
-recognised when it is clear and asked for by name when it is not. Nothing but an `InputError` comes out of bad input.
+The input may be a request body, a list of messages, a reply object of an SDK, a session file, or a larger document that
+holds conversations (`read_all`). The format is detected; where it is not clear, an error asks for `format=`. Bad input
+raises nothing but an `InputError`.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from foldline.wire.formats import REQUEST_FORMATS, Format, JsonLine, ReadNote, T
 from foldline.wire.request import Request, parse_elements, unknown_format
 
 _PEEK = 100
-"""Lines of a file that are looked at to recognise its format."""
+"""Lines of a file that are read to detect its format."""
 _DEEPEST_OBJECT = 4
-"""How deep an SDK object may stand in a list of dicts: list, message, content, block."""
+"""The depth down to which SDK objects are converted: list, message, content, block."""
 
 
 class _Known(NamedTuple):
-    """The format that the caller named, and the one to take where a value shows no clear sign."""
+    """The format that the caller named, and the default for a value without a clear sign."""
 
     format: str | None = None
     default: str | None = None
@@ -69,7 +68,7 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
 
 
 def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
-    """Every conversation in a file, however deep inside a document: trajectories, haystacks, one per line."""
+    """All conversations in a file, at any depth of a document."""
     return list(_with_file_in_errors(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path)))
 
 
@@ -84,7 +83,7 @@ def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
 
 
 def _with_file_in_errors(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
-    """The same, with the file named in errors, and endless nesting an error like any other."""
+    """The same conversations; errors name the file, and too deep nesting is a `WireError`."""
     try:
         yield from found
     except WireError as error:
@@ -109,12 +108,12 @@ def _conversations(source: Any, known: _Known) -> Iterator[Transcript]:
 
 
 def _is_message_object(item: Any) -> bool:
-    """True for a message that is an object: one of ours, or one of pi's kin."""
+    """True for a `Message`, or another object with a role that is not an SDK's."""
     return hasattr(item, "role") and not hasattr(item, "model_dump")
 
 
 def _from_objects(items: Sequence[Any], known: _Known) -> Transcript:
-    """Messages that are objects already: ours stay what they are."""
+    """The transcript of message objects; a `Message` is used unchanged."""
     parse_one = format_of("pi").parse
     messages = tuple(item if isinstance(item, Message) else parse_one(item, None) for item in items)
     form = known.format or next((message.wire.format for message in messages if message.wire), known.default or PLAIN)
@@ -122,12 +121,12 @@ def _from_objects(items: Sequence[Any], known: _Known) -> Transcript:
 
 
 def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
-    """The value with SDK objects as the JSON they came from; the very value when there are none."""
+    """The value with SDK objects as JSON; the same object when there are none."""
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     if deepest and isinstance(value, Mapping):
-        made = {key: _json(inner, deepest - 1) for key, inner in value.items()}
-        return value if all(made[key] is value[key] for key in made) else made
+        converted = {key: _json(inner, deepest - 1) for key, inner in value.items()}
+        return value if all(converted[key] is value[key] for key in converted) else converted
     if deepest and isinstance(value, (list, tuple)):
         listed = [_json(inner, deepest - 1) for inner in value]
         same = isinstance(value, list) and all(new is old for new, old in zip(listed, value, strict=True))
@@ -136,7 +135,7 @@ def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
 
 
 def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcript]:
-    """JSONL if the first line is a whole JSON value and more follow, otherwise one JSON document."""
+    """The conversations of JSONL if the first line is a JSON value and more follow, else of one JSON document."""
     head = _up_to_text(source)
     if not head or not head[-1].text.strip():
         raise WireError("empty: there is nothing to read")
@@ -164,7 +163,7 @@ def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
 
 
 def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
-    """Each line as JSON. A writer may still be writing the last one: without a line end it may be incomplete."""
+    """Each line as JSON. The last line may be incomplete if it has no line end: its writer may still be writing."""
     for line in source:
         if not line.text.strip():
             continue
@@ -216,7 +215,7 @@ def _one_per_line(source: Iterator[JsonLine], known: _Known) -> Iterator[Transcr
 
 
 def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[Transcript]:
-    """The conversation that a value is, otherwise those that it holds."""
+    """The conversation that the value is, else the conversations that it holds."""
     for name in known:
         if name is not None:
             format_of(name)
@@ -249,7 +248,7 @@ def _inside(value: Any, known: _Known) -> Iterator[Transcript]:
 
 
 def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
-    """The transcript of a value that is known to be one."""
+    """The transcript of a value with a detected format."""
     if found.shape == "reply":
         messages = _reply_messages(found.format, value)
         return Transcript(format=found.format, messages=messages, model=_model(messages))
@@ -272,7 +271,7 @@ def _reply_messages(name: str, value: Any) -> tuple[Message, ...]:
 
 
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
-    """The elements of a list, of the list under `key`, or the one element that a value is, with their places."""
+    """The elements with their places in the text: of a list, of the list under `key`, or the value as only element."""
     if text is None:
         return [Slice(item, 0, 0) for item in (value[key] if key else value if isinstance(value, list) else [value])]
     if key:
@@ -283,7 +282,7 @@ def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
 
 
 def _with_reply(transcript: Transcript, value: Mapping[str, Any]) -> Transcript:
-    """Request logs keep the reply beside the request: it is the next message."""
+    """The transcript with the reply that a request log keeps beside the request as its last message."""
     response = value.get("response")
     found = detect(response) if isinstance(response, Mapping) else None
     if found is None or found.shape != "reply":

@@ -1,9 +1,9 @@
-"""A request body taken apart so that it can be put together again with as few changed bytes as possible.
+"""A request body that can be rendered with other messages and as few changed bytes as possible.
 
-A proxy must forward an untouched request byte for byte, and when it folds, every message it keeps must keep its bytes
-too: prompt caches and signatures depend on them. So the body is read with its places, and rendering splices: kept
-messages are copied from the original text, only new or edited ones are written, and all around the message list
-(unknown fields, duplicate keys, odd spacing, long numbers) is not even looked at.
+A proxy must forward an untouched request byte for byte, and after a fold every kept message must keep its bytes too:
+prompt caches and signatures depend on them. So the positions of fields and messages in the text are kept, and rendering
+splices: kept messages are copied from the original text, new or edited ones are written, and the text around the
+message list (unknown fields, duplicate keys, spacing, long numbers) stays unchanged.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Request:
     model: str = ""
     body: Mapping[str, Any] = field(repr=False)
     places: Scan | None = field(default=None, repr=False, compare=False)
-    """Where the fields and messages stand in the text, when the body came as text."""
+    """The positions of fields and messages in the text, if the body came as text."""
 
     @classmethod
     def parse(cls, data: bytes | str | Mapping[str, Any], format: str | None = None) -> Request:
-        """Read a request body. Its format is recognised when that is clear."""
+        """Read a request body; without `format`, its format is detected."""
         places = None
         if isinstance(data, Mapping):
             body: Mapping[str, Any] = data
@@ -71,21 +71,21 @@ class Request:
 
         A `loss` collects what newly written messages could not carry.
         """
-        everything = tuple(messages)
-        if len(everything) == len(self.messages) and all(map(_is_unchanged, everything, self.messages)):
+        sequence = tuple(messages)
+        if len(sequence) == len(self.messages) and all(map(_is_unchanged, sequence, self.messages)):
             return dict(self.body) if self.places is None else encode(self.places.text)
         target = request_format(self.format)
         loss = loss or LossCollector()
-        system = leading_system(everything, target)
-        made = elements(everything, target, loss, start=len(system))
+        system = leading_system(sequence, target)
+        rendered = elements(sequence, target, loss, start=len(system))
         list_key, system_key = key_in(self.body, target.list_key), key_in(self.body, target.system_key)
         changes: dict[str, Any] = {}
         if system != leading_system(self.messages, target) and target.render_system:
             changes[system_key] = target.render_system(system, loss) if system else None
         if self.places is None:
-            return _with_changes(self.body, {**changes, list_key: [element for element, _ in made]})
+            return _with_changes(self.body, {**changes, list_key: [element for element, _ in rendered]})
         edits = [_edit(self.places, key, value) for key, value in changes.items()]
-        edits.append(_list_edit(self.places, list_key, made))
+        edits.append(_list_edit(self.places, list_key, rendered))
         return encode(_splice(self.places.text, edits))
 
 
@@ -94,7 +94,7 @@ def _is_unchanged(one: Message, other: Message) -> bool:
 
 
 def unknown_format(value: Any, what: str) -> FormatUnknown:
-    """The error for input whose format is not clear: what speaks for which format, and how to name one."""
+    """The error for input without a clear format: the signs that it shows, and the argument that names one."""
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
     seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
@@ -126,7 +126,7 @@ def _messages(body: Mapping[str, Any], places: Scan | None, target: Format) -> l
 
 
 def parse_elements(target: Format, slices: Iterable[Slice], text: str | None, key: str) -> list[Message]:
-    """Messages of list elements; an error says which one, and on which line of the text."""
+    """The messages of list elements; an error names the element and its line in the text."""
     messages = []
     for index, item in enumerate(slices):
         try:
@@ -145,7 +145,7 @@ def _with_changes(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
 
 
 def _edit(places: Scan, key: str, value: Any) -> tuple[int, int, str]:
-    """The text change that sets a field, or takes it out when `value` is None."""
+    """The text edit that sets a field, or removes it when `value` is None."""
     text, found = places.text, places.fields.get(key)
     if found is None:
         start = text.index("{") + 1
@@ -160,28 +160,28 @@ def _edit(places: Scan, key: str, value: Any) -> tuple[int, int, str]:
     return text.rindex(",", 0, start), found.end, ""
 
 
-def _list_edit(places: Scan, key: str, made: list[tuple[Any, str | None]]) -> tuple[int, int, str]:
-    """The text change that puts other elements into the list, with the spacing that was around the kept ones."""
-    text, whole = places.text, places.fields[key]
+def _list_edit(places: Scan, key: str, rendered: list[tuple[Any, str | None]]) -> tuple[int, int, str]:
+    """The text edit that replaces the list's elements and keeps the spacing around kept ones."""
+    text, field = places.text, places.fields[key]
     items = places.elements.get(key, ())
-    pieces = [dumps(element) if raw is None else raw for element, raw in made]
+    pieces = [dumps(element) if raw is None else raw for element, raw in rendered]
     if not items:
-        return whole.start, whole.end, f"[{','.join(pieces)}]"
+        return field.start, field.end, f"[{','.join(pieces)}]"
     gaps = [text[one.end : other.start] for one, other in pairwise(items)] or [","]
-    came_from = _old_indexes([text[item.start : item.end] for item in items], pieces)
-    written = [text[whole.start : items[0].start], *pieces[:1]]
-    for before, here, piece in zip(came_from, came_from[1:], pieces[1:], strict=False):
+    old_indexes = _old_indexes([text[item.start : item.end] for item in items], pieces)
+    pieces_out = [text[field.start : items[0].start], *pieces[:1]]
+    for before, here, piece in zip(old_indexes, old_indexes[1:], pieces[1:], strict=False):
         gap = gaps[0]
         if here:
             gap = gaps[here - 1]
         elif here is None and before is not None and before < len(gaps):
             gap = gaps[before]
-        written += [gap, piece]
-    return whole.start, whole.end, "".join(written) + text[items[-1].end : whole.end]
+        pieces_out += [gap, piece]
+    return field.start, field.end, "".join(pieces_out) + text[items[-1].end : field.end]
 
 
 def _old_indexes(old: list[str], new: list[str]) -> list[int | None]:
-    """For each new piece its place among the old ones, when it belongs to what stayed at the start or the end.
+    """For each new piece its index among the old ones, if it belongs to the unchanged start or end, else None.
 
     >>> _old_indexes(["a", "b", "c", "d"], ["a", "x", "d"])
     [0, None, 3]

@@ -13,13 +13,13 @@ from typing import Any
 from foldline.message import Usage
 
 _LARGEST = 2**53
-"""Above this a number is not a token count; JSON readers elsewhere would not even hold it exactly."""
+"""The largest number that counts as a token count; larger ones are not exact in every JSON reader."""
 
 
 def usage_with_cache_inside(*, prompt: int, read: int, written: int, output: int, reasoning: int) -> Usage | None:
     """Usage where the cached tokens are inside the prompt figure.
 
-    More cached than there is prompt can only mean that this server reports them beside it.
+    More cached tokens than prompt tokens mean that this server reports them beside the prompt figure.
     """
     inside = read + written
     return reported_usage(
@@ -34,7 +34,7 @@ def usage_with_cache_inside(*, prompt: int, read: int, written: int, output: int
 
 
 def reported_usage(usage: Usage) -> Usage | None:
-    """The report, with no share above its whole; None when it reports nothing."""
+    """The usage with reasoning capped at the output; None if all figures are 0."""
     if not (usage.prompt or usage.output):
         return None
     if usage.reasoning <= usage.output:
@@ -43,7 +43,7 @@ def reported_usage(usage: Usage) -> Usage | None:
 
 
 def count_at(value: dict[str, Any], key: str) -> int:
-    """A token count, or 0 for whatever else stands there (a whole float is a count: JSON does not tell them apart)."""
+    """The token count under `key`, or 0 for anything else. A float without fraction is a count."""
     found = value.get(key)
     if type(found) is not int:
         found = int(found) if type(found) is float and found.is_integer() else 0

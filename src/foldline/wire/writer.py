@@ -1,8 +1,8 @@
-"""The way back for a whole file: the same file with other messages in it, in the format it came in.
+"""Writes a file with other messages, in the format that it came in.
 
-A request body keeps all its other fields and the bytes of every message that stays; a list stays a list, a file of
-lines a file of lines. What no longer fits the shape it came from (a document with conversations somewhere inside, a
-recording whose records are no messages) is refused by name, with the formats it could be written in instead.
+A request body keeps its other fields and the bytes of every kept message; a list stays a list, a file of lines a file
+of lines. A document that only contains conversations, or a recording without message records, cannot be written: the
+error names the formats that it can be written in instead.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from foldline.wire.session_logs.rewrite import rewritten_lines
 
 
 class RewrittenFile(NamedTuple):
-    """A file's new content, and what it could not carry."""
+    """The new content of a file, and what it could not carry."""
 
     data: bytes
     lost: tuple[Lost, ...] = ()
 
 
 def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> RewrittenFile:
-    """The text of a file with these messages instead of its own."""
+    """The content of a file with these messages instead of its own."""
     source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)
     found = detect(value, format)
@@ -54,7 +54,7 @@ def _is_writable(name: str) -> bool:
 
 
 def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
-    """What the file holds: one document, or the list of its lines when the first of several is a whole value."""
+    """The JSON value of the file, or the list of its lines' values if the first of several lines is a JSON value."""
     if len(source) > 1:
         try:
             loads(source[0].value)
@@ -65,7 +65,7 @@ def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
 
 
 def _complete_lines(source: list[JsonLine]) -> list[JsonLine]:
-    """The lines without a last one that its writer has not finished."""
+    """The lines without an unfinished last one."""
     try:
         loads(source[-1].value)
     except InputError:
@@ -74,7 +74,7 @@ def _complete_lines(source: list[JsonLine]) -> list[JsonLine]:
 
 
 def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLine]:
-    """The records of a session file with the numbers its reader gave them: of lines, or places in a document."""
+    """The records of a session file with the numbers that its reader gave them."""
     if isinstance(value, list) and len(_complete_lines(source)) == len(value):
         return [
             JsonLine(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)

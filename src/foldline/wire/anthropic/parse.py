@@ -18,7 +18,7 @@ NAME = "anthropic"
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
-    """A message of one element of `messages`, or of a whole reply."""
+    """The message for one element of `messages`, or for a reply."""
     if not isinstance(value, dict):
         value, raw = as_object(value), None
     role = value.get("role")
@@ -42,7 +42,7 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
 
 
 def parse_content(content: Any) -> tuple[Part, ...]:
-    """The parts of a message's content; each keeps its block, and a plain text has none to keep."""
+    """The parts of a message's content, each with its block as wire value; a plain text has no block."""
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
@@ -51,12 +51,12 @@ def parse_content(content: Any) -> tuple[Part, ...]:
 
 
 def is_reply(value: dict[str, Any]) -> bool:
-    """True for an answer of the API, which has fields that no request may have."""
+    """True for a reply of the API: it has fields that no request may have."""
     return value.get("type") == "message" or "stop_reason" in value or "usage" in value
 
 
 def reply_meta(value: dict[str, Any]) -> Meta:
-    """What a reply says about itself."""
+    """The id, model, stop reason and usage of a reply."""
     reply, model, stop = value.get("id"), value.get("model"), value.get("stop_reason")
     return Meta(
         reply=reply if isinstance(reply, str) else "",
@@ -67,7 +67,7 @@ def reply_meta(value: dict[str, Any]) -> Meta:
 
 
 def as_object(value: Any, field: str = "") -> dict[str, Any]:
-    """A message or block as an object: histories in Python often hold the SDK's own reply objects."""
+    """A message or block as a dict; histories in Python often hold the SDK's reply objects."""
     if isinstance(value, dict):
         return value
     dump = getattr(value, "model_dump", None)
@@ -78,7 +78,7 @@ def as_object(value: Any, field: str = "") -> dict[str, Any]:
 
 
 def _part(block: Any) -> Part:
-    """One block. A kind that is unknown, or not as it should be, is opaque."""
+    """The part for one block; `Opaque` if its type is unknown or its fields are malformed."""
     if not isinstance(block, dict):
         raise WireError("a block must be an object", field="content")
     wire = Wire(NAME, block)

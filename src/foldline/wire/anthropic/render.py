@@ -24,7 +24,7 @@ _LONGEST_NAME = 128
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The element for one message; none when nothing of it can be carried."""
+    """The element for one message; an empty list when nothing of it can be carried."""
     wire = message.wire
     base = wire.value if wire is not None and wire.format == NAME and isinstance(wire.value, dict) else None
     if base is not None and wire is not None and wire.exact:
@@ -40,7 +40,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
 
 
 def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
-    """The value under `system`: what was there if it is untouched, else its texts."""
+    """The value under `system`: the original if the message is untouched, else its texts."""
     only = messages[0].wire if len(messages) == 1 else None
     if only is not None and only.format == NAME and only.exact:
         return only.value
@@ -56,9 +56,9 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """Two elements of one side as one: all calls of a step, and all their results, belong together.
+    """Two elements of the same role merged: all calls of a step, and all their results, belong in one message.
 
-    A result after other content stays apart, because results must come first in their message.
+    A result after other content is not merged, because results must come first in their message.
     """
     if before["role"] != after["role"] or before.keys() != after.keys() or before["role"] not in ("user", "assistant"):
         return None
@@ -68,7 +68,7 @@ def join(before: Any, after: Any) -> Any | None:
 
 
 def _content(parts: tuple[Part, ...], loss: LossCollector) -> str | list[Any]:
-    """Parts as content. A single text that never was a block stays a text."""
+    """The parts as content; a single text that came without a block stays a string."""
     if len(parts) == 1 and isinstance(parts[0], Text) and not _is_own(parts[0]):
         return parts[0].text
     return [block for part in parts if (block := _block(part, loss)) is not None]
@@ -87,7 +87,7 @@ def _is_own(part: Part) -> bool:
 
 
 def _block(part: Part, loss: LossCollector) -> Any | None:
-    """One part as a block: its own if it has one, else written on top of that, else new."""
+    """One part as a block: its unchanged block, its block with the new values, or a new one."""
     base: dict[str, Any] = {}
     if part.wire is not None and part.wire.format == NAME:
         if part.wire.exact:
@@ -139,14 +139,14 @@ def _media_block(media: Media, base: dict[str, Any], loss: LossCollector) -> dic
 
 
 def _id(text: str) -> str:
-    """An id in the letters Anthropic allows; the same for a call and its result, different for different ids."""
+    """The id with only the characters that Anthropic allows; different ids stay different."""
     if not _bad_id.search(text):
         return text
     return f"{_bad_id.sub('_', text)}_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def _input(call: ToolCall) -> dict[str, Any]:
-    """The arguments as the object that Anthropic demands; what is none goes in as text."""
+    """The arguments as the object that Anthropic requires; anything else becomes `{"input": text}`."""
     if not call.arguments.strip():
         return {}
     try:
@@ -157,7 +157,7 @@ def _input(call: ToolCall) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    """A number that can be written as JSON again: `NaN` and `1e999` cannot."""
+    """The number, or ValueError if JSON cannot hold it (`NaN`, `1e999`)."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)

@@ -1,8 +1,8 @@
-"""Anthropic's Messages events become a Messages reply.
+"""Assembles Anthropic's stream events to a Messages reply.
 
-Any block whose input comes as `input_json_delta` is rebuilt, whatever its type: server and MCP calls as well as kinds
-nobody has named yet. A block that a broken stream left open is not kept, text excepted, because signed thinking, calls
-and results are only valid whole.
+Blocks of every type whose input comes as `input_json_delta` are rebuilt: server calls, MCP calls and unknown types too.
+A block that a broken stream left open is dropped unless it is text, because signed thinking, calls and results are only
+valid when complete.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank, whole_object
+from foldline.wire.streaming.partial_object import INCOMPLETE_CALL, PartialObject, blank, whole_object
 
 _THINKING = ("thinking", "redacted_thinking")
 _ANSWERED_BY_SERVER = ("server_tool_use", "mcp_tool_use")
@@ -20,7 +20,7 @@ _REPLACES = {"signature_delta": ("signature",), "compaction_delta": ("content", 
 
 
 class _PartialBlock:
-    """One content block: what it started as, what it grew by, its input as JSON text."""
+    """One content block: its start value, its deltas, and its input as JSON text."""
 
     __slots__ = ("body", "closed", "json")
 
@@ -51,7 +51,7 @@ class _PartialBlock:
             self.body.merge({key: piece for key, piece in delta.items() if key != "type"})
 
     def whole(self) -> dict[str, Any] | None:
-        """The block, or None when its input is not whole."""
+        """The block, or None when its input is incomplete."""
         value, text = self.body.whole(), "".join(self.json)
         if text:
             value["input"] = whole_object(text)
@@ -61,7 +61,7 @@ class _PartialBlock:
 
 
 class AnthropicStream:
-    """Assembles `message_start` to `message_stop`; a whole `message` is taken as it is."""
+    """Assembles `message_start` to `message_stop`; a complete `message` is used unchanged."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -90,7 +90,7 @@ class AnthropicStream:
             self._start(value)
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply; a call whose input is not whole is left out and reported."""
+        """The reply; a call with incomplete input is left out and reported."""
         if not self._message and not self._blocks:
             return None
         content: list[dict[str, Any]] = []
@@ -98,7 +98,9 @@ class AnthropicStream:
         for block in self._blocks:
             whole = block.whole()
             if whole is None or (cut and not self._survives(block, whole)):
-                loss.add(_name(block), NOT_WHOLE if block.json or "input" in block.body.fields else "it is not whole")
+                loss.add(
+                    _name(block), INCOMPLETE_CALL if block.json or "input" in block.body.fields else "it is incomplete"
+                )
                 short = True
             else:
                 content.append(whole)
@@ -108,7 +110,7 @@ class AnthropicStream:
 
     @staticmethod
     def _survives(block: _PartialBlock, whole: dict[str, Any]) -> bool:
-        """True for what is worth keeping of a broken reply: closed blocks, signed thinking, and any text."""
+        """True for a block that a broken-off reply keeps: a closed one, signed thinking, or text."""
         if block.type == "thinking":
             return bool(whole.get("signature"))
         return block.closed or block.type == "text"
@@ -133,7 +135,7 @@ class AnthropicStream:
         return self._at.get(_index(value))
 
     def _end(self, value: dict[str, Any]) -> None:
-        """Take the stop and the usage, which is a running total: its figures replace those of the start."""
+        """Take the stop reason and the usage; the usage is a running total and replaces that of the start."""
         for source in (value, object_at(value, "delta")):
             for key, found in source.items():
                 if key not in ("type", "delta", "usage") and (found is not None or key not in self._message):
@@ -154,14 +156,14 @@ def _index(value: dict[str, Any]) -> int:
 
 
 def _name(block: _PartialBlock) -> str:
-    """What is lost, for people: its type, and which tool was called."""
+    """The name of a lost block for a report: its type and the called tool."""
     return f"{block.type} {string_at(block.body.fields, 'name')}".rstrip()
 
 
 def _sendable(content: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
-    """What may stand in a request of a reply that broke off.
+    """The blocks of a broken-off reply that a request may hold.
 
-    A server's call needs the server's result, a text must say something, and no reply may end in thinking.
+    A server's call needs the server's result, a text must not be blank, and no reply may end in thinking.
     """
     answered = {string_at(block, "tool_use_id") for block in content}
     kept: list[dict[str, Any]] = []

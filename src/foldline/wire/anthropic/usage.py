@@ -9,10 +9,10 @@ from foldline.wire.usage_figures import count_at
 
 
 def anthropic_usage(value: Any) -> Usage | None:
-    """Usage of an Anthropic reply: what stood in the window at its last sampling.
+    """Usage of an Anthropic reply: the tokens in the window at its last sampling.
 
-    A server-side tool loop samples several times and its top-level figures are sums over the loop; the window then
-    held what the last `message` iteration says. A compaction pass is a request of its own and never counts.
+    A server-side tool loop samples several times, and its top-level figures are sums over the loop. The last `message`
+    iteration has the tokens that were in the window. A compaction pass is a separate request and does not count.
     """
     if not isinstance(value, dict):
         return None

@@ -21,14 +21,14 @@ NAME = "gemini"
 
 _ROLES = {"model": "assistant", "function": "tool"}
 _SIDE_FIELDS = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
-"""Fields that accompany a part's data and never are the data."""
+"""Fields beside a part's data."""
 _TEXT_KEYS = ("output", "result", "error")
-"""Response keys that, standing alone, simply hold the result's text."""
+"""Keys of a response that hold the result's text if they are its only key."""
 _MEDIA = ("image", "audio", "video")
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
-    """A message of one content."""
+    """The message for one content."""
     if not isinstance(value, Mapping):
         raise WireError("a content must be an object with role and parts")
     role = value.get("role")
@@ -46,7 +46,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def parse_part(value: Any, field: str) -> Part:
-    """One part. What is unknown or not as it should be is opaque."""
+    """The part for one wire part; `Opaque` if it is unknown or malformed."""
     wire = Wire(NAME, value)
     if isinstance(value, Mapping):
         for name, read in _READERS.items():
@@ -70,7 +70,7 @@ def _kind(value: Any) -> str:
 
 
 def _read_text(found: Any, value: Mapping[str, Any], wire: Wire) -> Part | None:
-    """Text, or thinking. An empty text that only carries a signature is thinking: no repair may blank it out."""
+    """Text or thinking. An empty text with a signature is thinking, so that no repair removes it as blank."""
     if not isinstance(found, str):
         return None
     signature = _signature(value)
@@ -94,13 +94,13 @@ def _read_call(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None
 def _read_result(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
     if not isinstance(found, Mapping):
         return None
-    said, is_error = _response_text(pick(found, "response"))
+    answer, is_error = _response_text(pick(found, "response"))
     media = pick(found, "parts")
     inner = [parse_part(part, f"parts[{index}]") for index, part in enumerate(media if isinstance(media, list) else ())]
     return ToolResult(
         call_id=text_of(pick(found, "id")),
         name=text_of(pick(found, "name")),
-        parts=(Text(text=said), *inner) if said else tuple(inner),
+        parts=(Text(text=answer), *inner) if answer else tuple(inner),
         is_error=is_error,
         interim=pick(found, "willContinue") is True,
         wire=wire,
@@ -154,20 +154,20 @@ def _media_kind(mime: str) -> str:
 
 
 def _signature(value: Mapping[str, Any]) -> str:
-    """The thought signature as it stands; only bytes, which the SDK hands out, are turned into text."""
+    """The thought signature; the SDK's bytes become base64 text."""
     found = pick(value, "thoughtSignature")
     return _base64(found) if isinstance(found, bytes) else text_of(found)
 
 
 def _base64(value: Any) -> str:
-    """Base64 in the standard alphabet; the SDK hands out bytes, or the URL-safe alphabet."""
+    """Base64 in the standard alphabet, of the SDK's bytes or of URL-safe base64."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return text_of(value).replace("-", "+").replace("_", "/")
 
 
 def parse_system(value: Any) -> Message:
-    """The system message of a `systemInstruction`: a content, or the text or parts that SDKs take for one."""
+    """The system message of a `systemInstruction`: a content, or the text or parts that SDKs accept for it."""
     wire = Wire(NAME, value)
     if isinstance(value, Mapping) and "parts" in value:
         return Message(role="system", parts=parse(value).parts, wire=wire)
@@ -179,7 +179,7 @@ def parse_system(value: Any) -> Message:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The message of a `generateContent` reply, or of the list of replies that a stream gave."""
+    """The message of a `generateContent` reply, or of the list of chunks of a streamed one."""
     chunks = [chunk for chunk in (value if isinstance(value, list) else [value]) if isinstance(chunk, Mapping)]
     candidates = [found[0] for chunk in chunks if (found := pick(chunk, "candidates")) and isinstance(found, list)]
     contents = [found for each in candidates if isinstance(found := pick(each, "content"), Mapping)]
@@ -190,14 +190,14 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
         parts = [part for each in contents for part in parse(each).parts]
         values = [part.wire.value for part in parts if part.wire]
         content = {**content, "role": content.get("role") or "model", "parts": values}
-    whole = parse(content)
+    message = parse(content)
     meta = Meta(
         reply=_last_string(chunks, "responseId"),
         model=_last_string(chunks, "modelVersion"),
         stop=_last_string(candidates, "finishReason"),
         usage=next((used for each in reversed(chunks) if (used := gemini_usage(pick(each, "usageMetadata")))), None),
     )
-    return (replace(whole, meta=meta),)
+    return (replace(message, meta=meta),)
 
 
 def _last_string(values: list[Any], name: str) -> str:

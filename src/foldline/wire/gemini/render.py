@@ -22,7 +22,7 @@ _SENT_ROLES = {"assistant": "model"}
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The content for one message; none when nothing of it can be carried."""
+    """The content for one message; an empty list when nothing of it can be carried."""
     wire = message.wire
     if wire is not None and is_exact(message, NAME):
         return [wire.value]
@@ -53,7 +53,7 @@ def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
 
 
 def _render_part(part: Part, loss: LossCollector) -> list[Any]:
-    """One part: as it came while it still says the same, otherwise rewritten on top of what came with it."""
+    """The wire parts for one part: its unchanged value, or its value with the new fields."""
     base: Mapping[str, Any] = {}
     if part.wire is not None and element_format(part.wire.format) == NAME:
         if parse_part(part.wire.value, "part") == part:
@@ -84,18 +84,18 @@ def _render_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
 def _render_result(part: ToolResult, base: Mapping[str, Any], loss: LossCollector) -> dict[str, Any]:
     key = key_in(base, "functionResponse")
     name = part.name or loss.names.get(part.call_id) or part.call_id or "unknown"
-    made: dict[str, Any] = {**base.get(key, {}), "name": name}
-    made["response"] = {"error" if part.is_error else "output": part.text}
-    made.pop("parts", None)
+    response: dict[str, Any] = {**base.get(key, {}), "name": name}
+    response["response"] = {"error" if part.is_error else "output": part.text}
+    response.pop("parts", None)
     if media := _render_parts(tuple(inner for inner in part.parts if not isinstance(inner, Text)), loss):
-        made["parts"] = media
+        response["parts"] = media
     if part.interim and not base:
-        made["willContinue"] = True
-    return {**base, key: _with_id(made, part.call_id)}
+        response["willContinue"] = True
+    return {**base, key: _with_id(response, part.call_id)}
 
 
 def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
-    """A call or result with the id it has now, not the one it came with."""
+    """A call or result with its current id."""
     kept = {key: value for key, value in held.items() if key != "id"}
     return {"id": name, **kept} if name else kept
 
@@ -111,7 +111,7 @@ def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
 
 
 def join(left: Any, right: Any) -> Any | None:
-    """Results of one turn in one content: Gemini counts them against the calls of the turn before."""
+    """Two contents of results merged: Gemini compares their number with the calls of the turn before."""
     if all(_only_results(side) for side in (left, right)):
         return {**left, "parts": [*left["parts"], *right["parts"]]}
     return None

@@ -1,8 +1,8 @@
-"""Gemini's `streamGenerateContent` chunks become a `generateContent` reply.
+"""Assembles Gemini's `streamGenerateContent` chunks to a `generateContent` reply.
 
-Each chunk is a reply of its own with the next parts in it. Plain text pieces are put together; a part that carries a
-thought signature stays a part, because the signature is only good for the very part it came with. A function call
-usually comes whole; where its arguments are streamed, they come as values for JSON paths.
+Each chunk is a reply with the next parts. Plain text pieces are joined; a part with a thought signature stays separate,
+because the signature is valid only for that part. A function call usually comes in one chunk; streamed arguments come
+as values for JSON paths.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank
+from foldline.wire.streaming.partial_object import INCOMPLETE_CALL, PartialObject, blank
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\['([^']*)'\]|\["([^"]*)"\]|\[(\d+)\]""")
 _VALUES = ("numberValue", "boolValue", "nullValue")
 
 
 class _GeminiCall:
-    """A function call whose arguments come in pieces."""
+    """A function call with arguments that come in pieces."""
 
     def __init__(self, part: dict[str, Any]) -> None:
         self.part = part
@@ -27,7 +27,7 @@ class _GeminiCall:
         self._arguments: dict[str, Any] = {}
 
     def add(self, call: dict[str, Any]) -> None:
-        """Take the next values; the call ends with the piece that does not say it will continue."""
+        """Take the next values; a piece without `willContinue` ends the call."""
         for piece in list_at(call, "partialArgs"):
             path = string_at(piece, "jsonPath")
             if isinstance(piece, dict) and isinstance(piece.get("stringValue"), str):
@@ -50,7 +50,7 @@ class _GeminiCall:
 
 
 class GeminiStream:
-    """Assembles the first candidate of the chunks; a whole reply is a single chunk."""
+    """Assembles the first candidate of the chunks; a complete reply is a single chunk."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -60,7 +60,7 @@ class GeminiStream:
         self._usage: dict[str, Any] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take one chunk, also as Code Assist wraps it."""
+        """Take one chunk, plain or in the wrapper of Code Assist."""
         if "candidates" not in value and isinstance(value.get("response"), dict):
             value = value["response"]
         self._usage.update(object_at(value, "usageMetadata"))
@@ -81,13 +81,13 @@ class GeminiStream:
             self.stop = stop
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply with its first candidate; a call that did not come whole is left out and reported."""
+        """The reply with its first candidate; an incomplete call is left out and reported."""
         if not self._head and not self._parts and not self._usage:
             return None
         parts: list[dict[str, Any]] = []
         for part in self._parts:
             if isinstance(part, _GeminiCall) and part.open:
-                loss.add(f"functionCall {string_at(part.part['functionCall'], 'name')}", NOT_WHOLE)
+                loss.add(f"functionCall {string_at(part.part['functionCall'], 'name')}", INCOMPLETE_CALL)
             else:
                 parts.append(part if isinstance(part, dict) else part.whole())
         if cut or loss.items:
@@ -119,7 +119,7 @@ class GeminiStream:
 
 
 def _sendable(parts: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
-    """What may stand in a request of a reply that broke off: no text that says nothing, no thought at its end."""
+    """The parts of a broken-off reply that a request may hold: no blank text, no thought at the end."""
     kept = [part for part in parts if part.keys() - {"text", "thought"} or not blank(part.get("text"))]
     while kept and kept[-1].get("thought"):
         kept.pop()
@@ -128,7 +128,7 @@ def _sendable(parts: list[dict[str, Any]], loss: LossCollector) -> list[dict[str
 
 
 def _put(target: Any, path: str, value: Any) -> None:
-    """Put a value where a JSON path says; a path that does not fit has no effect.
+    """Set the value at a JSON path; a path that does not fit has no effect.
 
     >>> arguments = {}
     >>> _put(arguments, "$.places[0].name", "Ulm"); arguments

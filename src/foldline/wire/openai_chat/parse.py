@@ -19,19 +19,19 @@ from foldline.wire.part_mapping import document, media_from, sdk_json
 
 NAME = "openai"
 ROLES = {"developer": "system", "function": "tool"}
-"""Wire roles that planning knows by another name."""
+"""Wire roles and the `Message.role` they become."""
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details")
-"""Where servers other than OpenAI's put the model's reasoning (DeepSeek, vLLM, OpenRouter)."""
+"""Fields in which other servers (DeepSeek, vLLM, OpenRouter) return the model's reasoning."""
 SIDE_FIELDS = (*_REASONING, "refusal", "audio", "function_call")
-"""Fields beside `content` and `tool_calls` that say something."""
+"""Fields beside `content` and `tool_calls` that become parts."""
 OTHER_CALL = "tool_call "
-"""Begins the kind of a call that is neither a function's nor a custom tool's."""
+"""Prefix of the kind of a call that is neither a function call nor a custom tool call."""
 _ONLY_IN_REPLIES = ("annotations", "parsed", "provider_specific_fields")
-"""Message fields that a reply has and a strict server refuses in a request."""
+"""Message fields of a reply that a strict server refuses in a request."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
-    """A message of one element of `messages`."""
+    """The message for one element of `messages`."""
     if not isinstance(value, dict):
         value, raw = sdk_json(value), None
         if not isinstance(value, dict):
@@ -41,7 +41,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _message(value: dict[str, Any], raw: str | None) -> Message:
-    """One element as a message."""
+    """The message for one dict."""
     role = value.get("role")
     if not isinstance(role, str) or not role:
         raise WireError("a message needs a role", field="role", hint='such as "user"')
@@ -54,7 +54,7 @@ def _message(value: dict[str, Any], raw: str | None) -> Message:
     elif isinstance(content, list):
         parts = tuple([content_part(part) for part in content])
     else:
-        raise WireError("content must be text, a list of parts or null", field="content")
+        raise WireError("content must be a text, a list of parts or null", field="content")
     if role in ("tool", "function"):
         parts = (_result(value, parts),)
     elif content is None or len(value) > 2:
@@ -64,7 +64,7 @@ def _message(value: dict[str, Any], raw: str | None) -> Message:
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """A message whose calls are JSON: clients write it by hand around the call objects of the SDK."""
+    """The message with its calls as JSON; clients put the SDK's call objects into their own dicts."""
     calls = value.get("tool_calls")
     if not isinstance(calls, list) or all(isinstance(call, dict) for call in calls):
         return value
@@ -72,7 +72,7 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def content_part(value: Any) -> Part:
-    """One piece of a message's content."""
+    """The part for one piece of a message's content."""
     kind = value.get("type") if isinstance(value, dict) else None
     inner = value.get(kind) if isinstance(kind, str) else None
     wire = Wire(NAME, value)
@@ -90,14 +90,14 @@ def content_part(value: Any) -> Part:
 
 
 def thinking(value: dict[str, Any]) -> tuple[Part, ...]:
-    """The reasoning of servers that show it; what signs it makes it immutable."""
+    """The reasoning that a server returned, as one part; a signature makes it immutable."""
     fields = {key: value[key] for key in _REASONING if value.get(key)}
     if not fields:
         return ()
     listed = fields.get("reasoning_details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    said = [fields[key] for key in _REASONING[:2] if isinstance(fields.get(key), str)]
-    text = said[0] if said else "".join(_strings(details, "text", "summary"))
+    texts = [fields[key] for key in _REASONING[:2] if isinstance(fields.get(key), str)]
+    text = texts[0] if texts else "".join(_strings(details, "text", "summary"))
     return (Thinking(text=text, signature="".join(_strings(details, "signature", "data")), wire=Wire(NAME, fields)),)
 
 
@@ -106,7 +106,7 @@ def _strings(entries: list[dict[str, Any]], *keys: str) -> list[str]:
 
 
 def side_parts(value: dict[str, Any]) -> list[Part]:
-    """What is said beside the content: a refusal, sound, a legacy call."""
+    """The parts for fields beside the content: a refusal, audio, a legacy call."""
     parts: list[Part] = []
     refusal = value.get("refusal")
     if isinstance(refusal, str) and refusal:
@@ -137,7 +137,7 @@ def _calls(value: dict[str, Any]) -> list[Part]:
 
 
 def call(value: Any, field: str) -> Part:
-    """One of a message's calls."""
+    """The part for one of a message's calls."""
     if not isinstance(value, dict):
         raise WireError("a tool call must be an object", field=field)
     kind = value.get("type") or "function"
@@ -156,7 +156,7 @@ def call(value: Any, field: str) -> Part:
 
 
 def _arguments(body: dict[str, Any]) -> str:
-    """The text on the wire, valid JSON or not; some servers send the object itself."""
+    """The arguments as text, valid JSON or not; some servers send an object instead."""
     arguments = body.get("arguments")
     if isinstance(arguments, str):
         return arguments
@@ -173,7 +173,7 @@ def _text(value: dict[str, Any], key: str, field: str, *, missing: bool = False)
 
 
 def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
-    """The result a message carries; SWE-agent writes a list of one id instead of the id."""
+    """The result in a message; SWE-agent writes a list of one id instead of the id."""
     ids = value.get("tool_call_ids")
     if "tool_call_id" not in value and isinstance(ids, list) and len(ids) == 1 and isinstance(ids[0], str):
         call_id = ids[0]
@@ -183,7 +183,7 @@ def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
 
 
 def is_side_fields(value: Any) -> bool:
-    """True for the wire value of what was said beside the content: fields of the message, not a part of its own."""
+    """True for a wire value that holds fields of the message instead of a content part."""
     return isinstance(value, dict) and "type" not in value and any(key in value for key in SIDE_FIELDS)
 
 
@@ -198,7 +198,7 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
     message = choices[0].get("message") if isinstance(choices[0], dict) else None
     if not isinstance(message, dict):
         raise WireError("a choice must hold a message", field="choices[0].message")
-    said = parse(_sendable(message))
+    parsed = parse(_sendable(message))
     at = value.get("created")
     meta = Meta(
         reply=_known(value, "id"),
@@ -207,7 +207,7 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
         usage=chat_usage(value.get("usage")),
         at=float(at) if isinstance(at, (int, float)) else None,
     )
-    return (replace(said, meta=meta),)
+    return (replace(parsed, meta=meta),)
 
 
 def _known(value: dict[str, Any], key: str) -> str:
@@ -216,18 +216,18 @@ def _known(value: dict[str, Any], key: str) -> str:
 
 
 def _sendable(message: dict[str, Any]) -> dict[str, Any]:
-    """A reply's message without what only replies have: nulls, citations, the sound itself, stream positions."""
-    kept = {
+    """A reply's message without what only replies have: nulls, citations, audio data, stream positions."""
+    fields = {
         key: value
         for key, value in message.items()
         if key not in _ONLY_IN_REPLIES and (value is not None or key == "content")
     }
-    audio, calls = kept.get("audio"), kept.get("tool_calls")
+    audio, calls = fields.get("audio"), fields.get("tool_calls")
     if isinstance(audio, dict):
-        kept["audio"] = {"id": audio.get("id")}
+        fields["audio"] = {"id": audio.get("id")}
     if isinstance(calls, list):
-        kept["tool_calls"] = [
+        fields["tool_calls"] = [
             {key: value for key, value in call.items() if key != "index"} if isinstance(call, dict) else call
             for call in calls
         ]
-    return kept
+    return fields

@@ -23,21 +23,21 @@ _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The elements for one message: its results first, each an element of its own, then what it says."""
+    """The elements for one message: one for each result, then one for its other parts."""
     wire = message.wire
     own = wire is not None and wire.format == NAME
     if wire is not None and own and wire.exact:
         return [wire.value]
     base: dict[str, Any] = wire.value if wire is not None and own and isinstance(wire.value, dict) else {}
-    answers = base.get("role") in ("tool", "function")
+    is_result = base.get("role") in ("tool", "function")
     results = message.results
-    onto = base if answers and len(results) == 1 else {}
-    made: list[Any] = [_render_result(result, onto, loss) for result in results]
-    spoken = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-    if spoken or not results:
-        said = _render_content(message, spoken, {} if answers else base, loss)
-        made.extend([said] if said else [])
-    return made
+    result_base = base if is_result and len(results) == 1 else {}
+    elements: list[Any] = [_render_result(result, result_base, loss) for result in results]
+    others = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+    if others or not results:
+        element = _render_content(message, others, {} if is_result else base, loss)
+        elements.extend([element] if element else [])
+    return elements
 
 
 def _render_result(result: ToolResult, base: dict[str, Any], loss: LossCollector) -> dict[str, Any]:
@@ -59,15 +59,15 @@ def _render_content(
     beside: dict[str, Any] = {}
     single = len(message.calls) == 1
     for part in parts:
-        kept = _unchanged_value(part)
-        if kept is not None and is_side_fields(kept):
-            beside.update(kept)
+        unchanged = _unchanged_value(part)
+        if unchanged is not None and is_side_fields(unchanged):
+            beside.update(unchanged)
         elif isinstance(part, ToolCall) and not part.id and single:
             beside["function_call"] = {"name": part.name, "arguments": part.arguments}
         elif isinstance(part, ToolCall):
-            calls.append(kept or _render_call(part, loss))
-        elif kept is not None and isinstance(part, Opaque) and part.kind.startswith(OTHER_CALL):
-            calls.append(kept)
+            calls.append(unchanged or _render_call(part, loss))
+        elif unchanged is not None and isinstance(part, Opaque) and part.kind.startswith(OTHER_CALL):
+            calls.append(unchanged)
         elif (piece := _piece(part, role, loss)) is not None:
             if calls and not base:
                 loss.add("order", "text after a call moves before it")
@@ -84,7 +84,7 @@ def _render_content(
 
 
 def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """New fields in the places of the old, with every field that says nothing kept as it was."""
+    """The new fields in the places of the old ones; fields that hold no content are kept."""
     return {**{key: value for key, value in base.items() if key in fields or key not in _CONTENT_FIELDS}, **fields}
 
 
@@ -96,7 +96,7 @@ def _role(message: Message, base: dict[str, Any], loss: LossCollector) -> str:
 
 
 def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
-    """Content as plain text where one piece is nothing but text and the original was no list."""
+    """The content: a string if it is a single text and the original was not a list, else the list."""
     only = pieces[0] if len(pieces) == 1 and not isinstance(base.get("content"), list) else None
     if isinstance(only, dict) and only.keys() == {"type", "text"}:
         return only["text"]
@@ -104,10 +104,10 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """A part as a content part, or None with a report."""
-    kept = _unchanged_value(part)
-    if kept is not None:
-        return kept
+    """The content part for a part; None if it cannot be carried, which is reported."""
+    unchanged = _unchanged_value(part)
+    if unchanged is not None:
+        return unchanged
     if isinstance(part, Media):
         mapped = _media(part, role)
         if mapped is not None:
@@ -141,24 +141,24 @@ def _media(media: Media, role: str) -> dict[str, Any] | None:
 def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
     own = _own(call)
     if call.kind == "custom_tool":
-        said = {"name": call.name, "input": call.arguments}
-        return {**own, "id": call.id, "type": "custom", "custom": {**own.get("custom", {}), **said}}
+        fields = {"name": call.name, "input": call.arguments}
+        return {**own, "id": call.id, "type": "custom", "custom": {**own.get("custom", {}), **fields}}
     arguments = call.arguments
     if call.kind != "function":
         loss.add(f"call {call.kind}", "Chat Completions knows only function and custom calls: sent as a function call")
         arguments = arguments_object(call)
-    said = {"name": call.name, "arguments": arguments}
-    return {**own, "id": call.id, "type": "function", "function": {**own.get("function", {}), **said}}
+    fields = {"name": call.name, "arguments": arguments}
+    return {**own, "id": call.id, "type": "function", "function": {**own.get("function", {}), **fields}}
 
 
 def _own(part: Part) -> dict[str, Any]:
-    """The part's wire value if it is of this format, to write an edited part on top of."""
+    """The part's wire value in this format, as the base for an edited part; else an empty dict."""
     own = part.wire is not None and part.wire.format == NAME and not is_side_fields(part.wire.value)
     return part.wire.value if own and part.wire is not None and isinstance(part.wire.value, dict) else {}
 
 
 def _unchanged_value(part: Part) -> Any | None:
-    """The part's own wire value, if it is of this format and the part still says the same."""
+    """The part's wire value, if it has this format and the part is unchanged."""
     wire = part.wire
     if wire is None or wire.format != NAME or not wire.exact:
         return None
@@ -174,14 +174,14 @@ def _unchanged_value(part: Part) -> Any | None:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """Two neighbours of one reply as one message: all calls of a reply stand together, before their results."""
+    """Two neighbours of one reply merged: all calls of a reply belong in one message, before their results."""
     if before["role"] != "assistant" or after["role"] != "assistant":
         return None
     calls = [*before.get("tool_calls", ()), *after.get("tool_calls", ())]
     if not calls or "function_call" in before or "function_call" in after:
         return None
-    said = [*_content_list(before.get("content")), *_content_list(after.get("content"))]
-    content = _content(said, {}) if said else None
+    pieces = [*_content_list(before.get("content")), *_content_list(after.get("content"))]
+    content = _content(pieces, {}) if pieces else None
     return {**before, **after, "content": content, "tool_calls": calls}
 
 

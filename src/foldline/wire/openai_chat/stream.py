@@ -1,8 +1,8 @@
-"""Chat Completions chunks become a Chat Completions reply.
+"""Assembles Chat Completions chunks to a Chat Completions reply.
 
-OpenAI numbers its tool calls; the many servers that imitate it leave the number out, give every call the number 0,
-repeat ids and names in every chunk, or put the usage somewhere else. `[DONE]` says nothing about how a reply ended
-(gateways send it after they lost their upstream), so only a finish reason ends one.
+OpenAI numbers its tool calls. Servers that imitate it leave the number out, number every call 0, repeat ids and names
+in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they lost their upstream, so only a finish
+reason ends a reply.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank, whole_object
+from foldline.wire.streaming.partial_object import INCOMPLETE_CALL, PartialObject, blank, whole_object
 
 _ENDED_BY_MODEL = ("stop", "tool_calls", "function_call")
-"""Finish reasons after which a call is as the model meant it, even when its arguments are no JSON."""
+"""Finish reasons after which calls are complete, even if their arguments are not JSON."""
 _NOT_OF_THE_REPLY = ("choices", "usage", "object", "obfuscation", "error")
 
 
 class _PartialCallee:
-    """An object inside the message that grows: a call's `function` or `custom`, a legacy call, a sound."""
+    """A growing object inside the message: a call's `function` or `custom`, a legacy call, audio."""
 
     __slots__ = ("_first", "growing")
 
@@ -36,7 +36,7 @@ class _PartialCallee:
 
 
 class _ChatCall:
-    """One tool call."""
+    """A tool call that comes in pieces."""
 
     __slots__ = ("called", "fields", "index")
 
@@ -59,7 +59,7 @@ class _ChatCall:
 
 
 class ChatStream:
-    """Assembles the first choice of `chat.completion.chunk`s; a whole `chat.completion` is taken as it is."""
+    """Assembles the first choice of `chat.completion.chunk`s; a complete `chat.completion` is used unchanged."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -100,9 +100,9 @@ class ChatStream:
             _drop_broken_calls(message, loss)
         if cut:
             message.pop("audio", None)
-        says = message.get("tool_calls") or message.get("function_call") or not blank(message.get("refusal"))
+        has_content = message.get("tool_calls") or message.get("function_call") or not blank(message.get("refusal"))
         choices = [{"index": 0, "message": message, "finish_reason": self.stop or None}]
-        if (cut or loss.items) and not says and _says_nothing(message.get("content")):
+        if (cut or loss.items) and not has_content and _is_empty(message.get("content")):
             choices = []
         value = {"id": "", **self._head, "object": "chat.completion", "choices": choices}
         return value if self._usage is None else {**value, "usage": self._usage}
@@ -125,10 +125,10 @@ class ChatStream:
                 self._said.merge({key: piece})
 
     def _call(self, delta: dict[str, Any]) -> _ChatCall:
-        """The call a delta belongs to.
+        """The call that a delta belongs to.
 
-        A number names it, unless another id and a name show that the server numbers every call alike. Without a
-        number the id names it; without either, a delta that has a name begins a call and one without continues it.
+        The number identifies it, unless a new id and a name show that the server gives every call the same number.
+        Without a number the id does. Without either, a delta with a name begins a call, any other continues the last.
         """
         index, named = delta.get("index"), delta.get("id") or None
         begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))
@@ -148,7 +148,7 @@ class ChatStream:
         return call
 
     def _grown(self) -> dict[str, Any]:
-        """The message as it has grown so far."""
+        """The message as received so far."""
         message = self._said.whole()
         if self._parts:
             text = message["content"]
@@ -164,20 +164,20 @@ class ChatStream:
 
 
 def _drop_broken_calls(message: dict[str, Any], loss: LossCollector) -> None:
-    """Leave out the calls of a reply that was cut short whose input is not whole; free text never shows that it is."""
+    """Remove the calls with incomplete input from a reply that was cut short; free-text input counts as incomplete."""
     kept = []
     for call in list_at(message, "tool_calls"):
         called = object_at(call, "function")
         if _is_whole(called):
             kept.append(call)
         else:
-            loss.add(f"tool call {string_at(called or object_at(call, 'custom'), 'name')}", NOT_WHOLE)
+            loss.add(f"tool call {string_at(called or object_at(call, 'custom'), 'name')}", INCOMPLETE_CALL)
     message["tool_calls"] = kept
     if not kept:
         del message["tool_calls"]
     legacy = object_at(message, "function_call")
     if legacy and not _is_whole(legacy):
-        loss.add(f"tool call {string_at(legacy, 'name')}", NOT_WHOLE)
+        loss.add(f"tool call {string_at(legacy, 'name')}", INCOMPLETE_CALL)
         del message["function_call"]
 
 
@@ -186,12 +186,12 @@ def _is_whole(called: dict[str, Any]) -> bool:
     return isinstance(arguments, dict) or whole_object(arguments) is not None
 
 
-def _says_nothing(content: Any) -> bool:
+def _is_empty(content: Any) -> bool:
     return not content if isinstance(content, list) else blank(content)
 
 
 def _joined(parts: list[Any]) -> list[Any]:
-    """Content parts with the pieces of each text put together."""
+    """The content parts with neighbouring pieces of one text joined."""
     found: list[Any] = []
     for kind, run in groupby(parts, key=lambda part: part.get("type") if isinstance(part, dict) else None):
         if kind == "text":
@@ -205,7 +205,7 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 
 def _merged(entries: list[Any]) -> list[Any]:
-    """Reasoning entries with the pieces of each put together: they are told apart by number and type."""
+    """The reasoning entries with the pieces of each joined; number and type identify an entry."""
     found: dict[tuple[int, str], PartialObject] = {}
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict):

@@ -27,7 +27,7 @@ CALLS = {
     "tool_search_call": ("tool_search", "arguments"),
     "mcp_approval_request": ("mcp_approval_request", "arguments"),
 }
-"""Items that the client must answer: the kind of the call, and the field that says what is to be done."""
+"""Items that the client must answer: the kind of the call, and the field that holds its arguments."""
 OUTPUTS = {
     "function_call_output": "function",
     "custom_tool_call_output": "custom_tool",
@@ -38,7 +38,7 @@ OUTPUTS = {
     "tool_search_output": "tool_search",
     "mcp_approval_response": "mcp_approval_request",
 }
-"""Items that answer, by the kind of the call they answer."""
+"""Items that answer a call, with the kind of that call."""
 PASSED = {
     "file_search_call": "assistant",
     "web_search_call": "assistant",
@@ -54,16 +54,16 @@ PASSED = {
     "additional_tools": "system",
     "configuration_update": "system",
 }
-"""Items that foldline does not look into, with the role they stand in."""
+"""Items that become opaque parts, with the role of their message."""
 KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
 """Every item type that a request may hold (openai-python 3, read in November 2026)."""
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
-"""Calls that say what is to be done in text; the others hold an object."""
+"""Kinds of calls with arguments in text; the others hold an object."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
-    """A message of one item of `input`, or of an `input` that is plain text."""
+    """The message for one item of `input`, or for an `input` that is a plain text."""
     if isinstance(value, str):
         value, raw = {"role": "user", "content": value}, None
     if not isinstance(value, dict):
@@ -74,7 +74,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def item(value: dict[str, Any], wire: Wire | None = None) -> Message:
-    """One item as a message, with the wire form given."""
+    """The message for one item, with this wire form."""
     kind = value.get("type")
     if kind == "message" or (kind is None and "role" in value):
         return _message(value, wire)
@@ -108,7 +108,7 @@ def _message(value: dict[str, Any], wire: Wire | None) -> Message:
 
 
 def content_part(value: Any) -> Part:
-    """A piece of a message's content or of a result's output."""
+    """The part for one piece of a message's content or of a result's output."""
     kind = value.get("type") if isinstance(value, dict) else None
     wire = Wire(NAME, value)
     if kind in _TEXTS and isinstance(value.get("text"), str):
@@ -128,7 +128,7 @@ def content_part(value: Any) -> Part:
 
 
 def _shell_text(value: dict[str, Any]) -> str:
-    """What one command of a shell call wrote, and how it ended if it did not end well."""
+    """The output of one command of a shell call, with a timeout or an exit code other than 0."""
     error, outcome = value.get("stderr"), value.get("outcome")
     text: str = value["stdout"] + (error if isinstance(error, str) else "")
     if isinstance(outcome, dict):
@@ -140,12 +140,12 @@ def _shell_text(value: dict[str, Any]) -> str:
 
 
 def _is_answered(kind: str, value: dict[str, Any]) -> bool:
-    """A tool search without a call id was run by the server: the client has no part in it."""
+    """False for a tool search without a call id: the server ran it, so no client answers it."""
     return not kind.startswith("tool_search") or isinstance(value.get("call_id"), str)
 
 
 def call(value: dict[str, Any]) -> ToolCall:
-    """A call that the client answers."""
+    """The part for a call that the client answers."""
     kind, key = CALLS[value["type"]]
     named = "name" in value or kind in TEXTUAL
     return ToolCall(
@@ -167,13 +167,13 @@ def _payload(value: dict[str, Any], key: str) -> str:
 
 
 def result(value: dict[str, Any]) -> ToolResult:
-    """The answer to a call."""
+    """The part for the answer to a call."""
     kind = OUTPUTS[value["type"]]
     if kind == "mcp_approval_request":
         verdict = "approved" if value.get("approve") is True else "denied"
         reason = value.get("reason")
-        said = Text(text=f"{verdict}: {reason}" if isinstance(reason, str) and reason else verdict)
-        return ToolResult(call_id=_text(value, "approval_request_id"), parts=(said,))
+        answer = Text(text=f"{verdict}: {reason}" if isinstance(reason, str) and reason else verdict)
+        return ToolResult(call_id=_text(value, "approval_request_id"), parts=(answer,))
     name = value.get("name")
     output = value.get("tools" if kind == "tool_search" else "output")
     return ToolResult(
@@ -199,11 +199,13 @@ def _output(output: Any, kind: str) -> tuple[Part, ...]:
 
 
 def thinking(value: dict[str, Any]) -> Thinking:
-    """A reasoning item: its readable summary, and the encrypted body that makes it immutable."""
+    """The part for a reasoning item: its readable summary, and its encrypted body as signature."""
     entries = [entry for key in ("summary", "content") if isinstance(value.get(key), list) for entry in value[key]]
-    said = [entry["text"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("text"), str)]
-    sealed = value.get("encrypted_content")
-    return Thinking(text="\n".join(said), signature=sealed if isinstance(sealed, str) else "", wire=Wire(NAME, value))
+    texts = [entry["text"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("text"), str)]
+    encrypted = value.get("encrypted_content")
+    return Thinking(
+        text="\n".join(texts), signature=encrypted if isinstance(encrypted, str) else "", wire=Wire(NAME, value)
+    )
 
 
 def _call_id(value: dict[str, Any], key: str) -> str:
@@ -224,7 +226,7 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 
 def payload(call: ToolCall) -> Any:
-    """What a call's field holds for its arguments: the text itself, or the object it describes."""
+    """The value of a call's argument field: the text, or the JSON value of the text."""
     return call.arguments if call.kind in TEXTUAL else loads(call.arguments, field=call.kind)
 
 
@@ -236,7 +238,7 @@ def parse_system(value: Any) -> Message:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The messages of a `response` object, one per output item; the last carries why it ended and what it used."""
+    """The messages of a `response` object, one per output item; the last has stop reason and usage."""
     value = sdk_json(value)
     output = value.get("output") if isinstance(value, dict) else None
     if not isinstance(output, list):
@@ -246,17 +248,17 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
     meta = Meta(
         reply=known.get("id", ""), model=known.get("model", ""), at=float(at) if isinstance(at, (int, float)) else None
     )
-    said = [replace(_parse_output(item, place), meta=meta) for place, item in enumerate(output)]
-    if said:
+    messages = [replace(_parse_output(item, place), meta=meta) for place, item in enumerate(output)]
+    if messages:
         details = value.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
         stop = reason if isinstance(reason, str) else known.get("status", "")
-        said[-1] = replace(said[-1], meta=replace(meta, stop=stop, usage=responses_usage(value.get("usage"))))
-    return tuple(said)
+        messages[-1] = replace(messages[-1], meta=replace(meta, stop=stop, usage=responses_usage(value.get("usage"))))
+    return tuple(messages)
 
 
 def _parse_output(value: Any, place: int) -> Message:
-    """An output item as it may be sent back: without what SDK helpers add to it."""
+    """The message for an output item, without the fields that SDK helpers add."""
     if isinstance(value, dict):
         value = {key: found for key, found in value.items() if key not in ("parsed_arguments", "created_by")}
     try:

@@ -18,7 +18,7 @@ _CONTENT = frozenset(("input_text", "output_text", "input_image", "input_file", 
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The items for one message: its results first, then what it says and calls, in its order."""
+    """The items for one message: its results first, then its content and calls in their order."""
     wire = message.wire
     base: dict[str, Any] = {}
     if wire is not None and wire.format == NAME:
@@ -33,22 +33,22 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
             return stored.items
         base = stored.items[0] if len(stored.items) == 1 else {}
     base = {key: value for key, value in base.items() if key != "id"}
-    made: list[Any] = [result_item(result, base, loss) for result in message.results]
-    said: list[Part] = []
+    items: list[Any] = [result_item(result, base, loss) for result in message.results]
+    pending: list[Part] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
             continue
         if isinstance(part, (Text, Media)) or (isinstance(part, Opaque) and _is_content(part, base)):
-            said.append(part)
+            pending.append(part)
             continue
         item = _item(part, loss)
         if item is not None:
-            made.extend(_message_item(message, said, base, loss))
-            made.append(item)
-            said = []
+            items.extend(_message_item(message, pending, base, loss))
+            items.append(item)
+            pending = []
     if not message.parts and base.get("type", "message") == "message":
         return [{"type": "message", **base, "role": _role(message, base, loss), "content": ""}]
-    return made + _message_item(message, said, base, loss)
+    return items + _message_item(message, pending, base, loss)
 
 
 def render_system(messages: tuple[Message, ...], loss: LossCollector) -> str:
@@ -70,7 +70,7 @@ def _stored_elements(wire: Wire) -> StoredElements:
 
 
 def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
-    """An unknown part is content where it came from a message, otherwise an item of its own."""
+    """True for an opaque part that belongs into the content of a message item; else it is a separate item."""
     value = part.wire.value if part.wire is not None and part.wire.format == NAME else None
     return part.kind in _CONTENT or (
         isinstance(value, dict) and base.get("type", "message") == "message" and bool(base)
@@ -78,7 +78,7 @@ def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
 
 
 def _item(part: Part, loss: LossCollector) -> Any | None:
-    """A part that is an item of its own, or None with a report."""
+    """The item for a part that is a separate item; None if it cannot be carried, which is reported."""
     own = unchanged_value(part)
     if own is not None:
         return own
@@ -89,7 +89,7 @@ def _item(part: Part, loss: LossCollector) -> Any | None:
 
 
 def _message_item(message: Message, parts: list[Part], base: dict[str, Any], loss: LossCollector) -> list[Any]:
-    """What is said, as one item; a new one of the assistant is plain text, since only a reply with an id is a list."""
+    """The message item for text and media; a new assistant item is a string, since a list needs an item id."""
     if not parts:
         return []
     source = base if base.get("type", "message") == "message" else {}
@@ -97,11 +97,11 @@ def _message_item(message: Message, parts: list[Part], base: dict[str, Any], los
     if role == "assistant" and not source:
         texts = [text for part in parts if (text := _plain_text(part, loss)) is not None]
         return [{"type": "message", "role": role, "content": text} for text in texts]
-    said = content(tuple(parts), role, loss, listed=isinstance(source.get("content"), list))
-    if said == "" and not any(isinstance(part, Text) for part in parts):
+    value = content(tuple(parts), role, loss, listed=isinstance(source.get("content"), list))
+    if value == "" and not any(isinstance(part, Text) for part in parts):
         return []
     first = {} if source else {"type": "message"}
-    return [{**first, **source, "role": role, "content": said}]
+    return [{**first, **source, "role": role, "content": value}]
 
 
 def _plain_text(part: Part, loss: LossCollector) -> str | None:

@@ -1,7 +1,7 @@
-"""Parts as items of OpenAI's Responses API: each kind of call has its own form of question and of answer.
+"""Calls, results and content as items of OpenAI's Responses API; each kind of call has its own item types.
 
-A part that still says what its own item or content says goes out as that; an edited one is written on top of it,
-without its item id, because that names the version which the server knows.
+An unchanged part is rendered as its own wire value. An edited part is rendered on top of it, without the item id,
+because that id names the version that the server stores.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}
 _BLANK_IMAGE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 )
-"""One transparent pixel: a computer call must be answered with a picture, also after the picture was taken out."""
+"""One transparent pixel: a computer call must be answered with an image, even when the image was pruned."""
 
 
 def kind_of(part: Part) -> str:
-    """A part by kind, for a report of what is lost."""
+    """The kind of a part, for a report of losses."""
     if isinstance(part, Media):
         return f"media {part.kind}"
     return f"opaque {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
 
 
 def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
-    """The item that asks for a call; as a function call where its own kind cannot say it."""
+    """The item for a call; a function call where its own kind cannot hold its arguments."""
     name, key = _CALL_TYPES.get(call.kind, ("", ""))
     source = call.wire.value if call.wire is not None and call.wire.format == NAME else {}
     if not isinstance(source, dict) or source.get("type") != name:
@@ -56,7 +56,7 @@ def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
 
 
 def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -> dict[str, Any]:
-    """The item that answers a call, in the form that the call's kind demands."""
+    """The item for a result, in the form that the call's kind requires."""
     source = base if base.get("type") in OUTPUTS else {}
     kind = OUTPUTS[source["type"]] if source else loss.kinds.get(result.call_id, "function")
     fields: dict[str, Any] = {"type": _OUTPUT_TYPES.get(kind, "function_call_output"), "call_id": result.call_id}
@@ -84,16 +84,16 @@ def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -
 
 
 def _words(result: ToolResult, loss: LossCollector) -> str:
-    """A result where only text has a place."""
-    said: list[str] = []
+    """The text of a result, for kinds of calls that are answered with text only."""
+    texts: list[str] = []
     for part in result.parts:
         if isinstance(part, Media):
-            said.append(media_placeholder(part, loss, "this kind of call is answered with text only").text)
+            texts.append(media_placeholder(part, loss, "this kind of call is answered with text only").text)
         elif isinstance(part, Text):
-            said.append(part.text)
+            texts.append(part.text)
         else:
             loss.add(kind_of(part), "this kind of call is answered with text only")
-    return "".join(said)
+    return "".join(texts)
 
 
 def _shell_output(result: ToolResult, loss: LossCollector, *, exit_code: int) -> list[Any]:
@@ -124,14 +124,14 @@ def _found_tools(result: ToolResult, loss: LossCollector) -> Any:
 
 
 def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: bool) -> Any:
-    """Content or output: plain text where one text is all there is and the original was no list."""
+    """Content or output: a string if it is a single text and the original was not a list, else the list."""
     pieces = [piece for part in parts if (piece := _piece(part, role, loss)) is not None]
     plain = not listed and len(pieces) == 1 and pieces[0].keys() == {"type", "text"}
     return pieces[0]["text"] if plain else pieces or ""
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """A part as a piece of content or output, or None with a report."""
+    """The piece of content or output for a part; None if it cannot be carried, which is reported."""
     own = unchanged_value(part)
     if isinstance(part, Media) and own is None:
         mapped = None if role == "assistant" else _media(part)
@@ -165,7 +165,7 @@ def _media(media: Media) -> dict[str, Any] | None:
 
 
 def unchanged_value(part: Part) -> Any | None:
-    """The part's own wire value, if it is of this format and the part still says the same."""
+    """The part's wire value, if it has this format and the part is unchanged."""
     wire = part.wire
     if wire is None or wire.format != NAME or not wire.exact or not isinstance(wire.value, dict):
         return None

@@ -1,8 +1,7 @@
-"""Responses events become a Responses reply.
+"""Assembles Responses events to a Responses reply.
 
-The last event carries the whole response, so it is used when it came. Not always is it whole: some backends leave its
-`output` empty and send the items one by one only. When a stream broke off there is no last event at all, and the items
-are what remains.
+The last event holds the complete response and is used if it came. Some backends leave its `output` empty and send only
+single items, and a stream that broke off has no last event. Then the reply is made of the items.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.formats import LossCollector
-from foldline.wire.streaming.partial_object import NOT_WHOLE, PartialObject, blank, whole_object
+from foldline.wire.streaming.partial_object import INCOMPLETE_CALL, PartialObject, blank, whole_object
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
@@ -26,7 +25,7 @@ _PART_TYPES = {"text": "output_text", "refusal": "refusal"}
 
 
 class _PartialItem:
-    """One output item: as it was announced or finished, and what grew in between."""
+    """One output item: its first or final value, and the deltas in between."""
 
     __slots__ = ("body", "done", "parts")
 
@@ -47,7 +46,7 @@ class _PartialItem:
 
 
 class ResponsesStream:
-    """Assembles `response.created` to the last event; a whole `response` is taken as it is."""
+    """Assembles `response.created` to the last event; a complete `response` is used unchanged."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -56,7 +55,7 @@ class ResponsesStream:
         self._named: dict[str, int] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take one event; what is only progress has no effect."""
+        """Take one event; progress events have no effect."""
         kind = string_at(value, "type")
         if kind in _GROWS:
             self._grow(_GROWS[kind], value)
@@ -78,7 +77,7 @@ class ResponsesStream:
             self._whole(value["response"], final=kind in _FINAL)
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The response; what a broken stream left unfinished is left out and reported, text excepted."""
+        """The response; unfinished items of a broken stream are left out and reported, except text."""
         if not self._response and not self._items:
             return None
         output = (list_at(self._response, "output") if self.stop else []) or self._received_items(cut=cut, loss=loss)
@@ -89,7 +88,7 @@ class ResponsesStream:
         return {"object": "response", **self._response, "output": output}
 
     def _received_items(self, *, cut: bool, loss: LossCollector) -> list[Any]:
-        """The items that came one by one, in their order."""
+        """The items that came as single events, in order."""
         kept: list[Any] = []
         for at in sorted(self._items):
             item = self._items[at]
@@ -99,7 +98,7 @@ class ResponsesStream:
             elif whole.get("type") == "message":
                 kept.append({**whole, "status": "incomplete"})
             else:
-                loss.add(_name(whole), NOT_WHOLE if whole.get("type") in _CALLS else "it is not whole")
+                loss.add(_name(whole), INCOMPLETE_CALL if whole.get("type") in _CALLS else "it is incomplete")
         return kept
 
     def _whole(self, response: dict[str, Any], *, final: bool = True) -> None:
@@ -110,7 +109,7 @@ class ResponsesStream:
         self.stop = string_at(object_at(response, "incomplete_details"), "reason") or status or "completed"
 
     def _item(self, value: dict[str, Any], *, done: bool) -> None:
-        """Take an item as it was announced or as it was finished."""
+        """Take the first or the final value of an item."""
         item = object_at(value, "item")
         if not item:
             return
@@ -121,9 +120,9 @@ class ResponsesStream:
             self._named.setdefault(item["id"], place)
 
     def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
-        """Where the item of an event stands: by its number, or by its id where a server (llama.cpp) numbers nothing.
+        """The index of an event's item: its number, or that of its id where a server (llama.cpp) sends no numbers.
 
-        An event with neither is about the last item, or about the one that follows it.
+        An event with neither belongs to the last item, or to a new one if `following`.
         """
         index = value.get("output_index")
         if isinstance(index, int):
@@ -142,7 +141,7 @@ class ResponsesStream:
             item.body.add(key, value.get("delta"))
 
     def _part(self, key: str, value: dict[str, Any]) -> PartialObject | None:
-        """The content part a delta belongs to, made when it was not announced."""
+        """The content part that a delta belongs to; it is created if no event announced it."""
         place = self._place(value)
         if place not in self._items:
             self._items[place] = _PartialItem({"type": "message", "role": "assistant"}, done=False)
@@ -155,23 +154,23 @@ class ResponsesStream:
 
 
 def _name(item: Any) -> str:
-    """What is lost, for people: its type, and which tool was called."""
+    """The name of a lost item for a report: its type and the called tool."""
     return f"{string_at(item, 'type')} {string_at(item, 'name')}".rstrip()
 
 
 def _is_complete_call(item: Any, loss: LossCollector) -> bool:
-    """False for a call that was cut short."""
+    """False for a call that was cut short, which is reported."""
     if not isinstance(item, dict) or item.get("type") not in _CALLS:
         return True
     whole = whole_object(item.get("arguments")) is not None if item["type"] == "function_call" else True
     if not whole or item.get("status") == "incomplete":
-        loss.add(_name(item), NOT_WHOLE)
+        loss.add(_name(item), INCOMPLETE_CALL)
         return False
     return True
 
 
 def _sendable(output: list[Any], loss: LossCollector) -> list[Any]:
-    """What may stand in a request of a reply that broke off: no text that says nothing, no reasoning at its end."""
+    """The items of a broken-off reply that a request may hold: no blank text, no reasoning at the end."""
     kept = [item for item in output if isinstance(item, dict) and not _is_blank(item)]
     while kept and kept[-1].get("type") == "reasoning":
         kept.pop()

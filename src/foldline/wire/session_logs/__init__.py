@@ -1,1 +1,1 @@
-"""session_logs."""
+"""Session files of coding agents: each module registers one format."""

@@ -1,16 +1,16 @@
-"""Claude Code session files: one JSON object a line, read as the API saw the conversation.
+"""Claude Code session files: one JSON object per line, read as the conversation that the API saw.
 
-A file is a tree that was written over days. One reply stands on several lines, a block each, with the results of its
-first calls between them; an edited prompt leaves its old branch behind; sub-agents may write into the same file; most
-lines are book-keeping. Here a reply is one message at the place of its first line, every result line is a message, and
-of a fork only the branch that leads to the last message is read.
+A file is a tree. One reply is on several lines, one per block, with the results of its first calls between them; an
+edited prompt leaves its old branch in the file; sub-agents may write to the same file; most lines are no messages. Here
+a reply is one message at the position of its first line, every result line is a message, and of a fork only the branch
+with the last message is read.
 
-Real files have gaps: lines that hooks and progress reports wrote are often gone, and with them the parents of others.
-So the tree is not walked from the end; the file's order is kept, a line with an unknown parent follows the line before
-it, and only what hangs on a *replaced* prompt or reply is left out. Two first prompts in one file are therefore both
-read: without a common parent nothing says that one replaced the other.
+Real files have gaps: lines of hooks and progress reports are often missing, and they may be parents of other lines. So
+the file's order is kept, a line with an unknown parent follows the line before it, and only the descendants of a
+*replaced* prompt or reply are left out. Two first prompts in one file are both read, because they have no common parent
+that would show a replacement.
 
-All messages of a file are in the transcript, whatever was compacted between them; `segments` gives what the model saw.
+The transcript has all messages of a file, also those before a compaction; `segments` gives what the model saw.
 """
 
 from __future__ import annotations
@@ -38,30 +38,29 @@ _KINDS = (
     ("<task-notification>", "note"),
     ("[Request interrupted by user", "note"),
 )
-"""How texts begin that stand in the user's role although no person asked them."""
+"""Beginnings of texts in the user's role that no person wrote, with the kind of their message."""
 
 
 _LONG_TEXT = 200
-"""Longer than any id or kind: not needed of a line that is no message."""
+"""The longest text that is kept of a line that is not a message: longer than any id or type."""
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
-    """The conversation of a session file; without its sub-agents, unless the file is one sub-agent's own."""
+    """The conversation of a session file, without sub-agents unless the file is that of a sub-agent."""
     notes: list[ReadNote] = []
-    whole = objects(lines, notes)
-    main = without_subagents(whole, lambda value: value.get("isSidechain") is True, notes)
-    gone = _abandoned_places(main)
-    if gone:
-        notes.append(
-            ReadNote(main[min(gone)].number, f"{len(gone)} messages left out: a later prompt or reply replaced them")
-        )
-    kept = [line for place, line in enumerate(main) if place not in gone]
+    records = objects(lines, notes)
+    main = without_subagents(records, lambda value: value.get("isSidechain") is True, notes)
+    abandoned = _abandoned_places(main)
+    if abandoned:
+        first = main[min(abandoned)].number
+        notes.append(ReadNote(first, f"{len(abandoned)} messages left out: a later prompt or reply replaced them"))
+    kept = [line for place, line in enumerate(main) if place not in abandoned]
     digests = {line.number for line in kept if line.value.get("isCompactSummary") is True}
     return transcript(NAME, kept, notes, digests)
 
 
 def segments(found: Transcript) -> tuple[tuple[Message, ...], ...]:
-    """The runs of messages between compactions: each begins with the digest that replaced what was before it.
+    """The messages between compactions; each segment begins with the digest of the messages before it.
 
     A tail that a compaction kept verbatim is not repeated after its digest.
     """
@@ -71,7 +70,7 @@ def segments(found: Transcript) -> tuple[tuple[Message, ...], ...]:
 
 
 def lines(message: Message) -> list[Any]:
-    """The lines an untouched message was read from; none for any other message."""
+    """The lines that an untouched message was read from; an empty list for any other message."""
     wire = message.wire
     return list(wire.value) if wire is not None and wire.exact and isinstance(wire.value, list) else []
 
@@ -83,15 +82,15 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 def parse_line(name: str, value: Any, raw: str | None) -> Message:
     """The message of one line or event, in the format of that name."""
-    said = api_message(value) if isinstance(value, dict) else None
-    if said is None:
+    payload = api_message(value) if isinstance(value, dict) else None
+    if payload is None:
         raise WireError("this line is not a message", field="type", hint="messages have type user or assistant")
     line = JsonLine(0, value, raw)
-    return _message(name, [line], _parts(said), is_digest=value.get("isCompactSummary") is True)
+    return _message(name, [line], _parts(payload), is_digest=value.get("isCompactSummary") is True)
 
 
 def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
-    """The lines that are JSON objects, without those that were written twice."""
+    """The lines that are JSON objects, without duplicates."""
     found: list[JsonLine] = []
     seen: dict[str, Any] = {}
     for line in lines:
@@ -110,7 +109,7 @@ def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
 
 
 def _lean(line: JsonLine) -> JsonLine:
-    """A line that is no message, without its bulk: progress and snapshots can outweigh a whole conversation."""
+    """A line that is not a message without its large values; progress and snapshots can be larger than all messages."""
     kept = {
         key: value
         for key, value in line.value.items()
@@ -124,23 +123,23 @@ def _is_long(value: Any) -> bool:
 
 
 def without_subagents(
-    whole: list[JsonLine], is_aside: Callable[[dict[str, Any]], bool], notes: list[ReadNote]
+    lines: list[JsonLine], is_subagent: Callable[[dict[str, Any]], bool], notes: list[ReadNote]
 ) -> list[JsonLine]:
-    """The lines without those of sub-agents, unless all messages are theirs."""
-    main = [line for line in whole if not is_aside(line.value)]
-    if len(main) == len(whole) or all(api_message(line.value) is None for line in main):
-        return whole
-    first = next(line.number for line in whole if is_aside(line.value))
-    notes.append(ReadNote(first, f"{len(whole) - len(main)} lines of sub-agents left out"))
+    """The lines without those of sub-agents, unless all messages are from sub-agents."""
+    main = [line for line in lines if not is_subagent(line.value)]
+    if len(main) == len(lines) or all(api_message(line.value) is None for line in main):
+        return lines
+    first = next(line.number for line in lines if is_subagent(line.value))
+    notes.append(ReadNote(first, f"{len(lines) - len(main)} lines of sub-agents left out"))
     return main
 
 
 def api_message(value: dict[str, Any]) -> dict[str, Any] | None:
-    """What a line says, as role and content; None for the lines that say nothing to the model."""
+    """The API message (role and content) of a line; None for a line that the model does not see."""
     if value.get("type") in ("user", "assistant"):
-        said = value.get("message")
+        payload = value.get("message")
         shown_only = value.get("isVisibleInTranscriptOnly") is True and value.get("isCompactSummary") is not True
-        return said if isinstance(said, dict) and not shown_only else None
+        return payload if isinstance(payload, dict) and not shown_only else None
     queued = value.get("attachment")
     if isinstance(queued, dict) and queued.get("type") == "queued_command":
         return {"role": "user", "content": queued.get("prompt")}
@@ -148,15 +147,15 @@ def api_message(value: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _abandoned_places(lines: list[JsonLine]) -> set[int]:
-    """Places of the messages on branches that were left: prompts and replies with a later sibling, and what follows.
+    """Indexes of messages on abandoned branches: prompts and replies with a later sibling, and their descendants.
 
-    Results and further lines of a reply are no branch: parallel calls hang side by side. A digest is none either.
+    Results, further lines of a reply and digests start no branch: parallel calls are siblings too.
     """
     place: dict[Any, int] = {}
     above: list[int] = []
-    """The message a line follows, or -1."""
+    """The index of the message before each line, or -1."""
     here: list[int] = []
-    """The line itself if it is a message, else the message it follows."""
+    """The index of each line that is a message, else that of the message before it."""
     for index, line in enumerate(lines):
         parent, uuid = line.value.get("parentUuid"), line.value.get("uuid")
         before = place.get(parent, index - 1) if isinstance(parent, str) else index - 1
@@ -180,8 +179,8 @@ def _abandoned_places(lines: list[JsonLine]) -> set[int]:
 
 def _reply(value: dict[str, Any]) -> str:
     """The id of the reply a line belongs to; "" for a user's line."""
-    said = api_message(value) if value.get("type") == "assistant" else None
-    found = said.get("id") if said else None
+    payload = api_message(value) if value.get("type") == "assistant" else None
+    found = payload.get("id") if payload else None
     return found if isinstance(found, str) else ""
 
 
@@ -196,19 +195,19 @@ def _starts_branch(value: dict[str, Any], replies: Collection[Any]) -> bool:
 
 
 def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: Collection[int]) -> Transcript:
-    """The messages of the lines that are left, each reply in one piece, and a note for everything else."""
+    """The transcript of the kept lines: one message per reply, and a note for each other kind of line."""
     groups: list[tuple[list[JsonLine], list[Part]]] = []
     reply = ""
-    """The latest reply; a line with its id continues it, whatever results came between."""
+    """The id of the latest reply; a line with that id continues it, even after results."""
     open_group: tuple[list[JsonLine], list[Part]] = ([], [])
-    aside: dict[str, list[int]] = {}
+    others: dict[str, list[int]] = {}
     for line in kept:
-        said = api_message(line.value)
-        if said is None:
-            _note_other_line(line, aside, notes)
+        payload = api_message(line.value)
+        if payload is None:
+            _note_other_line(line, others, notes)
             continue
         try:
-            parts = _parts(said)
+            parts = _parts(payload)
         except WireError as error:
             notes.append(ReadNote(line.number, f"not read: {error}"))
             continue
@@ -220,7 +219,7 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
         groups.append(([line], list(parts)))
         if line.value.get("type") == "assistant":
             reply, open_group = found, groups[-1]
-    notes.extend(ReadNote(numbers[0], f"{kind}: {len(numbers)} lines, no messages") for kind, numbers in aside.items())
+    notes.extend(ReadNote(numbers[0], f"{kind}: {len(numbers)} lines, no messages") for kind, numbers in others.items())
     messages = tuple(
         _message(name, group, tuple(parts), is_digest=group[0].number in digests) for group, parts in groups
     )
@@ -228,8 +227,8 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
     return Transcript(format=name, messages=messages, model=model, notes=tuple(sorted(notes)))
 
 
-def _note_other_line(line: JsonLine, aside: dict[str, list[int]], notes: list[ReadNote]) -> None:
-    """ReadNote a compaction by itself, and count every other kind of line."""
+def _note_other_line(line: JsonLine, others: dict[str, list[int]], notes: list[ReadNote]) -> None:
+    """Add a note for a compaction; count every other kind of line."""
     kind, subtype = str(line.value.get("type")), line.value.get("subtype")
     if subtype in ("compact_boundary", "microcompact_boundary"):
         facts = next((fact for key, fact in line.value.items() if key.lower().endswith("metadata")), None)
@@ -239,11 +238,11 @@ def _note_other_line(line: JsonLine, aside: dict[str, list[int]], notes: list[Re
         what = "compacted" if subtype == "compact_boundary" else "old results cleared"
         notes.append(ReadNote(line.number, f"{what} ({how}{f', {size:,} tokens before' if type(size) is int else ''})"))
     else:
-        aside.setdefault(f"{kind} {subtype}" if isinstance(subtype, str) else kind, []).append(line.number)
+        others.setdefault(f"{kind} {subtype}" if isinstance(subtype, str) else kind, []).append(line.number)
 
 
-def _parts(said: dict[str, Any]) -> tuple[Part, ...]:
-    content = said.get("content")
+def _parts(payload: dict[str, Any]) -> tuple[Part, ...]:
+    content = payload.get("content")
     return () if content is None else anthropic.parse_content(content)
 
 
@@ -266,11 +265,11 @@ def _kind(value: dict[str, Any], parts: tuple[Part, ...]) -> str:
 
 
 def _meta(group: list[JsonLine]) -> Meta:
-    """What a message's lines say about it. The lines of a reply repeat its usage; the last one knows most."""
-    first, said = group[0].value, [api_message(line.value) or {} for line in group]
-    made_up = first.get("isApiErrorMessage") is True or said[0].get("model") == _SYNTHETIC
-    metas = [NO_META if made_up or not anthropic.is_reply(value) else anthropic.reply_meta(value) for value in said]
-    model = said[0].get("model")
+    """The metadata of a message. The lines of a reply repeat its usage; the last one is the most complete."""
+    first, payloads = group[0].value, [api_message(line.value) or {} for line in group]
+    made_up = first.get("isApiErrorMessage") is True or payloads[0].get("model") == _SYNTHETIC
+    metas = [NO_META if made_up or not anthropic.is_reply(value) else anthropic.reply_meta(value) for value in payloads]
+    model = payloads[0].get("model")
     return Meta(
         reply=_reply(first),
         model=model if isinstance(model, str) and not made_up else "",
@@ -294,7 +293,7 @@ _OWN_LINE_TYPES = {"file-history-snapshot", "queue-operation", "last-prompt", "c
 
 
 def _is_line(item: Mapping[str, Any]) -> bool:
-    """A line of a Claude Code session. Qwen's lines look alike, but hold Gemini parts and a `systemPayload`."""
+    """True for a line of a Claude Code session. Qwen's similar lines have Gemini parts or a `systemPayload`."""
     kind = string_at(item, "type")
     if kind in _OWN_LINE_TYPES or (kind == "summary" and "leafUuid" in item):
         return True

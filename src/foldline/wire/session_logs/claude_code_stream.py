@@ -1,7 +1,7 @@
 """The events of `claude -p --output-format stream-json`: the same messages as a session file, as they happen.
 
-Events have no tree and name sub-agents by the call that started them. The digest of a compaction has no mark of its
-own: it is what stands in the user's role right after the boundary.
+Events form no tree and identify a sub-agent by the call that started it. The digest of a compaction has no mark: it is
+the user message right after the boundary.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NAME = "stream-json"
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
-    """The conversation of a stream of events; without its sub-agents, unless there is nothing else."""
+    """The conversation of a stream of events, without sub-agents unless all messages are from sub-agents."""
     notes: list[ReadNote] = []
-    whole = objects(lines, notes)
-    main = without_subagents(whole, lambda value: isinstance(value.get("parent_tool_use_id"), str), notes)
+    records = objects(lines, notes)
+    main = without_subagents(records, lambda value: isinstance(value.get("parent_tool_use_id"), str), notes)
     return transcript(NAME, main, notes, set(_digests(main)))
 
 

@@ -1,9 +1,9 @@
-"""Codex rollouts: a log of Responses items, one to a line, among events about them.
+"""Codex rollouts: Responses items, one per line, and events about them.
 
-Items are the conversation; events mostly say the same again for the screen. What only events know is kept: the model
-of a turn, the tokens of a reply, a compaction, a turn taken back. Codex does not log which items are one reply, so a
-reply is the run of model items between what the client says; its token count follows the run (older versions wrote it
-before), and a count that repeats the last running total is only a new rate limit.
+Items are the conversation; most events repeat them for display. Only events have the model of a turn, the tokens of a
+reply, a compaction, and a turn that was rolled back. Codex does not log which items are one reply, so a reply is the
+run of model items between client items. Its token count follows the run (older versions wrote it before); a count that
+repeats the last running total is only a new rate limit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from foldline.wire.session_logs.usage import codex_usage
 NAME = "codex"
 
 _OWN_RECORDS = ("ghost_snapshot",)
-"""Items that Codex writes for itself and never shows to the model."""
+"""Items of Codex's own that the model never sees."""
 _COPIES = {"user_message": "user", "agent_message": "assistant"}
-"""Events that repeat what an item says."""
+"""Events that repeat an item, with the role of its message."""
 _NOTED = {
     "turn_aborted": "a turn was aborted",
     "error": "an error was logged",
@@ -37,7 +37,7 @@ _NOTED = {
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
-    """A message of one line; `WireError` for a line that is no part of the conversation."""
+    """The message for one line; `WireError` for a line that is not part of the conversation."""
     if not isinstance(value, dict):
         raise WireError("a line must be an object", field="line")
     kind, inner, wire = value.get("type"), codex_log.payload(value), Wire(NAME, value, raw)
@@ -54,29 +54,29 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
-    """An item as it may be sent. What only Codex knows has no part that can be sent, save its text."""
+    """The message for an item; an item of Codex's own has no part that can be sent except text."""
     if codex_log.is_sent(payload):
         return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")
     if payload.get("type") == "agent_message" and isinstance(content, list):
-        said = Message(role="user", parts=tuple([openai_items.content_part(part) for part in content]), kind="note")
+        message = Message(role="user", parts=tuple([openai_items.content_part(part) for part in content]), kind="note")
     else:
-        said = openai_items.item(payload)
-    parts = tuple([replace(part, wire=None) if isinstance(part, Opaque) else part for part in said.parts])
-    return replace(said, parts=parts, wire=wire)
+        message = openai_items.item(payload)
+    parts = tuple([replace(part, wire=None) if isinstance(part, Opaque) else part for part in message.parts])
+    return replace(message, parts=parts, wire=wire)
 
 
 def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
-    """What stands for everything before a compaction: the items that replaced it, or the summary alone."""
+    """The parts that replace everything before a compaction: the replacement items, or the summary."""
     replaced = codex_log.history(line)
     parts: list[Part] = []
     for item in replaced or ():
         try:
-            said = openai_items.item(codex_log.without_log_fields(item)) if isinstance(item, dict) else None
+            message = openai_items.item(codex_log.without_log_fields(item)) if isinstance(item, dict) else None
         except WireError:
-            said = None
-        if said is not None and isinstance(item, dict) and "role" in item:
-            parts.extend(said.parts)
+            message = None
+        if message is not None and isinstance(item, dict) and "role" in item:
+            parts.extend(message.parts)
         else:
             kind = item.get("type") if isinstance(item, dict) else None
             parts.append(Opaque(kind=kind if isinstance(kind, str) else "untyped", value=item))
@@ -86,7 +86,7 @@ def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
 
 
 def _instructions(meta: Any) -> str:
-    """The system prompt of a session; what older versions call `instructions` is the user's and stands in an item."""
+    """The system prompt of a session. In older versions `instructions` are the user's and also in an item."""
     base = meta.get("base_instructions") if isinstance(meta, dict) else None
     return base if isinstance(base, str) else _text(base, "text")
 
@@ -100,7 +100,7 @@ def _text(value: Any, key: str) -> str:
 
 @dataclass(slots=True)
 class _ReplyRun:
-    """Items that came from the model in one go."""
+    """The consecutive items of one model reply."""
 
     line: int
     usage: Usage | None
@@ -108,7 +108,7 @@ class _ReplyRun:
 
 
 class _RolloutReader:
-    """Takes the lines of one rollout."""
+    """Reads the lines of one rollout to a transcript."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -146,24 +146,24 @@ class _RolloutReader:
             self.notes.append(ReadNote(line.number, f"lines of type {kind} are not messages"))
 
     def _message(self, line: JsonLine) -> None:
-        """Add the message of a line; one that cannot be read stays, unread, for the sake of the record."""
+        """Add the message of a line; a line that cannot be read becomes an opaque note."""
         try:
-            said = parse(line.value, line.raw)
+            message = parse(line.value, line.raw)
         except WireError as error:
-            self.notes.append(ReadNote(line.number, f"kept unread: {error}"))
-            kept = Opaque(kind="unread", value=codex_log.payload(line.value))
-            said = Message(role="assistant", parts=(kept,), kind="note", wire=Wire(NAME, line.value, line.raw))
-        theirs = said.role == "assistant" and not said.kind
-        meta = self._meta(line, self.model if theirs else "")
-        if theirs:
+            self.notes.append(ReadNote(line.number, f"not read: {error}"))
+            unread = Opaque(kind="unread", value=codex_log.payload(line.value))
+            message = Message(role="assistant", parts=(unread,), kind="note", wire=Wire(NAME, line.value, line.raw))
+        is_reply = message.role == "assistant" and not message.kind
+        meta = self._meta(line, self.model if is_reply else "")
+        if is_reply:
             if self._open is None:
                 self._open = _ReplyRun(line.number, self._ahead)
                 self._replies.append(self._open)
                 self._ahead = None
             self._open.places.append(len(self.messages))
-        elif said.kind != "note":
+        elif message.kind != "note":
             self._open = None
-        self.messages.append(replace(said, meta=meta))
+        self.messages.append(replace(message, meta=meta))
 
     def _meta(self, line: JsonLine, model: str) -> Meta:
         stamp = line.value.get("timestamp", line.value.get("created_at"))
@@ -180,12 +180,12 @@ class _RolloutReader:
         elif kind in _COPIES and isinstance(event.get("message"), str):
             if kind == "user_message":
                 last = self.messages[-1] if self.messages else None
-                said = last is not None and last.role == "user" and last.text == event["message"]
-                self._turns.append(len(self.messages) - said)
+                is_recorded = last is not None and last.role == "user" and last.text == event["message"]
+                self._turns.append(len(self.messages) - is_recorded)
             self.copies.append(replace(parse(line.value, line.raw), meta=self._meta(line, "")))
 
     def _count(self, event: dict[str, Any]) -> None:
-        """Give a token count to the reply before it, or to the next one if that has its own."""
+        """Assign a token count to the reply before it, or to the next one if that reply has a count."""
         info = event.get("info")
         total = info.get("total_token_usage") if isinstance(info, dict) else None
         usage = codex_usage(event)
@@ -201,7 +201,7 @@ class _RolloutReader:
             self._ahead = usage
 
     def _roll_back(self, count: Any, line: JsonLine) -> None:
-        """Take back the last turns: the model no longer sees them."""
+        """Remove the last turns, which the model no longer sees."""
         if not isinstance(count, int) or count < 1 or not self._turns:
             return
         start = self._turns[-count] if count <= len(self._turns) else self._turns[0]
@@ -233,7 +233,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _new_lines(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """Lines of a Codex rollout, or bare items where the rollout has those; a digest is a compaction."""
+    """New lines of a rollout, or bare items if the rollout has those; a digest becomes a compaction."""
     base = {"timestamp": like["timestamp"]} if "timestamp" in like else {}
     bare = bool(like) and "payload" not in like
     if message.kind == "digest" and message.wire is None:

@@ -1,8 +1,8 @@
-"""What of a Codex line may be sent again: a log says more about an item than the API takes back.
+"""The items of a Codex line that may be sent to the Responses API.
 
-Codex sends its requests without storage, so an item's `id` names nothing that a server holds, and it keeps items that
-only Codex understands (`ghost_snapshot`) beside those of the API. An item that the API knows is sent verbatim, less the
-fields that only logs have; a reasoning item whose encrypted body is not in the log cannot be sent at all.
+Codex sends its requests without storage, so no server knows an item's `id`, and it logs items of its own
+(`ghost_snapshot`) beside those of the API. An item that the API knows is sent verbatim without the fields that only
+logs have. A reasoning item without its encrypted body cannot be sent.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _LOG_ONLY = frozenset(
         *("timestamp", "created_at", "ordinal", "record_type"),
     )
 )
-"""Fields of an item in a log that are not the API's, or name what a server would have to hold."""
+"""Fields of a logged item that the API does not know, or that refer to stored items."""
 
 
 def payload(line: Any) -> Any:
-    """The item inside a line; in the oldest rollouts a line is the item."""
+    """The item inside a line; in the oldest rollouts the line itself."""
     return line["payload"] if isinstance(line, Mapping) and "payload" in line else line
 
 
 def history(line: Any) -> list[Any] | None:
-    """The items that stand for everything before a compaction, where the line has them."""
+    """The items that replace everything before a compaction, or None if the line has none."""
     inner = payload(line)
     if not isinstance(line, Mapping) or line.get("type") != "compacted" or not isinstance(inner, Mapping):
         return None
@@ -43,7 +43,7 @@ def is_sent(entry: Any) -> bool:
 
 
 def sendable(line: Any) -> StoredElements:
-    """What of a line may be sent to the Responses API as it stands."""
+    """The items of a line that may be sent unchanged, and what is lost."""
     replaced = history(line)
     entries = [payload(line)] if replaced is None else replaced
     kept: list[Any] = []
@@ -64,7 +64,7 @@ def sendable(line: Any) -> StoredElements:
 
 
 def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """An item without what only logs have; its id stays where a result answers to that."""
+    """The item without the fields that only logs have; the id stays if results refer to it."""
     kind = entry.get("type")
     answered = kind == "mcp_approval_request" or (kind == "local_shell_call" and not entry.get("call_id"))
     drop = _LOG_ONLY - {"id"} if answered else _LOG_ONLY
@@ -72,7 +72,7 @@ def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_sound(entry: dict[str, Any]) -> bool:
-    """False for an item that lacks what its type demands: the API would refuse the whole request."""
+    """False for an item that lacks a field of its type: the API would refuse the request."""
     try:
         item(entry)
     except WireError:
@@ -81,7 +81,7 @@ def _is_sound(entry: dict[str, Any]) -> bool:
 
 
 def _kind(entry: Any) -> str:
-    """The type of an item, "" for what is none."""
+    """The type of an item, or ""."""
     if not isinstance(entry, dict):
         return ""
     kind = entry.get("type", "message" if "role" in entry else "")

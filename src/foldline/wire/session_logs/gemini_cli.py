@@ -1,8 +1,8 @@
 """Chat recordings of the Gemini CLI, as Gemini contents.
 
-The recording keeps a model's turn as one record: thoughts, text, calls and, inside each call, its result. The API knows
-that as two contents, so a record becomes the model's message and one with the results. Both are newly built, since no
-part of the file ever was a content.
+A recording keeps a model's turn as one record: thoughts, text, calls, and the result inside each call. The API has two
+contents for that, so a record becomes the model's message and a message with the results. Both contents are built new,
+since the file holds none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _records(value: Any) -> list[Mapping[str, Any]]:
-    """The records of a line: its own, or those of a whole document. Headers and updates of them hold none."""
+    """The records of a line: itself, or those of a document; headers and header updates have none."""
     if not isinstance(value, Mapping):
         raise WireError("a record must be an object")
     held = value.get("messages")

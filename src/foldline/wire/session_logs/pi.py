@@ -1,10 +1,10 @@
-"""pi session files, and the bare messages of pi and its kin.
+"""pi session files, and the bare messages of pi and similar agents.
 
-pi has seven kinds of message where providers have three: shell runs, notes of extensions, digests of the branch left
-behind and digests of folded history sit beside user, assistant and tool results. Each becomes a message that says what
-it said to the model, with a `kind` where it is not plain talk. A session file is a tree; the path to its last entry is
-the conversation. A compaction stays at the place where it happened, with everything before it: foldline keeps the
-record and composes its own view. Messages may also be objects with attributes instead of JSON (`parse_object`).
+Beside user, assistant and tool results, pi has shell runs, notes of extensions, branch summaries and compaction
+summaries. Each becomes a message with the text that pi sends to the model, and with a `kind`. A session file is a tree;
+the path to its last entry is the conversation. A compaction stays at its position, and the messages before it are read
+too, because foldline composes its own view. Messages may also be objects with attributes instead of JSON
+(`parse_object`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _KINDS = {
     "compactionSummary": "digest",
 }
 _ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary", "compaction": "compactionSummary"}
-"""Entries that are a message themselves instead of holding one."""
+"""Types of entries that are messages, with the role of the message."""
 _SILENT = {"session", "model_change", "thinking_level_change", "custom", "label", "session_info"}
-"""Entries of a session file that never reach a model."""
+"""Types of entries that are never sent to a model."""
 _SENT_KINDS = {"shell": "custom", "note": "custom", "branch_digest": "branchSummary", "digest": "compactionSummary"}
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
-    """A message of one line of a session file, or of one bare message."""
+    """The message for one line of a session file, or for one bare message."""
     wire = Wire(NAME, value, raw)
     inner = pick(value, "message")
     if pick(value, "type") == "message" and inner is not None:
@@ -52,7 +52,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def parse_object(value: Any) -> Message:
-    """A message of whatever has a `role`, as attribute or key. Rendering it gives that very object back."""
+    """The message for an object or dict with a `role`. Rendering it unchanged returns the same object."""
     return parse(value)
 
 
@@ -86,7 +86,7 @@ def _message(value: Any, wire: Wire, field: str, role: str | None = None) -> Mes
 
 
 def _special(value: Any, role: str, wire: Wire) -> Message:
-    """A shell run, note or digest: what pi tells the model about it, in the user's role."""
+    """The user message for a shell run, note or digest, with the text that pi sends to the model."""
     if role == "bashExecution":
         parts: tuple[Part, ...] = (Text(text=_shell(value)),)
     elif role in ("custom", "hookMessage"):
@@ -152,22 +152,24 @@ def _usage(value: Any) -> Usage | None:
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The line or bare message this came from; for an edited or foreign one, pi messages that say the same."""
+    """The original line or bare message; for an edited or foreign message, new pi messages."""
     wire = message.wire
     if wire is not None and is_exact(message, NAME):
         return [wire.value]
-    made = [_result(part, loss) for part in message.results]
+    entries = [_result(part, loss) for part in message.results]
     rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
     if rest:
         role = _SENT_KINDS.get(message.kind, message.role)
         summary = role in ("branchSummary", "compactionSummary")
-        said = {"summary": message.text} if summary else {"content": _blocks(rest, loss)}
-        made.append({"role": role, **said})
-    return [_onto(wire.value, made[0])] if wire is not None and wire.format == "pi" and len(made) == 1 else made
+        fields = {"summary": message.text} if summary else {"content": _blocks(rest, loss)}
+        entries.append({"role": role, **fields})
+    return (
+        [_onto(wire.value, entries[0])] if wire is not None and wire.format == "pi" and len(entries) == 1 else entries
+    )
 
 
 def _onto(old: Any, new: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `new` on top of the line or bare message they were edited in."""
+    """The old line or bare message with the fields of `new`."""
     base = plain_json(old)
     if isinstance(base.get("message"), dict) and base.get("type") == "message":
         return {**base, "message": _onto(base["message"], new)}
@@ -235,7 +237,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _path(entries: list[JsonLine]) -> tuple[list[JsonLine], list[ReadNote]]:
-    """The entries from the root to the last one. Files of the first version have no ids: there, all of them."""
+    """The entries from the root to the last one; all entries of a file without ids (version 1)."""
     places = {entry.value["id"]: place for place, entry in enumerate(entries) if _has_id(entry)}
     roots = {entry.value["id"] for entry in entries if _has_id(entry) and entry.value.get("type") == "session"}
     notes: list[ReadNote] = []
@@ -249,7 +251,7 @@ def _path(entries: list[JsonLine]) -> tuple[list[JsonLine], list[ReadNote]]:
             break
         found = places.get(parent, place) if isinstance(parent, str) else place
         if parent is not ... and found >= place:
-            notes.append(ReadNote(entry.number, "its parent is not before it: taken to follow the line before"))
+            notes.append(ReadNote(entry.number, "its parent is not before it: read as a child of the line before"))
         place = found if found < place else place - 1
     taken = {entry.number for entry in path}
     off = (entry for entry in entries if entry.number not in taken)
@@ -264,7 +266,7 @@ def _has_id(entry: JsonLine) -> bool:
 
 
 def _new_entries(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """Entries of a pi session, or bare messages where the file has those."""
+    """New entries of a pi session, or bare messages if the file has those."""
     base = {"timestamp": like["timestamp"]} if "timestamp" in like and "type" in like else {}
     if message.kind == "digest" and message.wire is None and "role" not in like:
         return [{"type": "compaction", **base, "summary": message.text, "tokensBefore": 0}]
@@ -275,11 +277,11 @@ def _new_entries(message: Message, like: Mapping[str, Any], loss: LossCollector)
 
 
 def _without_usage(line: dict[str, Any]) -> dict[str, Any]:
-    said = line.get("message") if line.get("type") == "message" else line
-    if not isinstance(said, dict) or not isinstance(said.get("usage"), dict):
+    payload = line.get("message") if line.get("type") == "message" else line
+    if not isinstance(payload, dict) or not isinstance(payload.get("usage"), dict):
         return line
-    bare = {**said, "usage": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)}
-    return bare if said is line else {**line, "message": bare}
+    bare = {**payload, "usage": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)}
+    return bare if payload is line else {**line, "message": bare}
 
 
 _OWN_ENTRY_TYPES = {"model_change", "thinking_level_change", "branch_summary", "custom_message"}

@@ -1,10 +1,10 @@
-"""Session files written anew: the lines of the messages that stay as they are, new lines for what is new.
+"""Rewrites session files: kept messages keep their lines, new messages get new lines.
 
-A written session begins with its digest, as one does after the agent's own compaction, so that the agent can go on from
-it. Lines that no model ever sees are left out, but for the few in front that say which session it is. Lines are tied to
-each other by ids in some formats: where the line that one hung on is gone, it hangs on the line before it. The usage in
-replies that stay measured requests which held what is gone now: it is set to nothing, or the next reader would believe
-the session full. New lines take their ids from what they say, so the same fold always gives the same file.
+A rewritten session begins with its digest, like a session after the agent's own compaction, so that the agent can
+resume it. Lines that no model sees are left out, except the leading lines that describe the session. Some formats link
+lines by parent ids: a line with a removed parent gets the line before it as parent. The usage of kept replies is set to
+0, because it measured requests with the removed messages and the next reader would believe that the window is full.
+The ids of new lines are derived from their content, so the same fold always gives the same file.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from foldline.message import Message
 from foldline.wire.formats import JsonLine, LogWriter, LossCollector, format_of
 
 _SPACE = UUID("6f1c5a0e-2f0b-5d0b-9a51-0f01d11e0001")
-"""Where the ids of new lines live."""
+"""Namespace of the ids of new lines."""
 
 
 class _OutputLine(NamedTuple):
-    """A line to be written: its value, its text where that is still true, and whether foldline made it."""
+    """A line to write: its value, its original text if unchanged, and whether it is new."""
 
     value: dict[str, Any]
     raw: str | None = None
     new: bool = False
     head: bool = False
-    """It stands in front of the conversation and may hang on nothing."""
+    """True for a leading line that describes the session and may have no parent."""
 
 
 def rewritten_lines(
     name: str, records: Iterable[JsonLine], messages: Sequence[Message], loss: LossCollector
 ) -> list[str]:
-    """The lines of a session file of this format that holds these messages instead."""
+    """The lines of a session file with these messages instead of its own."""
     writer = _writer_of(name)
     source = [line for line in records if isinstance(line.value, dict)]
     heads = _heads(writer, source)
-    made = [_OutputLine(line.value, line.raw, head=True) for line in heads]
+    lines = [_OutputLine(line.value, line.raw, head=True) for line in heads]
     numbers = {str(line.number) for line in heads}
-    like = _sample_line(name, messages)
+    sample = _sample_line(name, messages)
     digests = [message for message in messages if message.kind == "digest" and message.wire is None]
     ordered = [*digests, *(message for message in messages if message not in digests)]
     for place, message in enumerate(ordered):
         loss.message = place
         if message.meta.source not in numbers:
-            made += _lines_of(message, name, writer, like, loss)
+            lines += _lines_of(message, name, writer, sample, loss)
         loss.names |= {call.id: call.name for call in message.calls}
-    return [dumps(line.value) if line.raw is None else line.raw for line in _with_parents(made, writer)]
+    return [dumps(line.value) if line.raw is None else line.raw for line in _with_parents(lines, writer)]
 
 
 def _writer_of(name: str) -> LogWriter:
@@ -60,7 +60,7 @@ def _writer_of(name: str) -> LogWriter:
 
 
 def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
-    """A line of the file, for what new lines have in common with it."""
+    """A line of the file, from which new lines copy the common fields."""
     for message in messages:
         if message.wire is not None and message.wire.format == name:
             value = message.wire.value[0] if isinstance(message.wire.value, list) else message.wire.value
@@ -79,9 +79,9 @@ def _kind(value: Mapping[str, Any]) -> str:
 
 
 def _lines_of(
-    message: Message, name: str, writer: LogWriter, like: Mapping[str, Any], loss: LossCollector
+    message: Message, name: str, writer: LogWriter, sample: Mapping[str, Any], loss: LossCollector
 ) -> Iterator[_OutputLine]:
-    """The lines of one message: its own where it is untouched, otherwise new ones."""
+    """The lines of one message: the original ones if it is untouched, else new ones."""
     wire = message.wire
     own = wire is not None and wire.format == name
     values = (wire.value if isinstance(wire.value, list) else [wire.value]) if own and wire else []
@@ -91,18 +91,18 @@ def _lines_of(
             bare = writer.without_usage(value)
             yield _OutputLine(bare, raw if bare is value else None)
         return
-    for place, value in enumerate(writer.make(message, values[0] if values else like, loss)):
+    for place, value in enumerate(writer.make(message, values[0] if values else sample, loss)):
         yield _OutputLine(value, new=not own or place > 0)
 
 
 def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_OutputLine]:
-    """Every line hanging on one that is there: its own parent, or else the line before it."""
+    """The lines with parents that exist: the own parent, or else the line before."""
     if writer.id_fields is None:
         yield from lines
         return
     own, above = writer.id_fields
     there: set[Any] = set()
-    """Lines since the last new one; what hangs on an older one would pass the new one by."""
+    """Ids since the last new line; a parent before that line would skip it."""
     before: str | None = None
     for line in lines:
         value, raw = line.value, line.raw

@@ -24,7 +24,7 @@ def codex_usage(value: Any) -> Usage | None:
 
 
 def pi_usage(value: Any) -> Usage | None:
-    """Usage of a pi session entry, which pi has taken apart already."""
+    """Usage of a pi session entry, in which the input figures do not overlap."""
     if not isinstance(value, dict):
         return None
     return reported_usage(

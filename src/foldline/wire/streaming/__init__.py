@@ -1,4 +1,4 @@
-"""A streamed reply becomes the same message as one that came whole."""
+"""Assembles streamed replies to the messages of the non-streamed ones."""
 
 from foldline.wire.streaming.assembler import Assembler, StreamedReply
 

@@ -1,9 +1,8 @@
-"""A streamed reply becomes the same messages and usage as the non-streamed one.
+"""Assembles a streamed reply to the messages and usage of the non-streamed one.
 
-The bytes are first assembled to the JSON value that the provider would have answered without streaming, and that value
-goes through the provider's ordinary parser: one reader of replies, not two. What a stream adds is that it can break
-off anywhere, or carry an error after a status of 200. Then only what may be sent back to the provider is kept, and the
-caller is told what is missing; a broken stream is never taken for a normal stop.
+The bytes are assembled to the JSON value that the provider would have sent without streaming, and the format's reply
+parser reads that value. A stream can break off anywhere, or carry an error after a status of 200. Then only what may be
+sent back to the provider is kept, the rest is reported as lost, and the reply is not complete.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from foldline.wire.formats import LossCollector, Lost, request_format
 from foldline.wire.streaming.sse import EVENT_BYTES, EventReader, ServerSentEvent
 
 CUT = "cut"
-"""The stop of a reply that ended before the provider said why."""
+"""The stop of a reply that ended without a stop reason."""
 ERROR = "error"
-"""The stop of a reply that ended in an error of the provider."""
-_WORDLESS = "the provider reported an error and did not say which"
+"""The stop of a reply that ended with an error of the provider."""
+_NO_MESSAGE = "the provider reported an error without a message"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedReply:
-    """What a provider answered, as far as it came."""
+    """The reply of a provider, as far as it was received."""
 
     messages: tuple[Message, ...]
-    """What may be recorded and sent back; none when nothing of it came whole."""
+    """The messages that may be recorded and sent back; empty when nothing was complete."""
     usage: Usage | None
-    """What the provider said by then. Only of a complete reply does it stand on the message, too: its output figure
-    is a running one, and an anchor must not build on half of it."""
+    """The latest usage. The message has it only if the reply is complete: the output figure is a running total, and
+    an anchor must not use an incomplete one."""
     stop: str
-    """Why the model stopped, in the provider's own word, or "cut" or "error"."""
+    """Why the model stopped, in the provider's word, or "cut" or "error"."""
     complete: bool
     """True if the provider ended the reply itself, without an error."""
     error: dict[str, Any] | None = None
-    """The error the stream carried, as the provider put it."""
+    """The error in the stream, as the provider sent it."""
     lost: tuple[Lost, ...] = ()
     """What is missing from the messages: a call named here did not run."""
     value: dict[str, Any] | None = None
@@ -47,7 +46,7 @@ class StreamedReply:
 
 
 class Assembler:
-    r"""Takes the bytes of one reply, streamed or not, as they pass.
+    r"""Assembles the bytes of one reply, streamed or not.
 
     >>> assembler = Assembler("openai")
     >>> assembler.feed(b'data: {"choices": [{"delta": {"content": "Hel"}}]}\n\nda')
@@ -67,12 +66,12 @@ class Assembler:
         self._error: dict[str, Any] | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes. Nothing raises, whatever they are."""
+        """Take the next bytes; nothing raises."""
         for event in self._events.feed(chunk):
             self._take(event)
 
     def finish(self) -> StreamedReply | None:
-        """What came, when no more will come; None if it was nothing."""
+        """The reply after the last bytes; None if nothing came."""
         for event in self._events.close():
             self._take(event)
         loss = LossCollector()
@@ -113,7 +112,7 @@ class Assembler:
                 self._stream.take(found)
 
     def _messages(self, value: dict[str, Any] | None, loss: LossCollector) -> tuple[Message, ...]:
-        """The messages of the assembled value; a value that its own format refuses gives none."""
+        """The messages of the assembled value; empty if its format's parser refuses it."""
         if not list_at(value, self._format.list_key):
             return ()
         try:
@@ -124,16 +123,16 @@ class Assembler:
 
 
 def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
-    """The error in an event: providers put it under `error`, or the event is one, or the whole response failed."""
+    """The error in an event: under `error`, the event itself, or that of a failed response."""
     kind = value.get("type")
     if kind == "response.failed":
-        found = object_at(value, "response").get("error") or _WORDLESS
+        found = object_at(value, "response").get("error") or _NO_MESSAGE
     elif ERROR in (name, kind, value.get("object")):
-        found = value.get("error") or value or _WORDLESS
+        found = value.get("error") or value or _NO_MESSAGE
     else:
         found = value.get("error") or next((object_at(choice, "error") for choice in list_at(value, "choices")), None)
     if not found:
         return None
     if isinstance(found, dict):
         return found
-    return {"message": found if isinstance(found, str) else _WORDLESS}
+    return {"message": found if isinstance(found, str) else _NO_MESSAGE}

@@ -1,8 +1,6 @@
-"""What assembling a streamed reply needs, whoever streamed it.
+"""JSON objects that arrive in pieces, shared by the stream assemblers of all formats.
 
-Each provider has its own events, but the same three questions: what has grown so far (`Growing`), has a call's JSON
-come whole (`whole_object`), and what of a reply that broke off may be kept. Strings are kept as lists of pieces and
-joined once, so that ten megabytes of small deltas cost ten megabytes of work.
+Strings are kept as lists of pieces and joined once, so that the work is linear in the size of the stream.
 """
 
 from __future__ import annotations
@@ -13,12 +11,12 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import loads
 
-NOT_WHOLE = "the reply ended inside its input: it did not run"
-"""Why a call is missing from a reply: what the caller has to be told about it."""
+INCOMPLETE_CALL = "the reply ended inside its input: it did not run"
+"""The reported reason for a call that is missing from a reply."""
 
 
 class PartialObject:
-    """A JSON object some of whose strings still grow.
+    """A JSON object with strings that still grow.
 
     >>> block = PartialObject({"type": "text", "text": "a"})
     >>> block.add("text", "b"); block.add("text", "c"); block.whole()
@@ -32,7 +30,7 @@ class PartialObject:
         self._pieces: dict[str, list[str]] = {}
 
     def add(self, key: str, piece: Any) -> None:
-        """Append a piece to the string under `key`; what is no string has no effect."""
+        """Append a piece to the string under `key`; a piece that is not a string has no effect."""
         if not isinstance(piece, str):
             return
         pieces = self._pieces.get(key)
@@ -43,12 +41,12 @@ class PartialObject:
         pieces.append(piece)
 
     def set(self, key: str, value: Any) -> None:
-        """Replace what stands under `key`."""
+        """Replace the value under `key`."""
         self._pieces.pop(key, None)
         self.fields[key] = value
 
     def merge(self, delta: Mapping[str, Any]) -> None:
-        """Append every string and replace everything else: how a delta of an unknown kind is taken."""
+        """Append every string and replace every other value, for deltas of unknown kinds."""
         for key, piece in delta.items():
             if isinstance(piece, str):
                 self.add(key, piece)
@@ -61,7 +59,7 @@ class PartialObject:
 
 
 def whole_object(text: Any) -> dict[str, Any] | None:
-    """The JSON object that `text` is, or None: no part of an object's text is itself an object."""
+    """The JSON object in `text`, or None if it is incomplete or not an object."""
     if not isinstance(text, str):
         return None
     try:
@@ -72,5 +70,5 @@ def whole_object(text: Any) -> dict[str, Any] | None:
 
 
 def blank(text: Any) -> bool:
-    """True for what says nothing: providers refuse a blank text."""
+    """True for a text without a visible character, and for anything but text; providers refuse blank texts."""
     return not isinstance(text, str) or not text.strip()

@@ -1,10 +1,9 @@
-"""Server-sent events from bytes that arrive in any pieces.
+"""Reads server-sent events from bytes that arrive in any pieces.
 
-A proxy sees a reply as chunks that end in the middle of a line, of a CRLF, of a character. This parser holds only the
-event that is not yet whole, in bounded memory, and raises on nothing: what it cannot read is no event. Three things
-that real servers do beyond the rules are read too: a body that is plain JSON instead of an event stream (an error
-answered with 200, a server that ignores `stream`, Gemini's JSON array), a bare JSON line between events, and an
-`error:` line (older llama.cpp).
+Chunks of a reply may end inside a line, a CRLF or a character. The reader buffers only the incomplete event, in bounded
+memory, and never raises: unreadable bytes are no event. It also reads what real servers send against the standard: a
+body of plain JSON instead of an event stream (an error with status 200, a server that ignores `stream`, Gemini's JSON
+array), a bare JSON line between events, and an `error:` line (older llama.cpp).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from foldline import json_text
 
 EVENT_BYTES = 64 * 1024 * 1024
-"""How large one event may become; no provider sends a reply near it."""
+"""The largest size of one event; no provider sends replies near it."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -27,7 +26,7 @@ class ServerSentEvent(NamedTuple):
 
 
 class EventReader:
-    r"""Reads events as their bytes come.
+    r"""Reads events from chunks of bytes.
 
     >>> events = EventReader()
     >>> events.feed(b"event: ping\r\nda") + events.feed(b"ta: {}\r\n\r") + events.feed(b"\n: a comment")
@@ -36,7 +35,7 @@ class EventReader:
 
     def __init__(self, *, event_bytes: int = EVENT_BYTES) -> None:
         self.overflow = False
-        """True once an event was larger than allowed: nothing is read from there on."""
+        """True once an event was larger than allowed; nothing is read after that."""
         self._event_bytes = event_bytes
         self._line: list[bytes] = []
         self._line_bytes = 0
@@ -48,7 +47,7 @@ class EventReader:
         self._data_bytes = 0
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """The events that became whole with this chunk."""
+        """The events that this chunk completes."""
         if not chunk or self.overflow:
             return []
         if self._after_cr and chunk[:1] == b"\n":
@@ -66,7 +65,7 @@ class EventReader:
         return found
 
     def close(self) -> list[ServerSentEvent]:
-        """The event that the stream ended in, if any: some servers forget the last blank line."""
+        """The event at the end of the stream, if any; some servers omit the last blank line."""
         line, self._line = b"".join(self._line), []
         if line:
             self._take(line)
@@ -93,7 +92,7 @@ class EventReader:
         return None
 
     def _begin(self, line: bytes) -> bytes:
-        """Look at the first line that says anything: is this an event stream at all?"""
+        """Detect from the first line with content whether this is an event stream or plain JSON."""
         line = line.removeprefix(_BOM)
         head = line.lstrip()[:1]
         self._begun = bool(head)
@@ -111,12 +110,12 @@ class EventReader:
             self._line, self._data = [], []
 
     def _event(self) -> ServerSentEvent | None:
-        """What was held as an event, if it has data."""
+        """The buffered event, if it has data."""
         name, data = self._name, b"\n".join(self._data)
         self._name, self._data, self._data_bytes = "", [], 0
         return ServerSentEvent(name, json_text.decode(data)) if data else None
 
 
 def _value(line: bytes, at: int) -> bytes:
-    """What stands behind a field's colon, without the one space that belongs to it."""
+    """The value after a field's colon, without the one leading space."""
     return line[at + 1 :] if line[at : at + 1] == b" " else line[at:]
