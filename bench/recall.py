@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from foldline import ledger
 from foldline.ledger import Store
-from foldline.measure.estimator import CharCounter, Count
+from foldline.measure.estimator import CharRatioCounter, Count
 from foldline.message import Message, assistant, user
 from foldline.recall.search import TOKENS, RecallQuery, RecallResult, search
 from foldline.recall.text_index import TextIndex
@@ -76,7 +76,7 @@ class Quarter:
 
     def count(self, text: str) -> Count:
         """Rounded up."""
-        return Count(CharCounter("chars/4", 40).count(text).tokens, True, self.name)
+        return Count(CharRatioCounter("chars/4", 40).count(text).tokens, True, self.name)
 
 
 # The sources ---------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Every text that stands in a view for something that is not there, and the functions that recognise these texts.
 
 A placeholder says what is missing, why, and the handle under which `recall` gives it back, if there is one. All of them
-are worded here, so that the code that writes one and the code that recognises one cannot disagree. Recognisers look at
-the last line of a text or at its first characters, so they are linear.
+are worded here, so that the code that writes one and the code that recognises one cannot disagree. `placeholder_kind`
+looks at the first characters and the last line of a text, so that it is linear.
 """
 
 from __future__ import annotations
@@ -58,20 +58,9 @@ def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: 
     )
 
 
-def is_stub(text: str) -> bool:
-    """True for the text of a pruned result."""
-    line = _last_line(text)
-    return line.startswith("[pruned, ") and line.endswith(", ask recall for it]")
-
-
 def shortened(missing: int, handle: str) -> str:
     """Follows the part that is kept of a shortened text or call argument."""
     return f"[{missing:,} characters left out; the whole is {handle}]"
-
-
-def is_shortened(text: str) -> bool:
-    """True for a text that ends with the placeholder of its missing characters."""
-    return _SHORTENED.search(_last_line(text)) is not None
 
 
 def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
@@ -82,11 +71,6 @@ def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
     """
     of = "of " * partly
     return f"[{count} earlier message{'s' * (count != 1)} not shown here: {of}{handle}, ask recall for them]"
-
-
-def is_missing_messages(text: str) -> bool:
-    """True for the text that stands for messages that left without a digest."""
-    return " not shown here: " in text[:80] and _MESSAGES.match(text) is not None
 
 
 def condensed_messages(count: int, handle: str = "", *, partly: bool = False) -> str:
@@ -110,11 +94,6 @@ def unsupported_media(media: Media) -> str:
     return media.text if media.text.strip() else f"[{' '.join(filter(None, (media.kind, media.mime)))} left out]"
 
 
-def is_missing_media(text: str) -> bool:
-    """True for the text that stands for an image or other media."""
-    return _MEDIA.fullmatch(text) is not None
-
-
 def call_as_text(call: ToolCall) -> str:
     """A call that its place in the history does not allow, as text."""
     return f"[call of {call.name or 'a tool'} {call.id}: {call.arguments}]"
@@ -131,11 +110,6 @@ def orphan_result_line(result: ToolResult) -> str:
     return f"[result of a call that is not in this conversation: {name}]"
 
 
-def is_call_or_result(text: str) -> bool:
-    """True for a call or a result that is sent as text."""
-    return text.startswith(("[call of ", "[result of "))
-
-
 def continue_prompt(broken: str = "") -> str:
     """Asks the model to go on after its length limit; `broken` names the tools whose calls broke off."""
     if broken:
@@ -143,9 +117,12 @@ def continue_prompt(broken: str = "") -> str:
     return f"{_CUT_OFF}. Go on where it stopped, in smaller pieces.]"
 
 
-def is_continue_prompt(text: str) -> bool:
-    """True for a prompt that asks the model to go on after its length limit."""
-    return text.startswith(_CUT_OFF)
+def placeholder_kind(text: str) -> str:
+    """The kind of placeholder that a text is or ends with: `stub`, `shortened`, `messages`, `media` …; "" for none."""
+    if text.startswith(_PREFIXES):
+        return "prompt" if text.startswith(_CUT_OFF) else "call or result"
+    found = _LAST_LINE.fullmatch(text, text.rfind("\n") + 1) or _SHORTENED.fullmatch(text, max(0, text.rfind("[")))
+    return found.lastgroup or "" if found else ""
 
 
 def without_imitations(line: str) -> str:
@@ -159,13 +136,13 @@ def without_imitations(line: str) -> str:
     return _RECALL.sub("", line) if "recall" in line.lower() else line
 
 
-_SHORTENED = re.compile(r"\[[\d,]+ characters left out; the whole is #\d+\]$")
-_MESSAGES = re.compile(r"\[\d+ earlier messages? not shown here: (?:of )?#[\d-]+, ask recall for them\]$")
-_MEDIA = re.compile(r"\[[^\[\]\n]{1,200} left out(?:, [^\[\]\n]{1,80}: it is in #\d+, ask recall for it)?\]")
+_PREFIXES = (_CUT_OFF, "[call of ", "[result of ")
+_LAST_LINE = re.compile(
+    r"(?P<stub>\[pruned, .*, ask recall for it\])"
+    r"|(?P<messages>\[\d+ earlier messages? not shown here: (?:of )?#[\d-]+, ask recall for them\])"
+    r"|(?P<media>\[[^\[\]]{1,200} left out(?:, [^\[\]]{1,80}: it is in #\d+, ask recall for it)?\])"
+)
+_SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out; the whole is #\d+\])")
 _HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed): #[\d-]+, ask recall for (?:them|it)")
 _IMITATION = re.compile(r"\[(?=\s*(?:#\s*\d|pruned,|\d[\d,]* earlier message))", re.IGNORECASE)
 _RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)
-
-
-def _last_line(text: str) -> str:
-    return text[text.rfind("\n") + 1 :]

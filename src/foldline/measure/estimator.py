@@ -90,7 +90,7 @@ class Counter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CharCounter:
+class CharRatioCounter:
     """A rule of thumb: characters divided by a fixed number, rounded up. `tenths` is that number times 10."""
 
     name: str
@@ -102,9 +102,9 @@ class CharCounter:
         return Count(-(-len(text) * 10 // self.tenths), False, self.name)
 
 
-CHARS_4 = CharCounter("chars/4", 40)
+CHARS_4 = CharRatioCounter("chars/4", 40)
 """The most common rule of thumb. A third to a half too low for Claude since 4.7."""
-CHARS_36 = CharCounter("chars/3.6", 36)
+CHARS_36 = CharRatioCounter("chars/3.6", 36)
 """A little higher, and still far too low for CJK, base64 and dense JSON."""
 
 

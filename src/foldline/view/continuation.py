@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foldline.message import Message, Part, ToolCall, user
-from foldline.placeholders import continue_prompt, is_continue_prompt
+from foldline.placeholders import continue_prompt, placeholder_kind
 
 LENGTH_STOPS = frozenset({"max_tokens", "length", "MAX_TOKENS", "max_output_tokens"})
 """The words providers have for a reply that hit its length limit."""
@@ -55,7 +55,7 @@ def _attempts(messages: Sequence[Message]) -> int:
 
 
 def _asks_to_go_on(message: Message) -> bool:
-    return message.kind == "note" and is_continue_prompt(message.text)
+    return message.kind == "note" and placeholder_kind(message.text) == "prompt"
 
 
 def _whole(call: ToolCall) -> bool:
