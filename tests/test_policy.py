@@ -1,4 +1,4 @@
-"""Every knob once, checked when made, from a preset, a file, an environment and arguments, in that order."""
+"""Every knob is checked when a policy is made, and later sources override earlier ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rules() -> st.SearchStrategy[Rule]:
 
 
 @given(rules())
-def test_a_rule_is_its_sentence(rule: Rule) -> None:
+def test_a_rule_and_its_sentence_convert_into_each_other(rule: Rule) -> None:
     assert Rule.parse(str(rule)) == rule
 
 
@@ -52,7 +52,7 @@ def test_a_rule_is_its_sentence(rule: Rule) -> None:
         "fold when cost > 5000",
     ],
 )
-def test_a_wrong_rule_is_refused_in_words(text: str) -> None:
+def test_a_wrong_rule_is_refused_with_an_explanation(text: str) -> None:
     with pytest.raises(ConfigError):
         Rule.parse(text)
 
@@ -77,25 +77,25 @@ def test_a_policy_is_frozen() -> None:
 
 
 @pytest.mark.promise("S0.50")
-def test_indus_numbers() -> None:
+def test_the_indus_preset_has_its_documented_numbers() -> None:
     policy = Policy.preset("indus")
     assert [str(rule) for rule in policy.rules] == ["fold when request > 75%"]
     assert (policy.keep_tokens, policy.reserve_tokens) == (6000, 2048)
 
 
 @pytest.mark.promise("S2.15")
-def test_ikigai_numbers() -> None:
+def test_the_ikigai_preset_has_its_documented_numbers() -> None:
     assert str(Policy.preset("ikigai").rules[0]) == "clip when history > 100,000"
 
 
 @pytest.mark.promise("S3.2", "S3.3", "S3.4")
-def test_awaken_numbers() -> None:
+def test_the_awaken_preset_has_its_documented_numbers() -> None:
     policy = Policy.preset("awaken")
     assert (policy.window_tokens, policy.reply_tokens, policy.keep_messages) == (200_000, 16_384, 10)
 
 
 @pytest.mark.promise("S4.1", "S4.2", "S4.3", "S4.4", "S4.5", "S4.6", "S4.7")
-def test_squidbot_numbers() -> None:
+def test_the_squidbot_preset_has_its_documented_numbers() -> None:
     caps, policy = AgentConfig().caps(), Policy.preset("squidbot")
     assert (caps.unit, caps.memory_cap, caps.digest_cap, caps.history_cap) == ("words", 300, 500, 2500)
     assert (caps.total_cap, caps.dedupe_digest, caps.keep_messages) == (4500, True, 2)
@@ -120,7 +120,7 @@ def test_squidbot_numbers() -> None:
         ({"window_tokens": 10, "keep_tokens": 20, "keep_hard": True}, "lower keep_tokens"),
     ],
 )
-def test_what_cannot_work_is_refused_when_made(knobs: dict[str, Any], says: str) -> None:
+def test_settings_that_cannot_work_are_refused(knobs: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         Policy().but(**knobs)
 
@@ -153,7 +153,7 @@ def test_an_argument_may_name_the_preset() -> None:
 
 
 @pytest.mark.parametrize("text", ["not toml at all [", "policy = 5", "[policy]\nkeep_tokens = 'many'"])
-def test_a_broken_file_is_named(tmp_path: Path, text: str) -> None:
+def test_the_error_for_a_broken_file_names_it(tmp_path: Path, text: str) -> None:
     file = tmp_path / "foldline.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"foldline\.toml"):

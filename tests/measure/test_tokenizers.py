@@ -1,4 +1,4 @@
-"""Exact counters: equal to the real tokenizers, found by model, offline, and never able to take anybody down."""
+"""Exact counters: equal to the real tokenizers, found by model, offline, and guarded against their failures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reloaded() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def lent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiktoken_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as tiktoken leaves it after a download, filled from splintr: tiktoken checks the SHA-256 itself."""
     import splintr
 
@@ -69,14 +69,14 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.promise("S2.9")
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_golden_vectors(vocabulary: str) -> None:
+def test_tokenizers_match_the_golden_counts(vocabulary: str) -> None:
     assert golden_mismatch(counter(vocabulary), vocabulary) == ""
     assert counter(vocabulary).count("Hello, world!").source == f"splintr {vocabulary}"
 
 
-def test_exact_counts_are_tiktokens(lent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_counts_are_those_of_tiktoken(tiktoken_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiktoken = pytest.importorskip("tiktoken")
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(lent))
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tiktoken_cache))
     for vocabulary in FILES:
         encode = tiktoken.get_encoding(vocabulary).encode_ordinary
         for name, text in {**corpus(), "special": SPECIALS, "empty": ""}.items():
@@ -145,7 +145,7 @@ def test_a_long_text_is_exact_unless_it_had_to_be_cut_hard() -> None:
 
 @pytest.mark.parametrize("vocabulary", ["o200k_base", "gemma4"])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_co17_a_megabyte_of_anything(name: str, vocabulary: str) -> None:
+def test_co17_a_megabyte_of_anything_is_counted_in_time(name: str, vocabulary: str) -> None:
     count = counter(vocabulary).count(hostile(name, 1_000_000))
     assert 0 < count.tokens <= 1_000_000
     assert count.source == f"splintr {vocabulary}"
@@ -169,7 +169,7 @@ class Panic(BaseException):
     """What native code raises when it panics: no child of Exception."""
 
 
-def test_co31_a_panic_becomes_an_estimate_that_says_so() -> None:
+def test_co31_after_a_panic_the_count_is_an_estimate_that_names_the_failure() -> None:
     def panic(_: str) -> list[int]:
         raise Panic
 
@@ -179,7 +179,7 @@ def test_co31_a_panic_becomes_an_estimate_that_says_so() -> None:
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_who_wants_to_stop_is_not_kept_counting(stop: type[BaseException]) -> None:
+def test_an_interrupt_stops_a_count(stop: type[BaseException]) -> None:
     def interrupted(_: str) -> list[int]:
         raise stop
 
@@ -211,10 +211,10 @@ def test_a_tokenizer_that_counts_wrong_is_not_used(
 
 
 @pytest.mark.usefixtures("reloaded")
-def test_tiktoken_is_used_when_its_file_is_there(lent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiktoken_is_used_when_its_file_is_there(tiktoken_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tiktoken")
     monkeypatch.setitem(sys.modules, "splintr", None)
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(lent))
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tiktoken_cache))
     found = counter_for("gpt-4o")
     assert found.name == "tiktoken o200k_base"
     for name in HOSTILE:

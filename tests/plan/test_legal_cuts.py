@@ -1,4 +1,4 @@
-"""A cut never parts a call from its result, also where one reply is spread over several messages."""
+"""A cut never separates a call from its result, even where one reply is several messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_call_that_was_never_answered_does_not_stop_cutting() -> None:
 
 @pytest.mark.promise("I1")
 @given(sound())
-def test_replies_told_apart_are_never_torn(messages: list[Message]) -> None:
+def test_messages_of_one_reply_are_never_separated(messages: list[Message]) -> None:
     apart = [
         piece
         for message in messages

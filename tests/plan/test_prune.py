@@ -1,4 +1,4 @@
-"""What is cut out of a message is cut between characters, and JSON stays JSON."""
+"""Pruned text is cut between characters, and shortened JSON stays JSON."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def same(was: Any, now: Any) -> None:
 
 @pytest.mark.promise("I20")
 @pytest.mark.parametrize("text", ['{"cut": "off', "free text " * 90, '{"a": ' * 5_000])
-def test_what_is_no_json_is_left_alone(text: str) -> None:
+def test_text_that_is_no_json_is_not_shortened(text: str) -> None:
     assert shorten_json(text, "#7") == text
 
 
 @pytest.mark.promise("I20", "F18")
 @given(long_texts, st.integers(1, 200), st.integers(1, 9))
-def test_a_preview_is_the_start_of_the_text_and_its_stub_names_the_whole(text: str, chars: int, lines: int) -> None:
+def test_a_stub_shows_the_start_of_the_text_and_names_the_full_one(text: str, chars: int, lines: int) -> None:
     policy = Policy(preview_chars=chars, preview_lines=lines)
     shown = preview(text, policy)
     shown.encode()

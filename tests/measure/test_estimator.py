@@ -1,4 +1,4 @@
-"""Counting without a tokenizer: total, linear, high enough for every script, and honest about being an estimate."""
+"""Counting without a tokenizer: any text, in linear time, high enough for every script, marked as an estimate."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_the_size_to_check_is_never_below_the_size_shown(count: Count) -> None:
         (123_456_789, "123M"),
     ],
 )
-def test_sizes_for_people(tokens: int, shown: str) -> None:
+def test_a_size_is_shown_as_short_text(tokens: int, shown: str) -> None:
     assert format_tokens(tokens, True) == str(Count(tokens, True, "")) == shown
     assert format_tokens(tokens, False) == str(Count(tokens, False, "")) == "~" + shown
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10**12), st.booleans())
-def test_shown_sizes_are_short_and_close(tokens: int, exact: bool) -> None:
+def test_a_shown_size_is_short_and_close_to_the_exact_one(tokens: int, exact: bool) -> None:
     shown = format_tokens(tokens, exact)
     number = shown.lstrip("~").replace(",", "")
     value = float(number.rstrip("kM")) * {"k": 1e3, "M": 1e6}.get(number[-1], 1)
@@ -94,14 +94,14 @@ def test_shown_sizes_are_short_and_close(tokens: int, exact: bool) -> None:
 
 
 @pytest.mark.promise("S2.8", "S0.17")
-def test_rules_of_thumb() -> None:
+def test_rules_of_thumb_count_characters_and_words() -> None:
     assert [CHARS_4.count("x" * n).tokens for n in (0, 1, 4, 5, 4_000)] == [0, 1, 1, 2, 1_000]
     assert [CHARS_36.count("x" * n).tokens for n in (0, 1, 3, 4, 36, 37, 36_000)] == [0, 1, 1, 2, 10, 11, 10_000]
     assert [WORDS.count(text).tokens for text in ("", "  \n", "one", " two  words\n", "三个字")] == [0, 1, 1, 2, 1]
     assert [counter.name for counter in (CHARS_4, CHARS_36, WORDS)] == ["chars/4", "chars/3.6", "words"]
 
 
-def test_an_unknown_family_says_which_there_are() -> None:
+def test_the_error_for_an_unknown_family_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"unknown vocabulary family 'gpt'.*o200k_base"):
         Estimator("gpt")
 
@@ -153,7 +153,7 @@ def _best(counter: Counter, text: str) -> float:
     return min(times)
 
 
-def test_the_margin_stands_in_one_place() -> None:
+def test_only_with_margin_adds_the_margin() -> None:
     assert with_margin(0) == 0
     assert with_margin(1_000) == 1_150
     assert Count(1_000, True, "").upper == 1_000

@@ -1,4 +1,4 @@
-"""The gauge against a provider whose true counts we know."""
+"""The gauge beside a simulated provider with known token counts."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_one_odd_step_hardly_bends_the_ratio_and_a_lasting_change_does() -> None
     assert ratio_after(*steady, *[(1_000, 1_800)] * 40) == pytest.approx(1.8, abs=0.1)
 
 
-def test_what_the_provider_told_is_not_held_against_the_estimate() -> None:
+def test_tokens_that_usage_reports_do_not_change_the_ratio() -> None:
     """Replies come with their true output; only the results were estimated, and at two thirds of their size."""
     gauge = gauge_of([(user("Go"), 20), (reply(50_000, output=5_000), 4_800)])
     for step in range(1, 40):
@@ -167,7 +167,7 @@ def test_any_history_gives_a_size(items: list[Item]) -> None:
 
 
 @given(ANYTHING, SIZES)
-def test_what_is_appended_never_makes_the_request_smaller(items: list[Item], tokens: int) -> None:
+def test_a_new_message_never_makes_the_request_smaller(items: list[Item], tokens: int) -> None:
     gauge = gauge_of(items)
     assert gauge.add(tool("c", "…"), tokens).tokens >= gauge.tokens
     assert gauge.add(assistant("…"), tokens).tokens >= gauge.tokens
@@ -197,19 +197,19 @@ def test_a_figure_that_jumps_is_rejected_and_leaves_no_trace(factor: float, step
     assert healed.calibration.ratio == 1
 
 
-def test_doubled_usage_after_a_thousand_tokens_is_not_believed() -> None:
+def test_doubled_usage_after_a_thousand_tokens_is_not_trusted() -> None:
     before = gauge_of([(user("Go"), 20), (reply(335_000), 500), (tool("c", "…"), 1_000)])
     after = before.add(reply(2 * 336_500), 80)
     assert after.tokens == 336_500 + 80
     assert after.count.source == "usage of reply 1 + 1,580 estimated"
 
 
-def test_a_sum_over_the_calls_of_a_turn_is_not_believed() -> None:
+def test_a_sum_over_the_calls_of_a_turn_is_not_trusted() -> None:
     gauge = gauge_of([(user("Go"), 20), (reply(150_000), 300), (tool("c", "…"), 2_000), (reply(12 * 150_000), 300)])
     assert gauge.tokens == 150_000 + 300 + 2_000 + 300
 
 
-def test_two_figures_that_agree_are_believed_however_far_they_jump() -> None:
+def test_two_figures_that_agree_are_trusted_however_far_they_jump() -> None:
     """A client that loads forty more tools, or a provider that clears old results: odd once, true twice."""
     start = gauge_of([(user("Go"), 20), (reply(20_000), 300), (tool("c", "…"), 700)])
     once = start.add(reply(61_000), 200)
@@ -233,7 +233,7 @@ def test_a_doubt_is_forgotten_once_a_figure_is_good_again() -> None:
     assert start.add(reply(40_500), 100).tokens == 20_400
 
 
-def test_a_first_figure_without_its_cached_share_is_not_believed() -> None:
+def test_a_first_figure_without_its_cached_share_is_not_trusted() -> None:
     gauge = gauge_of([(user("Go"), 80_000), (reply(12), 100)])
     assert not gauge.is_anchored
     assert gauge.tokens == 80_100
@@ -244,7 +244,7 @@ def test_the_smallest_requests_are_never_doubted() -> None:
     assert gauge.tokens == 610
 
 
-def test_a_long_result_that_was_badly_estimated_is_believed_at_once() -> None:
+def test_the_figure_after_a_badly_estimated_long_result_is_trusted_at_once() -> None:
     """Ciphertext may be twice its estimate; that is no reason to doubt the provider."""
     gauge = gauge_of([(user("Go"), 20), (reply(20_000), 100), (tool("c", "…"), 60_000), (reply(150_000), 100)])
     assert gauge.anchor is not None
@@ -252,7 +252,7 @@ def test_a_long_result_that_was_badly_estimated_is_believed_at_once() -> None:
 
 
 @pytest.mark.promise("S0.5", "I10")
-def test_a_fold_voids_the_figure_and_the_usage_of_what_was_kept() -> None:
+def test_a_fold_voids_the_anchor_and_the_usage_of_kept_replies() -> None:
     """The kept reply once measured 196,000 tokens; its figure must never be read as the size of the new view."""
     kept = (reply(196_000), 400)
     full = gauge_of([(user("Go"), 20), (reply(30_000), 500), (tool("c", "…"), 165_500), kept])
@@ -267,7 +267,7 @@ def test_a_fold_voids_the_figure_and_the_usage_of_what_was_kept() -> None:
     assert measured.tokens == 31_200
 
 
-def test_what_was_learned_outlives_a_fold() -> None:
+def test_the_calibration_survives_a_fold() -> None:
     seen = list(converse(Provider(1.5, 0, 30_000), [(500, 2_000)] * 20))
     gauge = gauge_of((message, tokens) for message, tokens, _ in seen)
     folded = gauge.after_fold([(user("[digest]", kind="digest"), 4_000)])
@@ -291,14 +291,14 @@ def test_known_tool_schemas_count_until_a_figure_replaces_them() -> None:
     assert gauge.add(reply(12_100), 10).calibration.hidden == 12_000
 
 
-def test_a_large_output_after_the_figure_is_seen_at_once() -> None:
+def test_a_large_output_after_the_figure_counts_at_once() -> None:
     gauge = gauge_of([(user("Go"), 20), (reply(50_000, output=200), 180), (tool("c", "…"), 80_000)])
     assert gauge.tokens == 50_000 + 200 + 80_000
     assert gauge.upper == 50_000 + 200 + 92_000
     assert gauge.count.source == "usage of reply 1 + 200 of output + 80,000 estimated"
 
 
-def test_a_placeholder_for_the_output_is_not_taken_for_the_size_of_the_reply() -> None:
+def test_a_placeholder_output_figure_is_not_taken_for_the_size_of_the_reply() -> None:
     gauge = gauge_of([(user("Go"), 20), (reply(50_000, output=3), 180)])
     assert gauge.tokens == 50_180
 
@@ -326,7 +326,7 @@ def thinker(*, drops: bool) -> Gauge:
     return gauge.add(reply(21_800, thinking="…"), 700, thinking=600)
 
 
-def test_old_thinking_leaves_when_the_user_speaks() -> None:
+def test_old_thinking_leaves_with_the_next_user_message() -> None:
     """Within a turn the thinking goes back with every request; a new prompt ends that for these models."""
     assert thinker(drops=True).tokens == 22_500
     assert thinker(drops=True).add(user("Next"), 10).tokens == 22_510 - 1_600
@@ -342,7 +342,7 @@ def test_thinking_leaves_once() -> None:
     assert answered.add(user("More"), 10).tokens == 21_020
 
 
-def test_a_little_thinking_that_may_have_left_teaches_nothing() -> None:
+def test_a_little_thinking_that_may_have_left_does_not_change_the_calibration() -> None:
     gauge = gauge_of([(user("Go"), 20)]).add(reply(20_000, thinking="…"), 300, thinking=200).add(user("Next"), 100)
     assert gauge.add(reply(20_200), 10).calibration.ratio == 1
 
@@ -363,7 +363,7 @@ def test_reasoning_that_no_message_holds_is_not_sent_back() -> None:
     assert carried.tokens == 5_900
 
 
-def test_another_model_is_no_lesson_about_the_estimate() -> None:
+def test_a_change_of_model_does_not_change_the_ratio() -> None:
     start = gauge_of([(user("Go"), 20), (reply(50_000, model="one"), 100), (tool("c", "…"), 1_000)])
     switched = start.add(reply(66_000, model="other"), 100)
     assert switched.anchor is not None
@@ -392,7 +392,7 @@ def test_one_more_message_costs_the_same_however_long_the_conversation_is() -> N
 
 
 @pytest.mark.skipif("FOLDLINE_DATA" not in os.environ, reason="needs real sessions")
-def test_the_next_request_of_real_sessions_is_foretold() -> None:
+def test_the_size_of_the_next_request_of_real_sessions_is_predicted() -> None:
     """On the half of the files that nothing was chosen on, wherever there is enough for a 95th percentile."""
     bench = [sys.executable, "-m", "bench", "counting", "--json", "--data", os.environ["FOLDLINE_DATA"]]
     done = subprocess.run(bench, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)

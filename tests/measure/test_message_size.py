@@ -1,4 +1,4 @@
-"""Sizes on the wire: every kind of part counts, pictures by their pixels, ciphers by a bound, and nothing raises."""
+"""Sizes on the wire: every part counts, images by pixels, encrypted content by a bound, and nothing raises."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ EDGES = st.integers(1, 16_383)
 
 @settings(deadline=None)
 @given(EDGES, EDGES, st.integers(0, 300_000))
-def test_a_picture_says_its_size_in_its_first_bytes(width: int, height: int, before: int) -> None:
+def test_the_size_of_an_image_is_read_from_its_first_bytes(width: int, height: int, before: int) -> None:
     forms = [png(width, height), gif(width, height), jpeg(width, height), jpeg(width, height, before)]
     forms += [webp(width, height, form) for form in ("VP8 ", "VP8L", "VP8X")]
     assert [image_size(data) for data in forms] == [(width, height)] * 7
@@ -87,7 +87,7 @@ def test_a_picture_says_its_size_in_its_first_bytes(width: int, height: int, bef
 
 @settings(deadline=None)
 @given(st.one_of(st.binary(max_size=200).map(encoded), st.text(max_size=200)), st.sampled_from(sorted(RULES)))
-def test_a_damaged_picture_has_a_stated_size(data: str, name: str) -> None:
+def test_a_damaged_image_counts_as_one_of_unknown_size(data: str, name: str) -> None:
     assert media_tokens(image(data or "!"), RULES[name]) > 0
     for kind in ("document", "audio", "video", "hologram"):
         assert media_tokens(Media(kind=kind, data=data), RULES[name]) > 0
@@ -95,12 +95,12 @@ def test_a_damaged_picture_has_a_stated_size(data: str, name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["image", "document", "audio", "video", "hologram"])
 @pytest.mark.parametrize("name", sorted(RULES))
-def test_co07_media_that_is_only_an_address_counts(kind: str, name: str) -> None:
+def test_co07_media_given_by_address_count(kind: str, name: str) -> None:
     for media in (Media(kind=kind, url="https://example.org/a"), Media(kind=kind, url="file-abc123"), Media(kind=kind)):
         assert media_tokens(media, RULES[name]) > 0
 
 
-def test_co05_the_same_pixels_cost_the_same_at_any_weight() -> None:
+def test_co05_the_same_pixels_cost_the_same_at_any_file_size() -> None:
     light, heavy = png(800, 600, 5_000), png(800, 600, 5_000_000)
     for name, by in RULES.items():
         assert media_tokens(image(light), by) == media_tokens(image(heavy), by) < 30_000, name
@@ -131,7 +131,7 @@ def test_co05_the_same_pixels_cost_the_same_at_any_weight() -> None:
     ],
 )
 @pytest.mark.promise("S0.18")
-def test_co10_pictures_cost_what_the_provider_says(name: str, width: int, height: int, tokens: int) -> None:
+def test_co10_images_cost_what_the_vendor_documents(name: str, width: int, height: int, tokens: int) -> None:
     assert media_tokens(image(png(width, height)), RULES[name]) == tokens
 
 
@@ -221,7 +221,7 @@ class Rude:
         raise RuntimeError
 
 
-def test_values_that_are_hardly_json() -> None:
+def test_values_that_json_cannot_hold_have_a_size() -> None:
     deep: Any = "leaf"
     for _ in range(100_000):
         deep = [deep]
@@ -240,7 +240,7 @@ def test_an_unknown_value_counts_at_least_as_its_json(value: Any) -> None:
     assert CHARS_4.count(wire).tokens <= value_tokens(value, CHARS_4) <= 2 * len(wire)
 
 
-def test_co11_what_is_sealed_counts_by_a_bounded_rule() -> None:
+def test_co11_encrypted_content_counts_by_a_bounded_rule() -> None:
     blob = encoded(bytes(range(256)) * 60)
     item = Opaque(kind="compaction", value={"type": "compaction", "encrypted_content": blob})
     assert len(blob) == 20_480
@@ -254,7 +254,7 @@ def test_co11_what_is_sealed_counts_by_a_bounded_rule() -> None:
 
 
 @pytest.mark.parametrize("gap", [" ", "\n", "_", "-", ""])
-def test_words_are_never_taken_for_a_cipher(gap: str) -> None:
+def test_words_are_never_taken_for_base64(gap: str) -> None:
     for text in (TEN_THOUSAND, TEN_THOUSAND.upper(), TEN_THOUSAND.title()):
         words = Opaque(kind="note", value={"text": text.replace(" ", gap)})
         assert part_tokens(words, CHARS_4, CLAUDE) >= 8_000
@@ -262,7 +262,7 @@ def test_words_are_never_taken_for_a_cipher(gap: str) -> None:
     assert value_tokens(wrapped, CHARS_4) == encrypted_tokens(len(wrapped))
 
 
-def test_framing_is_the_providers() -> None:
+def test_framing_differs_by_wire_format() -> None:
     call = Message(role="assistant", parts=(ToolCall(id="1", name="ls", arguments="{}"),))
     result = Message(role="user", parts=(ToolResult(call_id="1", parts=(Text(text="a"),)),))
     claude = sum(message_tokens(message, CHARS_4, CLAUDE) for message in (call, result))

@@ -1,4 +1,4 @@
-"""What is known of models: found under any of their names, overridden by the user, and always with its source."""
+"""The model table: a model is found by any of its names, user tables override it, and every figure has its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text
 
 
 @pytest.fixture(autouse=True)
-def _no_table_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_user_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ENVIRONMENT, raising=False)
 
 
@@ -118,12 +118,12 @@ def test_the_families_of_the_table_are_those_with_weights() -> None:
     assert {row["family"] for row in rows if "family" in row} == set(families())
 
 
-def test_a_table_of_ones_own_says_how_images_are_counted(tmp_path: Path) -> None:
+def test_a_user_table_can_state_how_images_are_counted(tmp_path: Path) -> None:
     table = written(tmp_path, '[media.flat]\ntile_pixels = 0\nbase_tokens = 77\n[model.shed]\nmedia = "flat"\n')
     assert model("shed", table=table).media == MediaRule(tile_pixels=0, base_tokens=77)
 
 
-def test_a_table_of_ones_own_names_the_wire_format(tmp_path: Path) -> None:
+def test_a_user_table_can_name_the_wire_format(tmp_path: Path) -> None:
     table = written(
         tmp_path, '[default]\nformat = "gemini"\n[model.shed]\nformat = "anthropic"\n[model.hut]\nwindow = 9\n'
     )
@@ -141,7 +141,7 @@ def test_any_name_gives_a_model(name: str) -> None:
     assert found.source
 
 
-def test_claude_codes_mark_means_a_million() -> None:
+def test_the_suffix_1m_means_a_window_of_a_million() -> None:
     assert model("claude-sonnet-4-5").window == 200_000
     marked = model("claude-sonnet-4-5-20250929[1m]")
     assert marked.window == 1_000_000
@@ -150,20 +150,20 @@ def test_claude_codes_mark_means_a_million() -> None:
     assert model("opus-of-mine[1M]").window == 1_000_000
 
 
-def test_prices_that_nobody_states_are_those_of_input() -> None:
+def test_prices_that_are_not_stated_are_those_of_input() -> None:
     assert model("gpt-5.4").prices == Prices(input=2.5, output=15.0, read=0.25, write=2.5, write_1h=2.5)
     assert model("gpt-4-turbo").prices == Prices(input=10.0, output=30.0, read=10.0, write=10.0, write_1h=10.0)
     assert model("claude-3-opus-20240229").prices is None
 
 
-def test_claude_since_4_7_counts_and_sees_differently() -> None:
+def test_claude_since_4_7_counts_text_and_images_differently() -> None:
     older, newer = model("claude-opus-4-6"), model("claude-opus-4-7")
     assert (older.family, older.media.max_long_edge) == ("claude_le46", 1_568)
     assert (newer.family, newer.media.max_long_edge) == ("claude_ge47", 2_576)
     assert older.vocabulary == newer.vocabulary == ""
 
 
-def test_co25_a_declared_limit_wins_and_says_so(tmp_path: Path) -> None:
+def test_co25_a_declared_limit_wins_and_is_named_as_the_source(tmp_path: Path) -> None:
     table = written(tmp_path, '[model."gpt-4o"]\nwindow = 32_000\n[model."claude-opus-5"]\nread = 0.4\n')
     declared = model("gpt-4o-2024-08-06", table=table)
     assert (declared.window, declared.reply) == (32_000, 16_384)
@@ -176,7 +176,7 @@ def test_co25_a_declared_limit_wins_and_says_so(tmp_path: Path) -> None:
     assert model("gpt-4o[1m]", table=table).window == 32_000
 
 
-def test_a_table_of_ones_own_can_add_models_and_vendors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_table_can_add_models_and_vendors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = written(
         tmp_path,
         '[default]\nwindow = 8_192\n[vendor.shed]\nfamily = "llama3"\nreply = 2_048\n'
@@ -223,14 +223,14 @@ def test_a_changed_table_is_read_again(tmp_path: Path) -> None:
         ("[model.x\n", "not TOML"),
     ],
 )
-def test_a_mistake_is_named_with_file_entry_and_field(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_in_a_table_names_file_entry_and_field(tmp_path: Path, text: str, message: str) -> None:
     table = written(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         model("x", table=table)
     assert f"{table}: {message}" in str(caught.value)
 
 
-def test_a_table_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_table_is_an_error_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "nowhere.toml"))
     with pytest.raises(ConfigError, match=r"nowhere\.toml: cannot be read.*unset FOLDLINE_MODELS"):
         model("gpt-4o")
