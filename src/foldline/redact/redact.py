@@ -28,7 +28,7 @@ _ERROR_CHARS = 300
 
 
 class _Hit(NamedTuple):
-    """Where a secret stands in a text, and its kind."""
+    """The position of a secret in a text, and its kind."""
 
     start: int
     end: int
@@ -117,7 +117,7 @@ def _starts_word(text: str, at: int) -> bool:
 
 
 def _key_end(text: str, start: int, shape: KeyShape) -> int:
-    """Where the key ends whose prefix ends at `start`, across line ends too; 0 when it is no key."""
+    """The end of a key with its prefix before `start`, possibly some lines later; 0 if it is no key."""
     letters = _run_of(shape.letters)
     end = _run_end(letters, text, start)
     size, pieces = end - start, [text[start:end]]
@@ -303,7 +303,7 @@ def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
 _LINE_JOINT = re.compile(
     r"""[ \t]{0,8}["'`]?[ \t]{0,8}[+\\.&]?[ \t]{0,8}(?:\r?\n|\\r\\n|\\n)[ \t>|+#*-]{0,40}(?:\d{1,6}[→|:\t] ?)?["'`]?"""
 )
-"""What stands between the lines of a value: it is wrapped, quoted, numbered, or concatenated by a program."""
+"""The characters between the lines of a wrapped value: quotes, line numbers, or a program's concatenation."""
 _VALUE_END = re.compile(r"""[ \t]*(?:["'`,;\\\r\n+)}\]]|$)""")
 _CASES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"), re.compile("[+/=_-]"))
 _TURNS = re.compile(r"[0-9][A-Za-z]|[A-Za-z][0-9]")
@@ -340,5 +340,5 @@ def _looks_random(text: str) -> bool:
 
 
 def _is_placeholder(text: str) -> bool:
-    """Whether a value only stands for a real one."""
+    """Whether a value is a placeholder or a type name."""
     return patterns.PLACEHOLDER_VALUE.match(text) is not None or patterns.TYPE_WORD.fullmatch(text) is not None

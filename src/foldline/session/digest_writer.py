@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
 
-from foldline.digest import endpoints as models
+from foldline.digest import endpoints
 from foldline.digest.audit import audit
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
@@ -34,8 +34,8 @@ PAGE = 500
 NEWEST_READ, OPENING_READ = 2_000, 100
 """The newest and the first folded messages that a session reads again after it was opened; older ones are skipped."""
 _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
-    "openai": ("OPENAI_API_KEY", models.openai),
-    "anthropic": ("ANTHROPIC_API_KEY", models.anthropic),
+    "openai": ("OPENAI_API_KEY", endpoints.openai),
+    "anthropic": ("ANTHROPIC_API_KEY", endpoints.anthropic),
 }
 """Vendors of models that can be asked by their name alone: the variable with the API key, and the client."""
 
@@ -71,7 +71,7 @@ def choose_digester(digester: Digester | None, policy: Policy) -> Digester | Non
     if digester is not None or not policy.digest_model:
         return with_policy_model(digester, policy)
     vendor = model_of(policy.digest_model).vendor or "openai"
-    key, endpoint = _ENDPOINTS.get(vendor, ("", models.openai))
+    key, endpoint = _ENDPOINTS.get(vendor, ("", endpoints.openai))
     if not os.environ.get(key) or find_spec(vendor) is None:
         return None
     loaded: list[Digester] = []
