@@ -38,7 +38,7 @@ MOST = 2
 """Maximum number of entries that one operation writes."""
 
 
-def told(store: Store, branch: Branch) -> list[Any]:
+def state_of(store: Store, branch: Branch) -> list[Any]:
     """The state of a branch, for comparison."""
     state = store.state(branch)
     folds = [(fold.seq, fold.cut) for fold in state.folds]
@@ -46,7 +46,7 @@ def told(store: Store, branch: Branch) -> list[Any]:
     return [state.head.seq, state.head.length, state.head.key.hex(), folds, pins]
 
 
-def said(run: int, number: int) -> list[Message]:
+def unique_turn(run: int, number: int) -> list[Message]:
     """A turn with unique text."""
     return [user(f"run {run} turn {number} " + "x" * random.randrange(2_000)), assistant(f"reply {number}")]
 
@@ -66,11 +66,11 @@ def step(store: Store, branch: Branch, run: int, number: int) -> None:
         case "pin" if head.length:
             store.pin(branch, f"p{number}", random.randrange(head.length))
         case "move" if head.length and random.random() < 0.3:
-            store.append(branch, said(run, number), at=head.length // 2)
+            store.append(branch, unique_turn(run, number), at=head.length // 2)
         case "unfold" if store.state(branch).folds:
             store.unfold(branch)
         case _:
-            store.append(branch, said(run, number), expected=head.key)
+            store.append(branch, unique_turn(run, number), expected=head.key)
 
 
 def write(url: str, run: int, pipe: int) -> None:
@@ -79,7 +79,7 @@ def write(url: str, run: int, pipe: int) -> None:
     main = store.session(f"run {run}")
     number = 0
     while True:
-        line = json.dumps([run, *told(store, main)]) + "\n"
+        line = json.dumps([run, *state_of(store, main)]) + "\n"
         os.write(pipe, line.encode())
         step(store, main, run, number)
         number += 1
@@ -122,7 +122,7 @@ def check(url: str, last: list[Any]) -> str:
         if faults:
             return f"verify: {faults[0]}"
         main = store.session(f"run {last[0]}")
-        now = json.loads(json.dumps(told(store, main)))
+        now = json.loads(json.dumps(state_of(store, main)))
         if not last[1] <= now[0] <= last[1] + MOST:
             return f"entry {last[1]} was acknowledged, {now[0]} is there"
         if now[0] == last[1] and now != last[1:]:

@@ -61,7 +61,7 @@ def shown(session: Session) -> str:
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
-def told(session: Session) -> list[Any]:
+def version_and_view(session: Session) -> list[Any]:
     """The version of the record, and the hash of the view."""
     view = shown(session)
     return [*session.record.version(), view]
@@ -104,7 +104,7 @@ def check(url: str, last: list[Any], found: Counter[str]) -> str:
         if faults:
             return f"verify: {faults[0]}"
         session = ledger.session(f"run {run}")
-        now = told(session)
+        now = version_and_view(session)
         if now[0] < length or now[1] < mark:
             return f"{length} messages and mark {mark} were acknowledged, {now[:2]} are there"
         if now[:2] == [length, mark]:

@@ -116,7 +116,7 @@ def say(kind: str, **facts: Any) -> None:
     print(json.dumps({"kind": kind, **facts}), flush=True)
 
 
-def told(event: Event) -> None:
+def on_event(event: Event) -> None:
     if event.kind == "committed":
         say("committed")
 
@@ -129,7 +129,7 @@ def take_part(url: str, role: str, who: str, seconds: float) -> None:
             process = WorkerProcess(ledger.store, digester=model(), on_report=made, lease_s=LEASE_S, poll_s=0.2)
             asyncio.run(process.run(url, asyncio.Event()))
     where: Any = "thread" if role == "thread" else "process"
-    with foldline.open(url, digester=model(), listener=told, worker=where) as ledger:
+    with foldline.open(url, digester=model(), listener=on_event, worker=where) as ledger:
         agent, until, number = Agent(ledger, who), time.monotonic() + seconds, 0
         while time.monotonic() < until:
             number += 1
@@ -188,7 +188,7 @@ def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
         folds, more = twice(ledger.store)
         wrong += more
     if folds < counts["committed"]:
-        wrong.append(f"{counts['committed']} folds were told of, {folds} are there")
+        wrong.append(f"{counts['committed']} folds were reported, but {folds} are stored")
     counts["folds in the record"] = folds
     return counts, wrong
 

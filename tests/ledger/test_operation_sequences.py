@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
     @rule(branch=branches)
     def append_too_late(self, branch: Branch) -> None:
         with pytest.raises(Conflict):
-            self.store.append(branch, [user("late")], expected=b"somebody was faster.")
+            self.store.append(branch, [user("late")], expected=b"another writer came")
 
     @rule(target=branches, branch=branches, data=st.data())
     def fork(self, branch: Branch, data: st.DataObject) -> Branch:

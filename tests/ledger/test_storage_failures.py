@@ -276,7 +276,7 @@ def test_verify_finds_every_damaged_page(tmp_path: Path) -> None:
                 session.view()
                 session.add(user("next"))
                 session.view()
-                assert list(ledger.verify()), f"page {number} is noise and nobody noticed"
+                assert list(ledger.verify()), f"page {number} is damaged, but was not reported"
         except LedgerCorrupt:
             pass
 

@@ -29,7 +29,7 @@ WAIT_S = 20.0
 
 
 class Slow:
-    """A digester that answers when it is told to."""
+    """A digester that answers when `go` is set."""
 
     def __init__(self, meanwhile: Callable[[], object] | None = None) -> None:
         self.go, self.asked = threading.Event(), threading.Event()
@@ -114,10 +114,10 @@ def spoil_cancel(session: Session) -> None:
 @pytest.mark.promise("S3.34", "I7", "I11")
 @pytest.mark.parametrize("spoil", [spoil_clear, spoil_fold, spoil_pin, spoil_policy, spoil_cancel])
 def test_a_fold_is_dropped_if_its_messages_were_changed(opens: Open, spoil: Callable[[Session], None]) -> None:
-    told: list[Event] = []
+    events: list[Event] = []
     session: Session
     slow = Slow(meanwhile=lambda: spoil(session))
-    ledger = opens(digester=slow.digester, listener=told.append)
+    ledger = opens(digester=slow.digester, listener=events.append)
     session = ledger.session("s", policy=ROOMY)
     due(session)
     folds = session.folds
@@ -125,8 +125,8 @@ def test_a_fold_is_dropped_if_its_messages_were_changed(opens: Open, spoil: Call
     assert ledger.wait(WAIT_S)
     now = ledger.session("s")
     assert now.folds == folds + (spoil is spoil_fold)
-    assert [event.facts["by"] for event in told if event.kind == "committed"] == ["hand"] * (spoil is spoil_fold)
-    assert "skipped" in [event.kind for event in told]
+    assert [event.facts["by"] for event in events if event.kind == "committed"] == ["hand"] * (spoil is spoil_fold)
+    assert "skipped" in [event.kind for event in events]
     assert not ledger.store.jobs.get(ledger.store.session("s")).is_held
     assert list(ledger.verify()) == []
 
@@ -167,7 +167,7 @@ def test_only_one_of_many_processes_makes_the_fold(opens: Open) -> None:
     assert slows[0].asked.wait(WAIT_S)
     for session in sessions[1:]:
         session.view()
-    assert all(ledger.wait(WAIT_S) for ledger in ledgers[1:]), "they found that somebody has it"
+    assert all(ledger.wait(WAIT_S) for ledger in ledgers[1:]), "another worker has the claim"
     slows[0].go.set()
     assert ledgers[0].wait(WAIT_S)
     assert [len(slow.asks) for slow in slows] == [1, 0, 0]
@@ -240,7 +240,7 @@ def test_a_refused_digest_is_not_requested_again_at_once(opens: Open) -> None:
     assert len(asked.asks) == 1
     assert session.refusal is not None
     again = opens(digester=digester).session("s")
-    assert again.refusal == session.refusal, "whoever opens it knows it too"
+    assert again.refusal == session.refusal, "the refusal is part of the record"
 
 
 @pytest.mark.promise("I23")
@@ -280,21 +280,21 @@ def test_a_worker_that_lost_its_lease_commits_nothing(opens: Open) -> None:
 
 @pytest.mark.promise("I19")
 def test_events_are_emitted_after_the_commit(opens: Open) -> None:
-    told: list[tuple[str, int]] = []
+    events: list[tuple[str, int]] = []
     ledger: Ledger
 
     def listen(event: Event) -> None:
-        told.append((event.kind, len(ledger.store.state(ledger.store.session("s")).folds)))
+        events.append((event.kind, len(ledger.store.state(ledger.store.session("s")).folds)))
 
     ledger = opens(digester=Digester(complete=Scripted(proper), model="quick"), listener=listen)
     session = ledger.session("s", policy=ROOMY)
     due(session)
     session.view()
     assert ledger.wait(WAIT_S)
-    kinds = [kind for kind, _ in told]
+    kinds = [kind for kind, _ in events]
     assert kinds.index("planned") < kinds.index("started") < kinds.index("committed")
-    assert dict(told)["started"] == 0
-    assert dict(told)["committed"] == 1
+    assert dict(events)["started"] == 0
+    assert dict(events)["committed"] == 1
 
 
 def test_every_view_during_background_folds_can_be_sent(opens: Open) -> None:
@@ -340,7 +340,7 @@ policy = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, coun
 before = threading.active_count()
 ledger = foldline.open(sys.argv[1], digester=Digester(complete=hang, window=100_000))
 session = ledger.session("s", policy=policy)
-assert threading.active_count() == before, "nobody is there before there is anything to do"
+assert threading.active_count() == before, "no thread is started before there is a job"
 while not session.view().need:
     session.add(user("why " * 100), assistant("so " * 500))
 assert asked.wait(20)

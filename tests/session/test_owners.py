@@ -35,7 +35,7 @@ def said(owner: str) -> Iterator[Message]:
 
 
 class SharedLedger:
-    """All owners' ledgers on one database, and what each one's digester was shown and listener was told."""
+    """All owners' ledgers on one database, and the calls and events of each."""
 
     def __init__(self, url: str, stack: ExitStack) -> None:
         self.asked: dict[str, list[DigesterCall]] = {}

@@ -33,31 +33,24 @@ class Connection(Protocol):
 
     def run(self, sql: str, values: Values = ()) -> list[Values]:
         """Run one statement and return all its rows."""
-        ...
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run one statement for many rows."""
-        ...
 
     def begin(self) -> None:
         """Start a write transaction."""
-        ...
 
     def begin_read(self) -> None:
         """Start a read-only transaction that sees one snapshot."""
-        ...
 
     def commit(self) -> None:
         """Commit the transaction durably."""
-        ...
 
     def rollback(self) -> None:
         """Roll the transaction back."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 class Database(Protocol):
@@ -85,31 +78,24 @@ class Database(Protocol):
 
     def is_missing(self) -> bool:
         """Whether connecting would create the database file."""
-        ...
 
     def connect(self) -> Connection:
         """Open a connection."""
-        ...
 
     def prepare(self, connection: Connection) -> None:
         """Create the schema for the tables, and lock out concurrent migrations."""
-        ...
 
     def clock(self, connection: Connection) -> float:
         """Current time as seconds since 1970, the same for all clients of the ledger."""
-        ...
 
     def translate_error(self, cause: Exception) -> Exception | None:
         """The foldline error for an exception of the database driver; None for other exceptions."""
-        ...
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
         """A query for the row ids in `words` that have a term of each group, and its values."""
-        ...
 
     def check_integrity(self, connection: Connection) -> list[str]:
         """Errors that the database finds in its own files."""
-        ...
 
 
 class ConnectionPool:

@@ -134,9 +134,7 @@ def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = No
             try:
                 reader.read(json.loads(line))
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                raise InputError(
-                    f"line {number} is not a line of an export ({error})", hint="nothing was imported"
-                ) from None
+                raise InputError(f"line {number} is malformed ({error})", hint="nothing was imported") from None
             except InputError as error:
                 raise InputError(f"line {number}: {error.message}", hint=error.hint or "nothing was imported") from None
         reader.flush()

@@ -42,11 +42,9 @@ class MessageIndex(Protocol):
 
     def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
         """Index messages; those already in the index are skipped."""
-        ...
 
     def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
         """Remove messages from the index before retention deletes them."""
-        ...
 
 
 def add_unindexed(

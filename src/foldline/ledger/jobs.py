@@ -249,7 +249,5 @@ class Jobs:
 def _require(claim: Claim, last: JobState) -> JobState:
     """Return `last` if the claim is still valid, else raise `Conflict`."""
     if last.fence != claim.fence or not last.is_held:
-        raise Conflict(
-            "the job is no longer held", hint="it was cancelled or exceeded its lease; its result is discarded"
-        )
+        raise Conflict("the job is no longer held", hint="it was cancelled or took too long; its result is discarded")
     return last

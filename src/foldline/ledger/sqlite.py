@@ -91,9 +91,7 @@ class Sqlite:
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR")):
             return LedgerUnavailable(where, hint="check the file, its folder and the disk")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            return LedgerCorrupt(
-                where, hint="restore a backup, or export the sessions that `foldline verify` finds intact"
-            )
+            return LedgerCorrupt(where, hint="restore a backup, or export the sessions that are intact")
         return LedgerError(where)
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:

@@ -109,9 +109,7 @@ class Store:
             if known is not None:
                 if log.find_operation(connection, owner, known, op, None) is not None:
                     return known  # an earlier attempt was committed, but its answer was lost
-                raise InputError(
-                    f"session {branch.session!r} already has a branch {name!r}", hint="choose another name"
-                )
+                raise InputError(f"session {branch.session!r} already has a branch {name!r}", hint="use another name")
             to = chains.position_at(connection, owner, log.position_of(before), length)
             plan = Branch(id=0, session=branch.session, name=name, origin=branch.id, origin_seq=before.seq)
             fork = branch_table.add_branch(connection, owner, plan, now)

@@ -72,15 +72,12 @@ class Worker(Protocol):
 
     def request_fold(self, branch: Branch) -> None:
         """Request the fold that is due on a branch and return at once. A repeated request has no effect."""
-        ...
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until no job runs in this process; False on timeout."""
-        ...
 
     def close(self) -> None:
         """Stop. Running jobs are dropped; other workers can claim them at once."""
-        ...
 
 
 class LeaseKeeper:
@@ -291,8 +288,6 @@ def job_queue_module() -> ModuleType:
     try:
         from foldline.session import job_queue  # noqa: PLC0415  # an extra
     except ImportError:
-        raise ConfigError(
-            "background workers on PostgreSQL need PgQueuer, which is not installed",
-            hint="pip install 'foldline[worker]', or open the ledger with worker=\"thread\"",
-        ) from None
+        hint = "pip install 'foldline[worker]', or open the ledger with worker=\"thread\""
+        raise ConfigError("worker processes on PostgreSQL need PgQueuer, which is not installed", hint=hint) from None
     return job_queue
