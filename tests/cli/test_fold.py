@@ -54,7 +54,7 @@ def test_a_transcript_that_fits_is_written_unchanged(session: Path, tmp_path: Pa
     report = json.loads(foldline("fold", str(session), "-o", str(out), "--json").stdout)
     assert report["fold"] is None
     assert out.read_bytes() == session.read_bytes()
-    assert "fits as it is" in foldline("fold", str(session), "-o", str(out), "--force").stdout
+    assert "fits without a fold" in foldline("fold", str(session), "-o", str(out), "--force").stdout
 
 
 def test_a_broken_request_is_written_repaired(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def test_inspect_shows_what_fills_a_transcript_and_what_is_broken() -> None:
     assert not done.stderr
     assert "tool results" in done.stdout
     assert "the call bash toolu_3 has no result" in done.stdout
-    assert "fits as it is" in done.stdout
+    assert "fits without a fold" in done.stdout
 
 
 def test_json_has_the_same_figures() -> None:

@@ -141,7 +141,7 @@ def _print(report: dict[str, Any], *, to_stderr: bool) -> None:
         out.print(f"  {report['folded_earlier']} messages before them were already compacted by the agent")
     made = report["fold"]
     if made is None:
-        out.print(f"policy {report['policy']}: fits as it is", soft_wrap=True)
+        out.print(f"policy {report['policy']}: fits without a fold", soft_wrap=True)
     else:
         _print_fold(out, report, made, before, after)
     for item in report["lost"][:MISSING]:

@@ -200,4 +200,4 @@ def _verdict(report: dict[str, Any]) -> str:
     if fold["folded"]:
         sizes = f"{format_tokens(fold['before'], False)} → {format_tokens(fold['after'], False)}"
         return f"policy {report['policy']}: {fold['folded']} would be folded, {sizes} ({fold['reason']})"
-    return f"policy {report['policy']}: fits as it is"
+    return f"policy {report['policy']}: fits without a fold"
