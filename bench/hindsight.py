@@ -1,9 +1,8 @@
-"""What the best folds of a session would have been, known only when it is over, and what any other rule costs on it.
+"""The cheapest schedule of folds for a finished session, and the cost of any other rule on it.
 
-The economic gate decides without knowing the future. How good it is shows only beside the schedule that knows it, and
-on the same accounting: what stands in front of the digest is read, what comes after it is written, and after a pause
-longer than the cache's life nothing is read. Positions in a history are in tokens from its beginning, so that a trace
-needs no messages: it can come from a log of sizes alone.
+The economic gate decides without knowing the future, so it is measured against the schedule that knows it. Both use the
+same accounting: the part in front of the digest is read, the part after it is written, and after a pause longer than
+the cache's life nothing is read. Positions in a history are tokens from its start, so that a trace needs no messages.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ class TracedRequest:
     """One request of a session, as it would have been without any fold."""
 
     added: int
-    """What the history has grown by since the request before."""
+    """Tokens added to the history since the request before."""
     floor: int = 0
-    """Where the last allowed cut lies; 0 when nothing may leave."""
+    """The last allowed cut; 0 if nothing may leave."""
     at: float | None = None
     """When it was sent, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A session as the economy sees it. A request that is too large even at its floor is sent at its floor."""
+    """The sizes of a session's requests. A request that is too large even at its floor is sent at its floor."""
 
     requests: tuple[TracedRequest, ...]
     head: int = 0
-    """What stands in front of every request and stays as it is."""
+    """The unchanged part in front of every request."""
     digest: int = 0
     window: int | None = None
     cuts: tuple[int, ...] = ()
     """All legal cuts, ascending, for an optimum that may cut above the floor; empty for one that cuts at the floor."""
     digester: TokenPrices | None = None
-    """What the digest's own model costs; None for a digest that needs no model."""
+    """The prices of the model that writes digests; None for local digests."""
 
     def view(self, cut: int, total: int) -> int:
         """The size of a request whose history of `total` is cut at `cut`."""
@@ -50,21 +49,21 @@ class Trace:
         return self.window is None or self.view(cut, total) <= self.window
 
     def digest_price(self, old: int, new: int) -> float:
-        """What the digest costs that covers up to `new` when the last one covers up to `old`."""
+        """The price of a digest up to `new`, after one up to `old`."""
         if self.digester is None:
             return 0.0
         return digest_cost(self.digester, covered=new - old + self.digest * (old > 0), digest=self.digest)
 
 
 class ScheduleCost(NamedTuple):
-    """What a session cost, and its folds: the request and where it was cut."""
+    """The cost of a session, and its folds as pairs of request and cut."""
 
     cost: float
     folds: tuple[tuple[int, int], ...] = ()
 
 
 class _TracedStep(NamedTuple):
-    """A request with what came before it."""
+    """A request with the history before it."""
 
     total: int
     added: int
@@ -83,7 +82,7 @@ def never(_account: FoldAccount, _proposal: FoldProposal) -> bool:
 
 
 def replay_cost(trace: Trace, prices: TokenPrices, decide: Decide) -> ScheduleCost:
-    """What a rule costs on a trace: it cuts at the floor when it wants to, and when the request does not fit."""
+    """The cost of a rule on a trace. It cuts at the floor if it decides so, or if the request does not fit."""
     account, cut, cost = FoldAccount(), 0, 0.0
     folds: list[tuple[int, int]] = []
     for index, step in enumerate(_steps(trace, prices)):
@@ -111,9 +110,9 @@ def replay_cost(trace: Trace, prices: TokenPrices, decide: Decide) -> ScheduleCo
 
 
 _Chain: TypeAlias = "tuple[int, int, _Chain] | None"
-"""The folds on the way to a state, the newest first."""
+"""The folds that lead to a state, the newest first."""
 _Way: TypeAlias = tuple[float, _Chain]
-"""What the cheapest way to a cut has cost so far, and its folds."""
+"""The cost of the cheapest schedule that leads to a cut, and its folds."""
 
 
 def optimum(trace: Trace, prices: TokenPrices) -> ScheduleCost:

@@ -64,7 +64,7 @@ def _low_detail(media: Media) -> bool:
 
 
 def base64_of(media: Media) -> str:
-    """The base64 of a medium: its data, or what a `data:` address carries. Empty for any other address."""
+    """The base64 of a medium: its data, or that of a `data:` URL; "" for any other URL."""
     if media.data:
         data = media.data
     elif media.url[:5].lower() == "data:":
@@ -93,7 +93,7 @@ def image_size(data: str) -> tuple[float, float] | None:
 
 
 def _bytes(data: str, chars: int) -> bytes:
-    """The bytes behind the first characters of base64 text; b"" if it is not base64."""
+    """The bytes of the first characters of base64 text; b"" if it is not base64."""
     piece = "".join(data[:chars].split())
     try:
         return a2b_base64(piece[: len(piece) // 4 * 4].replace("-", "+").replace("_", "/"))
@@ -123,7 +123,7 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
-    """The frame header of a JPEG, which may stand behind long comments and thumbnails."""
+    """The size in the frame header of a JPEG, which may follow long comments and thumbnails."""
     for marker, start in _jpeg_segments(raw):
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             frame = raw[start + 3 : start + 7]
@@ -132,7 +132,7 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_segments(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Each marker with the place of its length field."""
+    """Each marker with the index of its length field."""
     at = 2
     while at + 4 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
@@ -144,17 +144,17 @@ def _jpeg_segments(raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _pages(media: Media) -> int:
-    """Pages of a PDF: counted where they are in plain sight, else by its size, and at least one."""
+    """Pages of a PDF: counted if its page objects are uncompressed, else estimated from its size; at least 1."""
     data = base64_of(media)
     size = len(data) * 3 // 4
     raw = _bytes(data, 4_194_304)
-    seen = len(re.findall(rb"/Type\s*/Page\b(?!s)", raw))
-    told = max((int(number) for number in re.findall(rb"/Count\s+(\d{1,5})\b", raw)), default=0)
-    return max(seen, told) or max(1, ceil(size / _PDF_PAGE_BYTES))
+    counted = len(re.findall(rb"/Type\s*/Page\b(?!s)", raw))
+    declared = max((int(number) for number in re.findall(rb"/Count\s+(\d{1,5})\b", raw)), default=0)
+    return max(counted, declared) or max(1, ceil(size / _PDF_PAGE_BYTES))
 
 
 def _seconds(media: Media, bytes_per_second: int) -> float:
-    """How long a sound or film lasts: by its own header if it is a WAV, else by its size."""
+    """Seconds of a sound or film: by the header of a WAV, else by its size."""
     data = base64_of(media)
     if not data:
         return _UNKNOWN_SECONDS
