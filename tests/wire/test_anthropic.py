@@ -178,7 +178,7 @@ def test_any_block_is_a_part_or_a_typed_error(blocks: list[Any]) -> None:
 
 @settings(max_examples=200)
 @given(FROM_ELSEWHERE)
-def test_what_comes_from_elsewhere_is_carried_or_reported(message: Message) -> None:
+def test_parts_of_other_formats_are_carried_or_reported(message: Message) -> None:
     loss = LossCollector()
     made = render(message, loss)
     json.dumps(made, allow_nan=False)
@@ -290,7 +290,7 @@ def test_results_alone_are_the_tools_and_with_text_the_users() -> None:
         (None, ""),
     ],
 )
-def test_what_is_no_message_names_the_field(value: Any, field: str) -> None:
+def test_an_element_that_is_no_message_raises_an_error_with_the_field(value: Any, field: str) -> None:
     with pytest.raises(WireError) as caught:
         parse(value, None)
     assert caught.value.field == field

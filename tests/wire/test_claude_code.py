@@ -22,8 +22,13 @@ from foldline.wire.anthropic.render import render
 from foldline.wire.formats import JsonLine, LossCollector, Transcript
 from foldline.wire.rendering import render as render_all
 from foldline.wire.session_logs import claude_code, claude_code_stream
-from foldline.wire.session_logs.claude_code import lines as lines_of
 from foldline.wire.session_logs.claude_code import read, segments
+
+
+def lines_of(message: Message) -> list[Any]:
+    """The lines that an untouched message was read from."""
+    wire = message.wire
+    return list(wire.value) if wire is not None and wire.exact else []
 
 
 def numbered(values: list[Any]) -> list[JsonLine]:
@@ -137,7 +142,7 @@ def test_a_session_is_read_as_the_api_saw_it(session: Session) -> None:
 
 
 @given(sessions())
-def test_a_session_renders_to_what_was_sent(session: Session) -> None:
+def test_a_session_renders_to_the_request_that_was_sent(session: Session) -> None:
     found = read(numbered(session.lines))
     made = render_all(found.messages, "anthropic")
     assert not made.lost
@@ -240,7 +245,7 @@ def test_a_compaction_is_noted_and_its_digest_marked() -> None:
     assert not found.messages[2].is_prompt
 
 
-def test_what_a_person_asked_is_told_from_what_the_host_wrote() -> None:
+def test_prompts_of_a_person_and_texts_of_the_host_get_different_kinds() -> None:
     texts = {
         "fix it": "",
         "<bash-input>ls</bash-input>": "shell",

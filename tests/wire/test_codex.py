@@ -113,7 +113,7 @@ def test_a_line_is_a_message_or_an_error_that_names_the_field(value: Any) -> Non
 
 
 @given(st.lists(st.builds(line, st.just("response_item"), JSON | INPUT_ITEMS), max_size=4))
-def test_what_only_codex_knows_is_never_sent(values: list[Any]) -> None:
+def test_items_of_codex_itself_are_never_sent(values: list[Any]) -> None:
     for sent in request(transcript(*values).messages):
         assert sent.get("type", "message") in KNOWN
         assert not {"encrypted_content_len", "internal_chat_message_metadata_passthrough"} & set(sent)
@@ -183,7 +183,7 @@ def test_a_count_without_a_reply_shifts_no_other() -> None:
     assert usages(found) == [("2", 100), ("6", 110), ("9", 120)]
 
 
-def test_after_a_compaction_the_digest_stands_for_what_was() -> None:
+def test_after_a_compaction_the_digest_replaces_the_messages_before_it() -> None:
     history: list[dict[str, Any]] = [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}], "id": "msg_1"},
         {"type": "ghost_snapshot", "ghost_commit": {}},
@@ -227,7 +227,7 @@ def test_turns_taken_back_are_gone() -> None:
     assert "rolled back" in found.notes[0].text
 
 
-def test_an_item_is_sent_without_what_only_the_log_has() -> None:
+def test_an_item_is_sent_without_the_fields_of_the_log() -> None:
     logged = says("assistant", "hi", id="msg_1", metadata={"turn_id": "t"}, phase="final_answer")
     assert request(transcript(logged).messages) == [
         {
@@ -248,7 +248,7 @@ def test_reasoning_without_its_body_cannot_be_sent() -> None:
     assert [entry.what for entry in made.lost] == ["thinking"]
 
 
-def test_what_another_agent_says_is_a_note() -> None:
+def test_a_message_of_another_agent_is_a_note() -> None:
     content = [{"type": "input_text", "text": "look here"}, {"type": "encrypted_content", "encrypted_content": "x"}]
     (message,) = transcript(item("agent_message", author="b", content=content)).messages
     assert (message.role, message.kind, message.text) == ("user", "note", "look here")

@@ -69,7 +69,7 @@ def test_a_content_comes_back_as_it_was(value: dict[str, Any]) -> None:
 
 
 @given(CONTENTS)
-def test_parts_that_nobody_edited_come_back_from_a_rebuilt_message(value: dict[str, Any]) -> None:
+def test_unedited_parts_of_an_edited_message_render_unchanged(value: dict[str, Any]) -> None:
     message = gemini.parse(value)
     loss = LossCollector()
     rebuilt = render_content(message.with_parts(*message.parts), loss)
@@ -147,7 +147,7 @@ PART_CASES: list[tuple[dict[str, Any], Part]] = [
 
 
 @pytest.mark.parametrize(("value", "part"), PART_CASES)
-def test_what_each_part_means(value: dict[str, Any], part: Part) -> None:
+def test_each_wire_part_becomes_its_kind_of_part(value: dict[str, Any], part: Part) -> None:
     assert gemini.parse({"role": "model", "parts": [value]}).parts == (part,)
 
 
@@ -198,7 +198,7 @@ def test_contents_that_came_so_are_never_joined() -> None:
     assert render(parse(answers).messages, "gemini").body["contents"] == answers
 
 
-def test_what_gemini_cannot_hold_is_listed() -> None:
+def test_parts_that_gemini_cannot_hold_are_reported_as_lost() -> None:
     blocks: tuple[Part, ...] = (
         Thinking(text="private", signature="s"),
         Opaque(kind="server_tool_use", value={}),

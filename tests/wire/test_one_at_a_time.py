@@ -155,7 +155,7 @@ def test_messages_that_are_values_already_stay_themselves() -> None:
     assert sign_of(parse({"role": "user", "parts": [{"text": "x"}]}).messages[0]) == "gemini"
 
 
-def test_what_cannot_be_told_is_asked_for_by_an_argument_that_exists() -> None:
+def test_an_unclear_format_raises_an_error_that_names_the_format_argument() -> None:
     with pytest.raises(FormatUnknown, match="format=") as caught:
         parse({"role": "user"})
     assert "anthropic" in str(caught.value)

@@ -167,7 +167,7 @@ def sdk_types() -> Any:
 
 @given(MESSAGES)
 @settings(deadline=None)
-def test_what_is_written_new_is_what_the_sdk_types_demand(message: Message) -> None:
+def test_newly_rendered_elements_match_the_types_of_the_sdk(message: Message) -> None:
     for element in rendered(message)[0]:
         sdk_types().validate_python(element)
 
@@ -237,7 +237,7 @@ def test_swe_agent_writes_a_list_of_one_id() -> None:
     assert parse({"role": "tool", "content": "x", "tool_call_ids": ["a"]}, None).results[0].call_id == "a"
 
 
-def test_results_come_first_then_what_the_user_says() -> None:
+def test_results_are_rendered_before_the_text_of_the_user() -> None:
     mixed = Message(role="user", parts=(Text(text="and?"), *tool("a", "1").parts, *tool("b", "2").parts))
     assert rendered(mixed)[0] == [
         {"role": "tool", "tool_call_id": "a", "content": "1"},
@@ -301,7 +301,7 @@ def test_a_failed_result_says_so() -> None:
 
 
 @pytest.mark.parametrize("kind", ["shell", "note", "digest", "branch_digest"])
-def test_kinds_are_what_the_user_says(kind: str) -> None:
+def test_messages_with_a_kind_are_sent_in_the_role_of_the_user(kind: str) -> None:
     assert rendered(user("so far", kind=kind))[0] == [{"role": "user", "content": "so far"}]
 
 
@@ -341,7 +341,7 @@ REPLY: dict[str, Any] = {
 }
 
 
-def test_a_reply_becomes_what_may_be_sent_back() -> None:
+def test_a_reply_becomes_a_message_that_may_be_sent_back() -> None:
     (message,) = parse_reply(REPLY)
     assert message.meta.reply == "chatcmpl-1"
     assert message.meta.model == "gpt-x"

@@ -173,7 +173,7 @@ def sdk_types() -> Any:
 
 @given(st.lists(MESSAGES, min_size=1, max_size=2))
 @settings(deadline=None)
-def test_what_is_written_new_is_what_the_sdk_types_demand(messages: list[Message]) -> None:
+def test_newly_rendered_elements_match_the_types_of_the_sdk(messages: list[Message]) -> None:
     """Shell, patch and computer calls are the API's own and come from it alone: their ids cannot be made up."""
     for item in rendered(*messages)[0]:
         if item["type"] in ("message", "function_call", "custom_tool_call") or item["type"].endswith("_output"):
@@ -182,7 +182,7 @@ def test_what_is_written_new_is_what_the_sdk_types_demand(messages: list[Message
 
 @given(st.lists(CHAT_MESSAGES, min_size=1, max_size=4))
 @settings(max_examples=100)
-def test_chat_to_items_and_back_says_the_same_or_says_what_is_lost(elements: list[dict[str, Any]]) -> None:
+def test_chat_to_items_and_back_keeps_the_content_or_reports_what_is_lost(elements: list[dict[str, Any]]) -> None:
     messages = [openai_chat.parse(element, None) for element in elements]
     made = rendering.render(messages, "openai-responses")
     back = [parse(item, None) for item in made.body["input"]]
@@ -203,7 +203,7 @@ def talk(messages: list[Message]) -> Any:
     ]
 
 
-def test_plain_input_is_what_the_user_says() -> None:
+def test_an_input_of_plain_text_is_a_user_message() -> None:
     assert parse("hi", '"hi"') == user("hi")
     assert rendered(parse("hi", '"hi"'))[0] == [{"role": "user", "content": "hi"}]
     assert rendering.elements([parse("hi", '"hi"')], FORMAT, LossCollector()) == [
@@ -322,7 +322,7 @@ def test_shell_output_tells_how_it_ended() -> None:
     assert result.text == "ab\n[exit code 2]"
 
 
-def test_what_old_codex_wrote_for_a_failure_is_an_error() -> None:
+def test_the_failure_output_of_old_codex_versions_is_an_error() -> None:
     item = {"type": "function_call_output", "call_id": "a", "output": {"content": "boom", "success": False}}
     (result,) = parse(item, None).results
     assert (result.text, result.is_error) == ("boom", True)
@@ -344,7 +344,7 @@ def test_a_tool_search_of_the_server_is_not_the_clients_to_answer() -> None:
         ({"type": "dream_call_output"}, "tool"),
     ],
 )
-def test_what_is_not_looked_into_is_opaque_in_its_role(item: dict[str, Any], role: str) -> None:
+def test_items_without_a_reader_are_opaque_in_their_role(item: dict[str, Any], role: str) -> None:
     message = parse(item, None)
     assert message.role == role
     assert isinstance(message.parts[0], Opaque)

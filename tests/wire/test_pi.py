@@ -16,8 +16,9 @@ from foldline.errors import WireError
 from foldline.message import Media, Message, Text, Thinking, ToolCall, Usage, assistant, tool, user
 from foldline.wire import REQUEST_FORMATS, parse, render
 from foldline.wire.formats import JsonLine, LossCollector
+from foldline.wire.session_logs.pi import parse as parse_object
 from foldline.wire.session_logs.pi import parse as parse_pi
-from foldline.wire.session_logs.pi import parse_object, read
+from foldline.wire.session_logs.pi import read
 from foldline.wire.session_logs.pi import render as render_pi
 from support.replies import JSON, NAMES, OBJECTS, TEXTS
 
@@ -94,7 +95,7 @@ def test_no_role_is_dropped_silently(order: list[str], extra: dict[str, Any], od
     assert [render_pi(message, LossCollector()) for message in messages] == [[value] for value in values]
 
 
-def test_what_an_assistant_message_tells() -> None:
+def test_an_assistant_message_has_reply_id_model_stop_and_usage() -> None:
     message = parse_pi(SEVEN["assistant"])
     assert message.parts == (
         Thinking(text="private", signature="sig"),
@@ -105,7 +106,7 @@ def test_what_an_assistant_message_tells() -> None:
     assert (message.meta.model, message.meta.stop, message.meta.reply) == ("claude-sonnet-5", "toolUse", "msg_1")
 
 
-def test_what_a_result_and_a_shell_run_tell() -> None:
+def test_a_result_and_a_shell_run_become_text() -> None:
     (result,) = parse_pi(SEVEN["toolResult"]).results
     assert (result.call_id, result.name, result.is_error, result.text) == ("c1", "bash", True, "said by the tool")
     assert result.parts[1] == Media(kind="image", mime="image/png", data="AA")

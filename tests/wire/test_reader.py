@@ -131,7 +131,7 @@ def test_every_format_has_a_case(form: str) -> None:
 
 
 @pytest.mark.parametrize("value", UNCLEAR)
-def test_what_is_not_clear_is_not_guessed(value: Any) -> None:
+def test_an_unclear_format_is_not_guessed(value: Any) -> None:
     assert detect(value) is None
     with pytest.raises(InputError):
         parse(value)

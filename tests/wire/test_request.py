@@ -193,7 +193,7 @@ def test_snake_case_of_the_gemini_sdk_keeps_its_spelling() -> None:
     assert "systemInstruction" not in changed
 
 
-def test_what_a_new_message_cannot_carry_is_told_on_request() -> None:
+def test_losses_of_a_new_message_are_collected_on_request() -> None:
     claude = Request.parse({"messages": [{"role": "user", "content": "hi"}], "system": "s"})
     told = render(claude.messages, "gemini")
     assert not told.lost

@@ -185,7 +185,7 @@ def test_openai_responses(server: Provider, gpt: Any, sample: str) -> None:
         agree(reply, stream.get_final_response(), "openai-responses")
 
 
-def test_openai_responses_cut_before_its_end_is_what_the_sdk_had_so_far(server: Provider, gpt: Any) -> None:
+def test_a_cut_openai_responses_stream_gives_the_snapshot_of_the_sdk(server: Provider, gpt: Any) -> None:
     events = responses_events(response(said("It rains in Ulm"), *ITEM_CALLS), by(7))
     reply = streamed(server, "openai-responses", sse(events[:-1]))
     with gpt.responses.stream(model="gpt-5.6", input="Weather?") as stream:

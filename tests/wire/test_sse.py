@@ -24,7 +24,7 @@ def read(data: bytes, *cuts: int, event_bytes: int = 1 << 20) -> list[ServerSent
 
 
 @given(WRITTEN, st.sampled_from(NEWLINES), st.lists(st.integers(0, 400), max_size=30), st.booleans())
-def test_what_was_written_is_read_whatever_the_chunks(
+def test_events_are_read_from_chunks_of_any_size(
     written: list[tuple[str, list[str]]], newline: str, cuts: list[int], mark: bool
 ) -> None:
     text = f": hello{newline}retry: 10{newline}"
@@ -37,7 +37,7 @@ def test_what_was_written_is_read_whatever_the_chunks(
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=20))
-def test_chunks_never_change_what_garbage_means(data: bytes, cuts: list[int]) -> None:
+def test_the_size_of_chunks_does_not_change_how_garbage_is_read(data: bytes, cuts: list[int]) -> None:
     assert read(data, *cuts) == read(data)
 
 

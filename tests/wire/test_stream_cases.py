@@ -34,7 +34,7 @@ def test_st02_any_block_with_input_deltas_is_rebuilt_and_nothing_private_stays(k
     assert reply.value["content"] == [block]
 
 
-def test_the_usage_of_the_last_delta_is_the_total_and_what_it_leaves_out_stays() -> None:
+def test_the_usage_of_the_last_delta_replaces_only_the_figures_it_has() -> None:
     events = anthropic_events(message({"type": "text", "text": "Hi"}), by(9))
     running = {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {"output_tokens": 30}}
     events.insert(-2, ("message_delta", running))
@@ -74,7 +74,7 @@ def test_the_model_of_a_fallback_block_is_the_model_of_the_reply() -> None:
     assert reply.messages[0].meta.model == "claude-b"
 
 
-def test_what_only_the_end_of_a_message_tells_is_kept() -> None:
+def test_fields_of_the_last_event_are_kept() -> None:
     events = anthropic_events(message({"type": "text", "text": "Hi"}), by(9))
     events[0][1]["message"]["container"] = {"id": "c"}
     delta: dict[str, Any] = {"stop_reason": "refusal", "stop_details": {}, "container": None}
@@ -122,7 +122,7 @@ def test_thinking_that_was_cut_before_its_signature_is_not_kept() -> None:
     assert reply.usage.prompt == 4312
 
 
-def test_thinking_that_was_never_signed_is_kept_of_a_whole_reply_only() -> None:
+def test_unsigned_thinking_is_kept_of_a_complete_reply_only() -> None:
     unsigned = {"type": "thinking", "thinking": "Hm", "signature": ""}
     events = anthropic_events(message(unsigned, {"type": "text", "text": "It rains"}), by(99))
     assert read("anthropic", events).messages[0].parts == (Thinking(text="Hm"), Text(text="It rains"))

@@ -32,7 +32,7 @@ def test_parallel_calls_may_be_interleaved_and_come_back_in_their_order() -> Non
 
 
 @pytest.mark.parametrize("number", [{"index": 0}, {}])
-def test_whole_calls_with_the_same_number_or_none_stay_apart(number: dict[str, int]) -> None:
+def test_complete_calls_with_the_same_number_or_none_stay_separate(number: dict[str, int]) -> None:
     made = [{**number, **call} for call in CALLS]
     expected = [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in CALLS]
     assert calls(read("openai", chunks({"tool_calls": made[:1]}, {"tool_calls": made[1:]}))) == expected
@@ -161,7 +161,7 @@ def test_reasoning_alone_is_no_message_when_cut() -> None:
     assert reply.usage == Usage(input=3)
 
 
-def test_a_sound_grows_and_is_kept_only_whole() -> None:
+def test_streamed_audio_is_kept_only_when_complete() -> None:
     deltas = [{"audio": {"id": "audio_1", "data": piece, "transcript": piece}} for piece in ("QU", "JD")]
     reply = read("openai", chunks(*deltas, finish="stop"))
     assert reply.value is not None
@@ -218,7 +218,7 @@ def test_a_response_cut_before_its_last_event_is_built_from_its_items() -> None:
     assert (reply.stop, reply.complete, reply.usage) == ("cut", False, None)
 
 
-def test_what_a_running_response_says_of_its_output_is_not_its_output() -> None:
+def test_the_output_of_a_response_in_progress_is_ignored() -> None:
     events = responses_events(response(said("It rains in Ulm")), by(5))
     running = {"id": "resp_1", "status": "in_progress", "output": [said("stale")]}
     events.insert(-2, ("", {"type": "response.in_progress", "response": running}))
@@ -233,7 +233,7 @@ def test_a_text_item_cut_in_its_middle_is_marked_incomplete() -> None:
     assert reply.messages[-1].text == "It rains i"
 
 
-def test_reasoning_is_not_kept_without_the_item_it_led_to() -> None:
+def test_reasoning_without_a_following_item_is_dropped() -> None:
     events = responses_events(response(REASONING, ITEM_CALLS[0]), by(9))
     reply = read("openai-responses", events, cut=3)
     assert reply.messages == ()
@@ -251,7 +251,7 @@ def test_an_incomplete_response_says_why_and_drops_the_call_it_broke() -> None:
 
 
 @pytest.mark.parametrize("ids", [True, False])
-def test_items_without_numbers_are_told_apart_by_id_or_order(ids: bool) -> None:
+def test_items_without_numbers_are_matched_by_id_or_order(ids: bool) -> None:
     """llama.cpp numbers neither its items nor their parts."""
     value = response(REASONING, said("It rains in Ulm"), *ITEM_CALLS)
     numbered = responses_events(value, by(5))

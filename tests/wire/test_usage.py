@@ -93,7 +93,7 @@ SAME = [
 
 
 @pytest.mark.parametrize(("provider", "value"), SAME)
-def test_co19_cached_tokens_are_counted_once_whoever_reports_them(provider: str, value: dict[str, Any]) -> None:
+def test_co19_cached_tokens_are_counted_once_in_every_format(provider: str, value: dict[str, Any]) -> None:
     assert READERS[provider](value) == Usage(input=10_000, cache_read=90_000, output=500)
 
 
@@ -139,7 +139,7 @@ def test_co21_a_compaction_pass_is_not_in_the_window() -> None:
     assert anthropic_usage(value) == Usage(input=23_000, output=1_000)
 
 
-def test_co21_a_tool_loop_of_twelve_calls_holds_what_the_last_one_held() -> None:
+def test_co21_a_tool_loop_of_twelve_calls_counts_the_last_iteration_only() -> None:
     calls = [
         {"type": "message", "input_tokens": 5, "cache_read_input_tokens": 150_000 + n, "output_tokens": 10}
         for n in range(12)

@@ -35,7 +35,7 @@ def cut(text: str, start: int, *, pin: bool) -> tuple[Message, ...]:
 
 @pytest.mark.parametrize("name", SESSIONS)
 @given(steps=st.integers(1, 6), start=st.integers(0, 6), pin=st.booleans())
-def test_what_is_written_is_what_is_read(name: str, steps: int, start: int, pin: bool) -> None:
+def test_a_rewritten_file_reads_back_as_the_messages_given(name: str, steps: int, start: int, pin: bool) -> None:
     text = SESSIONS[name](steps)
     messages = cut(text, start, pin=pin)
     back = parse(rewrite(text, messages).data)
@@ -124,7 +124,7 @@ def test_an_edited_result_is_written_as_edited(name: str) -> None:
     assert b"part_2.py" not in data, "no copy of the long result is left beside it"
 
 
-def test_what_cannot_be_written_is_refused_by_name() -> None:
+def test_a_file_that_cannot_be_written_raises_an_error_with_its_format() -> None:
     recording = {"sessionId": "s", "messages": [{"id": "1", "type": "gemini", "content": "Hello.", "tokens": {}}]}
     with pytest.raises(InputError, match=r"gemini-cli file can be read but not written.*--to.*anthropic"):
         rewrite(json.dumps(recording), ())

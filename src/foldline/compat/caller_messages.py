@@ -18,7 +18,7 @@ from foldline.wire.formats import FORMATS, REQUEST_FORMATS, LossCollector, eleme
 from foldline.wire.formats import format_of as wire_format
 from foldline.wire.reader import parse
 from foldline.wire.request import unknown_format
-from foldline.wire.session_logs.pi import parse_object
+from foldline.wire.session_logs.pi import parse as parse_object
 
 MESSAGE, OBJECT = "message", "object"
 """The formats a list can have beside the wire formats: `Message` values, and objects with attributes."""

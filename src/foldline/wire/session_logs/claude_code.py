@@ -69,12 +69,6 @@ def segments(found: Transcript) -> tuple[tuple[Message, ...], ...]:
     return tuple(found.messages[start:end] for start, end in pairwise(bounds) if start < end)
 
 
-def lines(message: Message) -> list[Any]:
-    """The lines that an untouched message was read from; an empty list for any other message."""
-    wire = message.wire
-    return list(wire.value) if wire is not None and wire.exact and isinstance(wire.value, list) else []
-
-
 def parse(value: Any, raw: str | None = None) -> Message:
     """The message of one line."""
     return parse_line(NAME, value, raw)

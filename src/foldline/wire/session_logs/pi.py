@@ -3,8 +3,7 @@
 Beside user, assistant and tool results, pi has shell runs, notes of extensions, branch summaries and compaction
 summaries. Each becomes a message with the text that pi sends to the model, and with a `kind`. A session file is a tree;
 the path to its last entry is the conversation. A compaction stays at its position, and the messages before it are read
-too, because foldline composes its own view. Messages may also be objects with attributes instead of JSON
-(`parse_object`).
+too, because foldline composes its own view. Messages may also be objects with attributes instead of JSON.
 """
 
 from __future__ import annotations
@@ -49,11 +48,6 @@ def parse(value: Any, raw: str | None = None) -> Message:
         return message
     role = _ENTRY_ROLES.get(text_of(pick(value, "type")))
     return _message(value, wire, "", role=role)
-
-
-def parse_object(value: Any) -> Message:
-    """The message for an object or dict with a `role`. Rendering it unchanged returns the same object."""
-    return parse(value)
 
 
 def _message(value: Any, wire: Wire, field: str, role: str | None = None) -> Message:
