@@ -1,9 +1,9 @@
 """A real Claude Code against a local server, with `foldline watch` on its stream and foldline's hooks inside it.
 
 Three turns: a task with a shell call, a compaction, another task. Every request is answered by a few canned replies on
-127.0.0.1, so nothing leaves the machine and nothing is paid. What a user would see is looked for afterwards: the meter,
-the warning, the notice of the compaction, the scratch files, the words that reached the summary, and the pointer that
-reached the next turn.
+127.0.0.1, so nothing leaves the machine and nothing is paid. Afterwards it checks what a user would see: the meter, the
+warning, the report of the compaction, the scratch files, the instructions for the summary, and the path of the notes in
+the next turn.
 
     npm install @anthropic-ai/claude-code && python -m bench agent --claude node_modules/.bin/claude
 """
@@ -26,7 +26,7 @@ from typing import Any
 FOLDLINE = [sys.executable, "-m", "foldline.cli"]
 PROMPTS = ("say hello with the shell and never touch main.py", "/compact", "and say it again")
 USED = 150_000
-"""What the server says each call filled the window with."""
+"""Tokens in the window, as the server reports them for every call."""
 WINDOW = 190_000
 SECONDS = 120
 
@@ -72,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Model
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def do_HEAD(self) -> None:
         self._send(b"", "text/plain")
@@ -121,7 +121,7 @@ def _events(reply: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def run(claude: str, place: Path) -> tuple[list[dict[str, Any]], Model, str]:
-    """The three turns; what the watch told, what the server got, and what the meter printed."""
+    """Run the three turns; returns the events of the watch, the server with its requests, and the printed meter."""
     home, project = place / "home", place / "project"
     home.mkdir()
     project.mkdir()
@@ -137,17 +137,17 @@ def run(claude: str, place: Path) -> tuple[list[dict[str, Any]], Model, str]:
     }
     install = [*FOLDLINE, "install", "claude-code", "--project", "--yes"]
     subprocess.run(install, cwd=project, env=env, check=True, capture_output=True)
-    notices: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     stream = b""
     for number, prompt in enumerate(PROMPTS):
         options = ["--output-format", "stream-json", "--verbose", "--allowedTools", "Bash", *(["-c"] if number else [])]
         with subprocess.Popen([claude, "-p", prompt, *options], cwd=project, env=env, stdout=subprocess.PIPE) as agent:
             watch = [*FOLDLINE, "watch", "--json", "--pass-through", "--scratch", ".", "--window", str(WINDOW)]
-            seen = subprocess.run(
+            output = subprocess.run(
                 watch, cwd=project, env=env, stdin=agent.stdout, capture_output=True, timeout=SECONDS, check=False
             )
-        stream += seen.stdout
-        notices += [json.loads(line) for line in seen.stderr.decode().splitlines() if line.startswith("{")]
+        stream += output.stdout
+        events += [json.loads(line) for line in output.stderr.decode().splitlines() if line.startswith("{")]
     meter = subprocess.run(
         [*FOLDLINE, "watch", "--window", str(WINDOW)],
         cwd=project,
@@ -158,26 +158,26 @@ def run(claude: str, place: Path) -> tuple[list[dict[str, Any]], Model, str]:
     )
     server.shutdown()
     server.server_close()
-    return notices, server, meter.stderr.decode()
+    return events, server, meter.stderr.decode()
 
 
-def findings(notices: list[dict[str, Any]], server: Model, project: Path) -> dict[str, bool]:
-    """What a user would see, and whether it was there."""
-    kinds = [notice["event"] for notice in notices]
+def findings(events: list[dict[str, Any]], server: Model, project: Path) -> dict[str, bool]:
+    """What a user should see, and whether it was there."""
+    kinds = [event["event"] for event in events]
     page = project / ".context" / "scratch.md"
     text = page.read_text() if page.exists() else ""
     sent = [json.dumps(body) for body in server.bodies]
-    meters = [notice["used"] for notice in notices if notice["event"] == "meter"]
+    meters = [event["used"] for event in events if event["event"] == "meter"]
     return {
         f"the meter shows {USED:,} tokens, as the provider said": USED in meters,
         "the warning comes": "warning" in kinds,
-        "the compaction command is put in waiting": any("/compact" in one.get("text", "") for one in notices),
-        "the compaction is told": "compacted" in kinds,
-        "the hook recorded what the person asked": "never touch main.py" in text,
+        "the compaction command is queued": any("/compact" in one.get("text", "") for one in events),
+        "the compaction is reported": "compacted" in kinds,
+        "the hook recorded the prompt": "never touch main.py" in text,
         "the compaction is in the notes, once": text.count("→ compacted (") == 1,
         "the hook recorded its summary": "compacting → summarised" in text,
         "the summary was told what to keep": any("Working notes are kept" in body for body in sent),
-        "the next turn was pointed to the notes": "read .context/scratch.md" in sent[-1],
+        "the next turn names the notes": "read .context/scratch.md" in sent[-1],
     }
 
 
@@ -186,15 +186,15 @@ def main(argv: list[str]) -> int:
     options.add_argument("--claude", default=os.environ.get("FOLDLINE_CLAUDE", "claude"), help="the agent's command")
     claude = shutil.which(options.parse_args(argv).claude)
     if claude is None:
-        print("no claude here: npm install @anthropic-ai/claude-code, then --claude node_modules/.bin/claude")
+        print("claude was not found: npm install @anthropic-ai/claude-code, then --claude node_modules/.bin/claude")
         return 2
     with tempfile.TemporaryDirectory() as place:
-        notices, server, meter = run(os.path.abspath(claude), Path(place))
+        events, server, meter = run(os.path.abspath(claude), Path(place))
         project = Path(place) / "project"
-        found = findings(notices, server, project)
+        found = findings(events, server, project)
         print(meter)
         page = project / ".context" / "scratch.md"
         print(page.read_text() if page.exists() else "no scratch file")
-    for name, was_seen in found.items():
-        print(f"{'yes' if was_seen else 'NO ':3} {name}")
+    for name, is_found in found.items():
+        print(f"{'yes' if is_found else 'NO ':3} {name}")
     return 0 if all(found.values()) else 1

@@ -1,7 +1,7 @@
-"""How fast `foldline watch` takes an agent's events, what memory a long stream needs, how soon a status line comes.
+"""How many events per second `foldline watch` reads, its memory on a long stream, and the start-up of the status line.
 
-The stream is made of the kinds of events a coding agent sends, in their usual shares and sizes, or of recorded Claude
-Code sessions (`--data`). It goes the whole way: bytes, lines, JSON, meter, costs, dead ends, scratch files on disk.
+The stream has the events of a coding agent in their usual shares and sizes, or is read from recorded Claude Code
+sessions (`--data`). All steps are measured: bytes, lines, JSON, meter, costs, dead ends, scratch files on disk.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any
 EVENTS_GOAL, STATUS_GOAL_MS, MEMORY_GOAL_MB = 50_000, 100, 100
 ROUNDS = 5
 TIMED = 200_000
-"""Events that are timed in all: a short stream often, so that a quiet moment of a shared machine is among them."""
+"""Number of events timed in all. A short stream is repeated, so that one run falls into a quiet moment of the machine."""
 _TEXT = "the parser fails on the second line because the table has a heading that nobody expected there"
 
 
 def stream(count: int, seed: int = 1) -> Iterator[bytes]:
-    """So many lines of a stream: partial pieces, replies, calls, results, prompts and turn ends."""
+    """Lines of a stream: parts of replies, replies, calls, results, prompts and turn ends."""
     chance = random.Random(seed)
     for number in range(count):
         yield json.dumps(_event(number, chance), separators=(",", ":")).encode() + b"\n"
@@ -72,7 +72,7 @@ def recorded(folder: Path) -> Iterator[bytes]:
 
 
 def rate(lines: list[bytes]) -> float:
-    """Events a second of CPU time, the whole way."""
+    """Events per second of CPU time, all steps."""
     from foldline.text_lines import CHUNK_BYTES, LineSplitter, raw_lines_of_file
     from foldline.watch.agent_events import load
     from foldline.watch.scratch_files import ScratchWriter
@@ -84,7 +84,7 @@ def rate(lines: list[bytes]) -> float:
         watch = Watcher(writer=ScratchWriter(place))
         start = time.process_time()
         tee = lambda chunk: watch.pace(behind=len(chunk) == CHUNK_BYTES)  # noqa: E731
-        for line in raw_lines_of_file(str(file), LineSplitter(), follow=False, tee=tee):
+        for line in raw_lines_of_file(str(file), LineSplitter(), tee=tee):
             event = load(line)
             if event is not None:
                 watch.feed(event)
@@ -93,7 +93,7 @@ def rate(lines: list[bytes]) -> float:
 
 
 def bare_rate(lines: list[bytes]) -> float:
-    """Lines a second of CPU time that do nothing but become JSON: what this machine can do at all."""
+    """Lines per second of CPU time with `json.loads` alone, for comparison."""
     start = time.process_time()
     for line in lines:
         json.loads(line)
@@ -101,7 +101,7 @@ def bare_rate(lines: list[bytes]) -> float:
 
 
 def memory(megabytes: int) -> tuple[float, float]:
-    """The most memory that the command needed for a stream of so many megabytes, and the seconds it took (on Linux)."""
+    """Peak memory of the command in megabytes for a stream of this size, and the seconds it took (on Linux)."""
     piece = b"".join(stream(4_000))
     code = (
         "import sys\nfrom foldline.cli import main\ntry:\n  main()\nfinally:\n"
@@ -123,7 +123,7 @@ def memory(megabytes: int) -> tuple[float, float]:
 
 
 def cold(*arguments: str, given: bytes = b"") -> float:
-    """Milliseconds of CPU time that a fresh process takes; the least of some, since the rest is noise of others."""
+    """Milliseconds of CPU time of a new process; the minimum of several runs."""
     times = []
     for _ in range(ROUNDS):
         before = os.times()
