@@ -23,7 +23,7 @@ from typing import Any
 EVENTS_GOAL, STATUS_GOAL_MS, MEMORY_GOAL_MB = 50_000, 100, 100
 ROUNDS = 5
 TIMED = 200_000
-"""Number of events timed in all. A short stream is repeated, so that one run falls into a quiet moment of the machine."""
+"""Number of events timed in all. A short stream is repeated, so that one run meets a quiet machine."""
 _TEXT = "the parser fails on the second line because the table has a heading that nobody expected there"
 
 
