@@ -44,6 +44,15 @@ def test_a_policy_that_never_folds_sends_everything(steps: int, gap: float, besi
     assert made.requests == steps
 
 
+def test_extra_tokens_beside_the_messages_make_the_default_policy_fold() -> None:
+    """System prompt and tool schemas that no message shows count for the gate, not only for the account."""
+    policy = Policy.preset("balanced").but(window_tokens=30_000, reply_tokens=0)
+    assert run(session(12), policy).folds == 0
+    made = run(session(12), policy, beside=18_000)
+    assert made.folds > 0
+    assert made.over == 0
+
+
 def test_what_the_cache_has_is_read_and_the_rest_written() -> None:
     """By hand: every request begins with the whole one before it."""
     transcript = session(6)

@@ -19,6 +19,7 @@ from foldline.errors import ViewTooLarge
 from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, assistant, system, user
 from foldline.plan.gate import Need, gate
 from foldline.session import Session
+from foldline.session.record import MemoryRecord
 from foldline.view.compose import View
 from foldline.wire.formats import REQUEST_FORMATS, format_of
 from foldline.wire.rendering import leading_system, render
@@ -204,7 +205,9 @@ def request_points(messages: Sequence[Message]) -> list[int]:
 def drive(session: Session, messages: Sequence[Message], *, pins: Iterable[int] = ()) -> Iterator[Sent]:
     """Add message by message, and ask for a view whenever a client would."""
     points = set(request_points(messages))
-    session.timeline.pins.update(pins)
+    assert isinstance(session.record, MemoryRecord)
+    session.record.pins.update({str(index): index for index in pins})
+    session.reload()
     for count, message in enumerate(messages, start=1):
         session.add(message)
         if count in points:

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.message import Message, Text, Thinking, ToolCall, assistant, user
+from foldline.policy import Policy
+from foldline.session import Session
 from foldline.view.continuation import LENGTH_STOPS, continuation
 from foldline.wire import REQUEST_FORMATS, render
 from foldline.wire.repair import repair
@@ -86,6 +88,18 @@ def test_a_new_prompt_starts_the_count_anew() -> None:
     going_on = continuation(again, most=2)
     assert going_on is not None
     assert going_on.attempt == 1
+
+
+@pytest.mark.promise("S3.43")
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_the_policy_bounds_the_attempts_of_a_session(most: int) -> None:
+    session = Session(policy=Policy.preset("balanced").but(continue_max=most))
+    session.add(ASK, cut_off(Text(text="part 0")))
+    attempts = 0
+    while (going_on := session.continuation()) is not None:
+        attempts += 1
+        session.add(going_on.prompt, cut_off(Text(text=f"part {attempts}")))
+    assert attempts == most
 
 
 @pytest.mark.parametrize("provider", REQUEST_FORMATS)

@@ -21,7 +21,7 @@ from foldline.events import Event, Listener, emit, is_observed
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
 from foldline.measure.estimator import Counter
-from foldline.message import Message
+from foldline.message import Message, Text
 from foldline.models.table import Model
 from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan
@@ -36,7 +36,8 @@ from foldline.session.record import MemoryRecord, Record, Refusal
 from foldline.session.setup import setup
 from foldline.session.state import State
 from foldline.view.compose import View
-from foldline.wire.reader import parse
+from foldline.view.continuation import Continuation, continuation
+from foldline.wire.reader import is_plain_text, parse, sign_of
 
 if TYPE_CHECKING:
     from foldline.session.worker import Worker
@@ -136,12 +137,16 @@ class Session:
 
         They are read in the session's format unless they show another one, or in `format` if it is given.
         """
+        known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
         for thing in things:
+            if not known and (sign := _sign(thing)) is not None:
+                self.reload(format=sign)
+                known = True
             if isinstance(thing, Message):
                 messages.append(thing)
             else:
-                messages += parse(thing, format).messages
+                messages += parse(thing, format, default=self.state.setup.format).messages
         if not messages:
             return
         version, state = self.record.append(messages), self.state
@@ -157,18 +162,17 @@ class Session:
         """What to send now. Folds first if the policy says so; raises `ViewTooLarge` when nothing may leave."""
         for _ in range(ATTEMPTS):
             self.refresh()
-            state = self.state
-            version, load = state.version, state.load()
-            plan = state.plan(load)
+            state, load = self.state, self.state.load()
+            plan, snapshot, length = state.plan(load), state.snapshot, len(state.timeline.messages)
             self._report(load, plan)
-            if self.state.version != version:  # a listener has changed it
+            if self.state.snapshot is not snapshot or len(self.timeline.messages) != length:  # changed by a listener
                 continue
             if plan.fold is not None and not folding.fold_due(self, plan.fold, must=plan.verdict.need is Need.HARD):
                 continue
             thinned = self.state.plan_media()
             if thinned is not None and not folding.fold_due(self, thinned, must=True):
                 continue
-            unchanged = self.state is state and state.version == version
+            unchanged = self.state.snapshot is snapshot and len(self.timeline.messages) == length
             return state.view(load, plan.verdict) if unchanged else self.state.view()
         raise _gave_up()
 
@@ -177,6 +181,16 @@ class Session:
         """What `view` would do now, without doing it."""
         self.refresh()
         return self.state.plan()
+
+    @_locked
+    def continuation(self) -> Continuation | None:
+        """How to go on after a reply that stopped at its length limit, at most `continue_max` times in a row.
+
+        None when the last message is complete. Otherwise send the view with `reply` (if any) in place of the last
+        message and `prompt` behind it, and add the prompt.
+        """
+        self.refresh()
+        return continuation(self.timeline.messages, most=self.policy.continue_max)
 
     # Folds
 
@@ -370,6 +384,13 @@ class Session:
     def load(self) -> Load:
         """The figures that the gate tests."""
         return self.state.load()
+
+
+def _sign(thing: Any) -> str | None:
+    """The wire format of which a value shows a clear sign; text alone is none."""
+    if isinstance(thing, Message):
+        return sign_of(thing) if thing.wire and any(type(part) is not Text for part in thing.parts) else None
+    return None if is_plain_text(thing) else sign_of(thing)
 
 
 def _gave_up() -> Conflict:

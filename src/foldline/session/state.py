@@ -26,7 +26,7 @@ from foldline.plan.timeline import Timeline, traits_of
 from foldline.policy import Rule
 from foldline.session.record import Snapshot, Version
 from foldline.session.setup import Setup
-from foldline.view.compose import Composed, View, head
+from foldline.view.compose import ComposedView, View, head
 
 PAGE = 64
 """Messages read at once when the newest prompt is looked for."""
@@ -51,7 +51,7 @@ class State:
         self.pruned = 0
         """Messages that were shortened on arrival."""
         self.media = MediaBudget(self.timeline, setup.media)
-        self._composed = Composed(self.timeline)
+        self._composed = ComposedView(self.timeline, setup.format)
         self._prices = prices_of(setup.model)
         self._account = FoldAccount() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
         """What the conversation has cost for sending the part that could leave."""
@@ -184,7 +184,8 @@ class State:
         if self._account is not None:
             stored = fold.learned.get("account", {}) if fold.learned.get("model") == self.model.name else {}
             self._account = FoldAccount(**stored)
-        self.media.recount()
+        if self.media.totals.number:
+            self.media.recount()
         self.latched = ()
         if self._latches:
             self._latch()
@@ -283,14 +284,15 @@ class State:
 
     def messages(self) -> tuple[Message, ...]:
         """The messages of the view as it stands."""
-        return self._composed.messages(self.setup.format)
+        return self._composed.messages()[0]
 
     def view(self, load: Load | None = None, verdict: Verdict | None = None) -> View:
         """The view as it stands; load and verdict are computed unless they are given."""
         load = load or self.load()
         setup, gauge = self.setup, self.gauge
+        messages, sendable = self._composed.messages()
         return View(
-            messages=self.messages(),
+            messages=messages,
             blocks=load.blocks,
             tokens=load.request,
             exact=setup.counter.exact and not gauge.is_anchored,
@@ -300,4 +302,6 @@ class State:
             verdict=gate(load, self.policy, self.latched) if verdict is None else verdict,
             cut=self.timeline.cut,
             breakpoints=self.policy.breakpoints,
+            format=setup.format,
+            sendable=sendable,
         )

@@ -16,7 +16,7 @@ from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.breakpoints import place
 from foldline.wire.rendering import Rendered, render
-from foldline.wire.repair import repair
+from foldline.wire.repair import RepairedHistory, repair
 
 
 class View(NamedTuple):
@@ -39,6 +39,10 @@ class View(NamedTuple):
     """The first message that is shown word for word."""
     breakpoints: int = 0
     """Cache marks placed at most when the view is rendered."""
+    format: str = ""
+    """The session's wire format."""
+    sendable: tuple[Message, ...] = ()
+    """The messages, repaired in that format."""
 
     @property
     def need(self) -> Need:
@@ -53,9 +57,12 @@ class View(NamedTuple):
             return ""
         return f"{self.tokens:,} of {self.usable:,} tokens are in use, older messages will soon be folded ({rules[0]})"
 
-    def render(self, provider: str) -> Rendered:
-        """The view in a provider's form, healed by that provider's rules, with cache marks where it has them."""
-        return place(render(repair(self.messages, provider).messages, provider), self.breakpoints)
+    def render(self, format: str = "") -> Rendered:
+        """The view in a wire format, by default the session's own, with cache marks where the format has them."""
+        target, messages = format or self.format, self.sendable
+        if target != self.format or (messages and messages[-1].role == "assistant"):
+            messages = repair(self.messages, target).messages
+        return place(render(messages, target), self.breakpoints)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.blocks)
@@ -100,32 +107,37 @@ def _started(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> tup
     return (marker(timeline.lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), *middle)
 
 
-def messages_of(timeline: Timeline, provider: str = "anthropic") -> tuple[Message, ...]:
-    """The messages of the view. Where the kept part is broken it is healed; otherwise nothing is even looked at."""
-    return _healed(timeline, head(timeline) + tuple(timeline.shown[timeline.cut :]), provider)
+def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message, ...]:
+    """The messages of the view; if any of them is broken, they are repaired in a wire format."""
+    messages = head(timeline) + tuple(timeline.shown[timeline.cut :])
+    return repair(messages, format).messages if _is_broken(timeline) else messages
 
 
-class Composed:
-    """The messages of a timeline's view, carried from view to view: until the next fold only the new ones are added."""
+def _is_broken(timeline: Timeline) -> bool:
+    """Whether a message of the view lacks its result or its call, has an id that occurs twice, or is blank."""
+    broken, carried = timeline.broken, timeline.fold.carried if timeline.fold else ()
+    return bool(broken) and (broken[-1] >= timeline.cut or any(index in broken for index in carried))
 
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+
+class ComposedView:
+    """The messages of a timeline's view, carried from view to view: until a fold only new ones are read."""
+
+    def __init__(self, timeline: Timeline, format: str) -> None:
+        self.timeline, self.format = timeline, format
         self._fold: Fold | None = None
         self._list: list[Message] = []
-        self._seen = 0
+        self._shown = 0
+        self._history = RepairedHistory(format)
 
-    def messages(self, provider: str = "anthropic") -> tuple[Message, ...]:
-        """What `messages_of` gives."""
+    def messages(self) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+        """The messages of the view, repaired if any of them is broken, and as they are sent in the session's format."""
         timeline = self.timeline
         if timeline.fold is not self._fold:
-            self._fold, self._list, self._seen = timeline.fold, list(head(timeline)), timeline.cut
-        self._list += timeline.shown[self._seen :]
-        self._seen = len(timeline.shown)
-        return _healed(timeline, tuple(self._list), provider)
-
-
-def _healed(timeline: Timeline, messages: tuple[Message, ...], provider: str) -> tuple[Message, ...]:
-    carried = timeline.fold.carried if timeline.fold else ()
-    if timeline.broken and (timeline.broken[-1] >= timeline.cut or any(index in timeline.broken for index in carried)):
-        return repair(messages, provider).messages
-    return messages
+            self._fold, self._list, self._shown = timeline.fold, list(head(timeline)), timeline.cut
+            self._history = RepairedHistory(self.format)
+        self._list += timeline.shown[self._shown :]
+        self._shown = len(timeline.shown)
+        repaired = self._history.update(self._list, grown=True, ending=False)
+        if not repaired.notes or _is_broken(timeline):
+            return repaired.messages, repaired.messages
+        return tuple(self._list), repaired.messages

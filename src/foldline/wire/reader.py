@@ -59,7 +59,23 @@ def parse(source: Any, format: str | None = None, *, default: str | None = None,
     but role and text; without it that is taken as OpenAI chat. A text is always content, never a path: files are read
     with `read`.
     """
+    if is_plain_text(source) and (form := format or default or PLAIN) in _PLAIN_FORMATS:
+        return Transcript(format=form, messages=(format_of(form).parse(source, None),))
     return _only_conversation(_conversations(source, _Known(format, default)), file)
+
+
+def is_plain_text(source: Any) -> bool:
+    """True for the commonest message, which shows no sign of a format: a role, a text and nothing else."""
+    return (
+        type(source) is dict
+        and len(source) == 2
+        and type(source.get("content")) is str
+        and source.get("role") in ("user", "assistant")
+    )
+
+
+_PLAIN_FORMATS = ("anthropic", "openai", "openai-responses")
+"""Formats in which a message is a role and a content."""
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:

@@ -43,9 +43,10 @@ def elements(
     for index in range(start, len(messages)):
         message = messages[index]
         loss.message = index
-        for call in message.calls:
-            loss.names[call.id] = call.name
-            loss.kinds[call.id] = call.kind
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                loss.names[part.id] = part.name
+                loss.kinds[part.id] = part.kind
         exact = is_exact(message, target.element_format)
         raw = message.wire.raw if exact and message.wire and message.wire.format == target.name else None
         for element in target.render(message, loss):

@@ -58,6 +58,8 @@ class RepairContext:
     """Index of the message in front of each system message inside the list."""
     has_thinking: bool = False
     """True when a message holds thinking or an opaque part."""
+    ending: bool = True
+    """Whether a placeholder is put behind a history that ends with a reply, if the format demands it."""
 
     @classmethod
     def of(cls, format: str) -> RepairContext:

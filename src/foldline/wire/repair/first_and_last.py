@@ -22,8 +22,8 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         return out
     first, last = out[talk[0]], out[talk[-1]]
     repaired = list(out)
-    if grammar.end and last.side not in grammar.end and not is_paused(out, context):
-        message, note = ending(last.origin)
+    if context.ending and grammar.end and last.side not in grammar.end and not is_paused(out, context):
+        message, note = end_placeholder(last.origin)
         context.notes.append(note)
         repaired.append(OutgoingMessage(last.origin, message, "user"))
     if grammar.start and first.side not in grammar.start:
@@ -40,7 +40,7 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
     return repaired
 
 
-def ending(index: int) -> tuple[Message, RepairNote]:
+def end_placeholder(index: int) -> tuple[Message, RepairNote]:
     """Placeholder behind a history that ends with the assistant's message `index`, and the note about it."""
     words = "the history ends with the assistant: a placeholder of the user follows it"
     return user(NO_NEW_PROMPT, kind="note"), RepairNote("end", index, words)

@@ -14,7 +14,7 @@ from operator import is_not
 
 from foldline.message import Message, Text
 from foldline.wire.repair.context import RepairContext, RepairNote
-from foldline.wire.repair.first_and_last import ending, is_from_user
+from foldline.wire.repair.first_and_last import end_placeholder, is_from_user
 from foldline.wire.repair.history import Repaired, RepairRun, repair_part
 from foldline.wire.repair.references import References
 
@@ -42,25 +42,26 @@ class RepairedHistory:
         self._grammar = context.grammar
         self._stored = _StoredPart()
 
-    def update(self, messages: Iterable[Message]) -> Repaired:
+    def update(self, messages: Iterable[Message], *, grown: bool = False, ending: bool = True) -> Repaired:
         """All messages of the history, repaired.
 
         Only messages that are new since the last call, and the few in front of them that are not settled, are read.
-        After a change of earlier messages (a fold) everything is read once.
+        After a change of earlier messages (a fold) everything is read once; `grown` says that there was none. Without
+        `ending` a history that ends with a reply gets no placeholder behind it.
         """
         everything = tuple(messages)
         stored = self._stored
         count = len(stored.messages)
-        if count > len(everything) or any(map(is_not, stored.messages, everything)):
+        if not grown and (count > len(everything) or any(map(is_not, stored.messages, everything))):
             stored, count = self._forget()
         rest = everything[count:]
         if count and self._is_plain(rest):
-            return self._add_plain(everything, rest)
-        run = self._run(rest, stored)
+            return self._add_plain(everything, rest, ending)
+        run = self._run(rest, stored, ending)
         if count and stored.references.are_used_by(run):
             stored, count = self._forget()
             rest = everything
-            run = self._run(rest, stored)
+            run = self._run(rest, stored, ending)
         if not stored.notes and not run.context.notes:
             repaired = Repaired(messages=everything)
         else:
@@ -76,8 +77,9 @@ class RepairedHistory:
         self._stored = _StoredPart()
         return self._stored, 0
 
-    def _run(self, rest: Sequence[Message], stored: _StoredPart) -> RepairRun:
+    def _run(self, rest: Sequence[Message], stored: _StoredPart, ending: bool) -> RepairRun:
         context = RepairContext.of(self.format)
+        context.ending = ending
         return repair_part(rest, context, start=len(stored.messages), before=len(stored.messages) - 1)
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
@@ -99,7 +101,7 @@ class RepairedHistory:
                 return False
         return True
 
-    def _add_plain(self, everything: tuple[Message, ...], rest: Sequence[Message]) -> Repaired:
+    def _add_plain(self, everything: tuple[Message, ...], rest: Sequence[Message], ending: bool) -> Repaired:
         """Plain messages behind the stored part need no repair, apart from a placeholder behind the last one."""
         stored = self._stored
         users = [place for place, message in enumerate(rest) if message.role == "user"]
@@ -107,8 +109,8 @@ class RepairedHistory:
             settled, rest = rest[: users[-1] + 1], rest[users[-1] + 1 :]
             stored.messages.extend(settled)
             stored.repaired.extend(settled)
-        if rest and self._grammar.end and "assistant" not in self._grammar.end:
-            message, note = ending(len(everything) - 1)
+        if ending and rest and self._grammar.end and "assistant" not in self._grammar.end:
+            message, note = end_placeholder(len(everything) - 1)
             return Repaired(messages=(*stored.repaired, *rest, message), notes=(*stored.notes, note))
         if not stored.notes:
             return Repaired(messages=everything)
