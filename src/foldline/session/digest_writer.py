@@ -120,7 +120,7 @@ class DigestWriter:
             raise InputError("the digest is empty", hint="write the text that stands for the folded messages")
         policy = state.policy
         message = SESSION.message(text, header=policy.digest_header, role=policy.digest_role)
-        loss = audit(text, self._gathered(state), kept_indexes=_verbatim(state, fold))
+        loss = audit(text, self._facts_so_far(state), kept_indexes=_verbatim(state, fold))
         return Digest(message=message, by="hand", loss=loss)
 
     def _request(self, state: State, fold: Fold, digester: Digester | None, options: WriteOptions) -> DigestRequest:
@@ -135,7 +135,7 @@ class DigestWriter:
             count_tokens=lambda text: state.setup.size(user(text)),
             max_tokens=digest_reserve(policy, state.usable),
             covered_tokens=0 if options.must else covered,
-            facts=self._gathered(state),
+            facts=self._facts_so_far(state),
             cut=fold.cut,
             kept_indexes=kept,
             prior_digest=body_of(before.digest.message.text, policy.digest_header) if before and before.digest else "",
@@ -149,7 +149,7 @@ class DigestWriter:
             stop_signal=options.cancel,
         )
 
-    def _gathered(self, state: State) -> Facts:
+    def _facts_so_far(self, state: State) -> Facts:
         """The facts of all messages so far; each message is read once."""
         timeline, moves = state.timeline, state.snapshot.moves
         if moves != self._moves:

@@ -1,61 +1,34 @@
-"""What the engine does where a design's own rule would fail, and that a setting means what it says."""
+"""A refusal has a bill that adds up, and a setting means what it says."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from foldline.errors import ViewTooLarge
-from foldline.message import Message, ToolCall, assistant, system, tool, user
+from foldline.message import ToolCall, assistant, system, tool, user
 from foldline.policy import Policy, presets
 from foldline.session import Session
 from support.knobs import small
+from support.small_sessions import cuts, exchange, session, tight
 
 FOLDS = ("balanced", "thrifty", "indus", "indus-framework")
 
 
-def exchange(number: int, chars: int = 400) -> list[Message]:
-    return [user(f"{'ask ' * (chars // 4 - 1)}{number:4}"), assistant(f"{'say ' * (chars // 4 - 1)}{number:4}")]
-
-
-def tight(**knobs: Any) -> Session:
-    """The default in a window of 3,000."""
-    return Session(
-        policy=Policy.preset("balanced").but(window_tokens=3_000, reply_tokens=0, counter="chars/4", **knobs)
-    )
-
-
-def cuts(made: Session, turns: int) -> list[int]:
-    """Where the view begins at each request of a long conversation."""
-    found = []
-    for number in range(turns):
-        question, answer = exchange(number)
-        made.add(question)
-        found.append(made.view().cut)
-        made.add(answer)
-    return found
-
-
-class TestClipping:
-    @pytest.mark.promise("F14")
-    @pytest.mark.parametrize("name", ["balanced", "thrifty"])
-    def test_our_own_policies_cut_in_chunks_to_below_the_cap(self, name: str) -> None:
-        made = Session(policy=small(name, 6_000, counter="chars/4"))
-        found = cuts(made, 200)
-        moved = [place for place, (before, after) in enumerate(pairwise(found)) if before != after]
-        assert len(moved) == made.folds
-        assert all(later - earlier >= 5 for earlier, later in pairwise(moved)), "not turn by turn"
-        assert made.timeline.fold is not None
-        assert made.timeline.fold.after <= 0.6 * made.usable
-
-    @pytest.mark.promise("F14")
-    def test_turn_by_turn_is_left_to_the_preset(self) -> None:
-        found = cuts(Session(policy=small("ikigai", 6_000)), 60)
-        assert all(after - before == 2 for before, after in pairwise(found[30:]))
+class TestRefusal:
+    @pytest.mark.parametrize("knobs", [{}, {"counter": "model"}, {"rules": ("warn when request >= 90%",)}])
+    def test_the_bill_adds_up(self, knobs: dict[str, Any]) -> None:
+        """An estimate is refused by its upper bound; the bill once named less than it asked for."""
+        made = session(300, **knobs)
+        made.add(system("s" * 400), user("u" * 4_000))
+        with pytest.raises(ViewTooLarge) as raised:
+            made.view()
+        error = raised.value
+        assert error.tokens == sum(error.bill.values()) > error.limit == 300
+        assert error.bill["system"] >= 100
 
 
 class TestBill:
