@@ -15,7 +15,7 @@ from foldline.message import Message, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What a digest kept of the facts it stands for: the report that every fold carries."""
+    """Report on which facts of the folded messages the digest shows."""
 
     facts: int
     """Facts that were found in what it stands for."""

@@ -1,4 +1,4 @@
-"""Where the provider's prompt cache is told to remember.
+"""Places the cache breakpoints of a request.
 
 Anthropic writes its cache only at a marked block, and finds an earlier mark only within 20 blocks before a new one.
 So three places are marked: the end of what never changes (tools and system), the end of the previous request, where
