@@ -20,77 +20,29 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "AsyncSession": "session.async_session",
-    "ConfigError": "errors",
-    "FoldlineError": "errors",
-    "FormatUnknown": "errors",
-    "InputError": "errors",
-    "Ledger": "session",
-    "Media": "message",
-    "Message": "message",
-    "Need": "plan.gate",
-    "Opaque": "message",
-    "Part": "message",
-    "Policy": "policy",
-    "Preview": "session",
-    "Rendered": "wire",
-    "Request": "wire",
-    "Session": "session",
-    "Text": "message",
-    "Thinking": "message",
-    "ToolCall": "message",
-    "ToolResult": "message",
-    "Transcript": "wire",
-    "Usage": "message",
-    "View": "view.compose",
-    "ViewTooLarge": "errors",
-    "WireError": "errors",
-    "open": "session",
-    "parse": "wire",
-    "read": "wire",
-    "render": "wire",
-}
+__all__ = ["AsyncSession", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
+__all__ += ["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"]
+__all__ += ["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse"]
+__all__ += ["read", "render"]
 
-__all__ = [
-    "AsyncSession",
-    "ConfigError",
-    "FoldlineError",
-    "FormatUnknown",
-    "InputError",
-    "Ledger",
-    "Media",
-    "Message",
-    "Need",
-    "Opaque",
-    "Part",
-    "Policy",
-    "Preview",
-    "Rendered",
-    "Request",
-    "Session",
-    "Text",
-    "Thinking",
-    "ToolCall",
-    "ToolResult",
-    "Transcript",
-    "Usage",
-    "View",
-    "ViewTooLarge",
-    "WireError",
-    "open",
-    "parse",
-    "read",
-    "render",
-]
+_MODULES = {
+    "errors": ("ConfigError", "FoldlineError", "FormatUnknown", "InputError", "ViewTooLarge", "WireError"),
+    "message": ("Media", "Message", "Opaque", "Part", "Text", "Thinking", "ToolCall", "ToolResult", "Usage"),
+    "plan.gate": ("Need",),
+    "policy": ("Policy",),
+    "session": ("Ledger", "Preview", "Session", "open"),
+    "session.async_session": ("AsyncSession",),
+    "view.compose": ("View",),
+    "wire": ("Rendered", "Request", "Transcript", "parse", "read", "render"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'foldline' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"foldline.{home}"), name)
-    return value
+    for module, names in _MODULES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"foldline.{module}"), name)
+            return value
+    raise AttributeError(f"module 'foldline' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

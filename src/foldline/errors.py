@@ -1,17 +1,4 @@
-"""Every error foldline raises, in one tree.
-
-    FoldlineError
-    ├── InputError              input that cannot be read
-    │   ├── WireError           not the JSON that its format demands; names file, line and field
-    │   └── FormatUnknown       the format must be given by name
-    ├── ConfigError             a setting that cannot work
-    ├── ViewTooLarge            the protected minimum does not fit; has the tokens by block
-    └── LedgerError             the ledger cannot be read or written; acknowledged writes are safe
-        ├── Conflict            another writer was faster; read again and retry
-        ├── LedgerBusy          another writer holds the lock for too long
-        ├── LedgerUnavailable   no such file or host, read-only, disk full, connection lost
-        ├── LedgerCorrupt       damaged, or not a ledger
-        └── LedgerTooNew        written by a newer foldline
+"""Every error foldline raises. All are `FoldlineError`s, those of a ledger are `LedgerError`s.
 
 Each has a `hint` (what to change) and tells whether a retry may help (`retryable`).
 """

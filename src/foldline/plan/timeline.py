@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from foldline.fold import Fold
@@ -18,6 +19,7 @@ GONE = Message(role="gone")
 """Takes the place of a folded message that was not read from the record."""
 
 
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Timeline:
     """The messages of a branch with their sizes in the view, and the places where it may be cut.
 
@@ -25,54 +27,34 @@ class Timeline:
     before is not reasoning that belongs to the next.
     """
 
-    __slots__ = (
-        "_awaits_reply",
-        "_call_ids",
-        "_follows_lead",
-        "_follows_model",
-        "_open_calls",
-        "broken",
-        "cuts",
-        "fold",
-        "lead",
-        "messages",
-        "pins",
-        "prefix",
-        "prompts",
-        "shown",
-        "tail",
-        "waiting",
-    )
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.shown: list[Message] = []
-        """The messages as the view shows them, with stubs for pruned results."""
-        self.prefix: list[int] = [0]
-        """`prefix[i]`: tokens of the first i messages as shown."""
-        self.cuts: dict[Atom, list[int]] = {"message": [], "step": [], "turn": []}
-        """The legal cuts by atom, ascending."""
-        self.prompts: list[int] = []
-        """Indexes of the prompts."""
-        self.lead = 0
-        """The number of system messages at the start."""
-        self.tail = 0
-        """Start of the newest unit, which is never folded: the unanswered prompts, or else the newest step."""
-        self.pins: set[int] = set()
-        """Messages that no fold may touch."""
-        self.waiting: dict[str, int] = {}
-        """Calls with only an interim result, with the index of that result. Their steps stay."""
-        self.broken: list[int] = []
-        """Indexes of faults that repair corrects in a view: unpaired calls and results, repeated ids, blank texts."""
-        self.fold: Fold | None = None
-        self._awaits_reply = False
-        """A prompt has no reply yet, so further prompts belong to the same turn."""
-        self._follows_model = False
-        """The last message is the model's."""
-        self._follows_lead = False
-        """The last message belongs to the next one."""
-        self._open_calls: set[str] = set()
-        self._call_ids: set[str] = set()
+    messages: list[Message] = field(default_factory=list)
+    shown: list[Message] = field(default_factory=list)
+    """The messages as the view shows them, with stubs for pruned results."""
+    prefix: list[int] = field(default_factory=lambda: [0])
+    """`prefix[i]`: tokens of the first i messages as shown."""
+    cuts: dict[Atom, list[int]] = field(default_factory=lambda: {"message": [], "step": [], "turn": []})
+    """The legal cuts by atom, ascending."""
+    prompts: list[int] = field(default_factory=list)
+    """Indexes of the prompts."""
+    lead: int = 0
+    """The number of system messages at the start."""
+    tail: int = 0
+    """Start of the newest unit, which is never folded: the unanswered prompts, or else the newest step."""
+    pins: set[int] = field(default_factory=set)
+    """Messages that no fold may touch."""
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Calls with only an interim result, with the index of that result. Their steps stay."""
+    broken: list[int] = field(default_factory=list)
+    """Indexes of faults that repair corrects in a view: unpaired calls and results, repeated ids, blank texts."""
+    fold: Fold | None = None
+    _awaits_reply: bool = False
+    """A prompt has no reply yet, so further prompts belong to the same turn."""
+    _follows_model: bool = False
+    """The last message is the model's."""
+    _follows_lead: bool = False
+    """The last message belongs to the next one."""
+    _open_calls: set[str] = field(default_factory=set)
+    _call_ids: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -92,19 +74,13 @@ class Timeline:
 
         For the fold in force, or for another `fold` that leaves `tail` tokens of messages word for word.
         """
-        if fold is None:
-            fold = self.fold
-        if tail is None:
-            tail = self.history
-        system = self.prefix[self.lead]
-        if fold is None:
-            return {"system": system, "tools": tools, "pins": 0, "digest": 0, "history": tail}
+        fold = fold or self.fold
         return {
-            "system": system,
+            "system": self.prefix[self.lead],
             "tools": tools,
-            "pins": fold.pinned_tokens,
-            "digest": fold.digest_tokens,
-            "history": tail + fold.carried_tokens,
+            "pins": fold.pinned_tokens if fold else 0,
+            "digest": fold.digest_tokens if fold else 0,
+            "history": (self.history if tail is None else tail) + (fold.carried_tokens if fold else 0),
         }
 
     def tokens(self, index: int) -> int:
