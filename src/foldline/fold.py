@@ -1,7 +1,7 @@
-"""The record of a fold: what left the view, what stands for it, and what that lost.
+"""Records of a fold: the cut, the digest that replaces the folded messages, and the loss report.
 
-Planning drafts it, the digest fills it in, the ledger keeps it and the view is composed from it, so it stands below all
-of them. A fold is never changed: another fold follows it.
+A plan drafts a fold, the digest completes it, the ledger stores it and the view is composed from it. A stored fold is
+never changed; the next fold supersedes it.
 """
 
 from __future__ import annotations
@@ -18,55 +18,55 @@ class Loss:
     """Report on which facts of the folded messages the digest shows."""
 
     facts: int
-    """Facts that were found in what it stands for."""
+    """Facts found in the folded messages."""
     kept: int
-    """How many of them it shows."""
+    """Facts that the digest shows."""
     carried: int = 0
-    """How many of those the model had left out and were added below its text."""
+    """Shown facts that the model had left out and that were appended to its text."""
     missing: tuple[str, ...] = ()
-    """Facts that only recall can give back, the weightiest first."""
+    """Facts that are only available by recall, the most important first."""
     unsourced: tuple[str, ...] = ()
-    """What the digest claims and nothing it stands for supports."""
+    """Claims of the digest that no folded message supports."""
 
     @property
     def coverage(self) -> float:
-        """The share of the facts that is shown."""
+        """Share of the facts that the digest shows."""
         return self.kept / self.facts if self.facts else 1.0
 
     def __str__(self) -> str:
-        said = [f"{self.kept:,} of {self.facts:,} facts are shown ({self.coverage:.0%})"]
+        lines = [f"{self.kept:,} of {self.facts:,} facts are shown ({self.coverage:.0%})"]
         if self.carried:
-            said[0] += f", {self.carried:,} of them added below the model's text"
+            lines[0] += f", {self.carried:,} of them added below the model's text"
         left = self.facts - self.kept
         if left:
-            said.append(f"{left:,} only recall can give back{', the weightiest' if left > len(self.missing) else ''}:")
-            said += [f"  {fact}" for fact in self.missing]
+            most = ", the most important" if left > len(self.missing) else ""
+            lines += [f"{left:,} are only available by recall{most}:", *(f"  {fact}" for fact in self.missing)]
         if self.unsourced:
-            said.append("claimed by the digest, and found nowhere in what it stands for:")
-            said += [f"  {claim}" for claim in self.unsourced]
-        return "\n".join(said)
+            lines.append("claimed by the digest but not found in the folded messages:")
+            lines += [f"  {claim}" for claim in self.unsourced]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """The text that stands for what was folded, who wrote it, and how well."""
+    """The message that replaces the folded ones, its author and its loss report."""
 
     message: Message
     by: str = "local"
-    """`local`, `marker`, or the name of the model that wrote it."""
+    """The author: `local`, `marker`, `hand`, or the name of a model."""
     cause: str = ""
-    """Why the local digest stands where a model's was wanted."""
+    """Why a local digest was written instead of a model's."""
     loss: Loss | None = None
     usage: Usage | None = None
-    """What the model that wrote it was paid for, all its requests together."""
+    """Token usage of all requests to the model that wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """The appended record that a prefix left the view.
+    """The record of one fold: the messages before `cut` are no longer in the view.
 
-    `cut` is the first kept message. `pinned` and `carried` are messages before it that stay all the same: pins in front
-    of the digest, and the newest prompt and open calls behind it. `stubs` are kept messages that were pruned.
+    Exceptions are `pinned` (shown before the digest) and `carried` (the newest prompt and open calls, shown after it).
+    `stubs` are the pruned forms of kept messages, with their sizes, by position.
     """
 
     cut: int
@@ -79,20 +79,20 @@ class Fold:
     stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
     reason: str = ""
     made_at: int = 0
-    """How many messages there were."""
+    """Number of messages of the session when the fold was made."""
     before: int = 0
     after: int = 0
     learned: Mapping[str, Any] = field(default_factory=dict)
-    """What the provider's figures had taught by then, and of which model: a session opened anew goes on from it."""
+    """Token calibration from the provider's usage figures, with its model; a reopened session starts from it."""
 
     def __str__(self) -> str:
         stay = len(self.pinned) + len(self.carried)
         kept = f", but {stay:,} of them stay" if stay else ""
         lines = [f"{self.cut:,} messages left the view{kept}: ~{self.before:,} → ~{self.after:,} tokens. {self.reason}"]
         if self.stubs:
-            lines.append(f"{len(self.stubs):,} results behind them were shortened")
+            lines.append(f"{len(self.stubs):,} later results were shortened")
         if self.digest is not None:
             cause = f", because {self.digest.cause}" if self.digest.cause else ""
-            lines.append(f"in their place: {self.digest_tokens:,} tokens, written by {self.digest.by}{cause}")
+            lines.append(f"replaced by a digest of {self.digest_tokens:,} tokens, written by {self.digest.by}{cause}")
             lines += [str(self.digest.loss)] if self.digest.loss else []
         return "\n".join(lines).rstrip()

@@ -121,12 +121,12 @@ def test_a_printed_fold_names_the_missing_facts() -> None:
     )
     assert str(fold).split("\n") == [
         "40 messages left the view, but 1 of them stay: ~38,000 → ~12,000 tokens. request above 85%",
-        "in their place: 900 tokens, written by claude-haiku-4-5",
+        "replaced by a digest of 900 tokens, written by claude-haiku-4-5",
         "10 of 12 facts are shown (83%), 3 of them added below the model's text",
-        "2 only recall can give back:",
+        "2 are only available by recall:",
         "  Never log [#1]",
         "  a.go [#4]",
-        "claimed by the digest, and found nowhere in what it stands for:",
+        "claimed by the digest but not found in the folded messages:",
         "  b.go",
     ]
 

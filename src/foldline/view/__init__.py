@@ -1,1 +1,1 @@
-"""What is sent."""
+"""The view of a session: composition, cache breakpoints, continuation prompts."""

@@ -1,7 +1,6 @@
-"""The view: what is sent, put together from a timeline and its fold.
+"""The view: the messages to send, composed from a timeline and its fold.
 
-Order: system, memory, pins, digest, history, input. Between folds a view only grows at its end, so composing one copies
-references and nothing else.
+Order: system, memory, pins, digest, history, input. Between folds a view only grows at its end.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from foldline.wire.repair import RepairedHistory, repair
 
 
 class View(NamedTuple):
-    """What would be sent now. `print(view)` is the bill, with the fold line drawn where the verbatim part begins.
+    """The messages to send, with their sizes. `print(view)` shows tokens by block.
 
-    A named tuple, because one is made at every turn and a frozen dataclass takes twice as long to fill.
+    A named tuple: one is made at every turn, and a frozen dataclass takes twice as long to create.
     """
 
     messages: tuple[Message, ...]
@@ -31,14 +30,14 @@ class View(NamedTuple):
     tokens: int
     exact: bool
     source: str
-    """Where the figure comes from."""
+    """The counter or usage report that `tokens` comes from."""
     window: int
     usable: int
     verdict: Verdict
     cut: int
-    """The first message that is shown word for word."""
+    """Position of the first message after the folded part."""
     breakpoints: int = 0
-    """Cache marks placed at most when the view is rendered."""
+    """Most cache breakpoints that `render` places."""
     format: str = ""
     """The session's wire format."""
     sendable: tuple[Message, ...] = ()
@@ -51,14 +50,14 @@ class View(NamedTuple):
 
     @property
     def notice(self) -> str:
-        """What to tell an agent before a fold is due, so that it can save what matters; nothing while there is room."""
-        rules = [str(rule) for rule in self.verdict.fired]
-        if not rules:
+        """A warning for the agent that a fold is near, so that it can save notes; empty while no rule has fired."""
+        if not self.verdict.fired:
             return ""
-        return f"{self.tokens:,} of {self.usable:,} tokens are in use, older messages will soon be folded ({rules[0]})"
+        used = f"{self.tokens:,} of {self.usable:,} tokens are in use"
+        return f"{used}, older messages will soon be folded ({self.verdict.fired[0]})"
 
     def render(self, format: str = "") -> Rendered:
-        """The view in a wire format, by default the session's own, with cache marks where the format has them."""
+        """The view in a wire format, by default the session's, with cache breakpoints if the format has them."""
         target, messages = format or self.format, self.sendable
         if target != self.format or (messages and messages[-1].role == "assistant"):
             messages = repair(self.messages, target).messages
@@ -79,13 +78,12 @@ class View(NamedTuple):
 
 
 def marker(first: int, last: int, *, kept: int = 0) -> Message:
-    """The one line that stands for messages that left without a digest; `kept` of the range stayed all the same."""
-    count = last - first + 1 - kept
-    return user(missing_messages(count, handle(first, last), partly=kept > 0), kind="note")
+    """The one-line note in place of messages folded without a digest; `kept` of the range are still in the view."""
+    return user(missing_messages(last - first + 1 - kept, handle(first, last), partly=kept > 0), kind="note")
 
 
 def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
-    """Everything in front of the verbatim part: system, pins, digest, and what the fold carried over."""
+    """The messages before the unfolded part: system, pins, digest, and those that the fold carried over."""
     fold = fold or timeline.fold
     lead = tuple(timeline.messages[: timeline.lead])
     if fold is None:
@@ -95,12 +93,12 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
     carried = tuple([timeline.kept_message(index, kept) for index in fold.carried])
     digest = (fold.digest.message,) if fold.digest else ()
     if digest and digest[0].role == "system":
-        return lead + digest + _started(timeline, fold, pinned + carried)
-    return lead + _started(timeline, fold, pinned + digest + carried)
+        return lead + digest + _from_user(timeline, fold, pinned + carried)
+    return lead + _from_user(timeline, fold, pinned + digest + carried)
 
 
-def _started(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A conversation begins with a user: where it would not, one line says what is missing in front."""
+def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages after the system messages; a marker is added in front if they would not begin with a user's."""
     first = middle[0] if middle else timeline.shown[fold.cut] if fold.cut < len(timeline) else None
     if first is None or first.role == "user" or fold.cut <= timeline.lead:
         return middle
@@ -120,7 +118,7 @@ def _is_broken(timeline: Timeline) -> bool:
 
 
 class ComposedView:
-    """The messages of a timeline's view, carried from view to view: until a fold only new ones are read."""
+    """The messages of a timeline's view, updated with the new messages only until the next fold."""
 
     def __init__(self, timeline: Timeline, format: str) -> None:
         self.timeline, self.format = timeline, format
