@@ -132,7 +132,7 @@ def call_kind(name: str, arguments: dict[str, Any]) -> str:
     if command_of(arguments):
         return "run"
     if not _first_text(arguments, _PATHS):
-        return "edit" if _patched(arguments) else ""
+        return "edit" if patched_files(_first_text(arguments, _PATCHES)) else ""
     kind = _kind_by_words(_first_text(arguments, ("command",)))
     if not kind and (_first_text(arguments, _WRITTEN_TEXTS) or isinstance(arguments.get("edits"), list)):
         kind = "edit"
@@ -152,7 +152,7 @@ def edited_files(name: str, arguments: dict[str, Any]) -> list[str]:
     if call_kind(name, arguments) != "edit":
         return []
     path = _first_text(arguments, _PATHS)
-    return [path] if path else _patched(arguments)
+    return [path] if path else patched_files(_first_text(arguments, _PATCHES))
 
 
 def patched_files(patch: str) -> list[str]:
@@ -182,17 +182,13 @@ def read_key(call: ToolCall) -> str:
     return f"{call.name} {json.dumps(arguments, sort_keys=True)}"
 
 
-def command_of(arguments: dict[str, Any]) -> str:
-    """The command or program that a call runs; "" for other calls. One word beside a path is no shell command."""
-    return _command(arguments, _COMMANDS)
-
-
 def shell_command(arguments: dict[str, Any]) -> str:
     """The shell command that a call runs; "" for other calls."""
-    return _command(arguments, _SHELL_COMMANDS)
+    return command_of(arguments, _SHELL_COMMANDS)
 
 
-def _command(arguments: dict[str, Any], keys: Iterable[str]) -> str:
+def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> str:
+    """The command or program that a call runs; "" for other calls. One word beside a path is no shell command."""
     for key in keys:  # runs for every event of a watched agent, so no generator
         if key in arguments:
             value = arguments[key]
@@ -277,10 +273,6 @@ def _first_text(arguments: Any, keys: Iterable[str]) -> str:
     return ""
 
 
-def _patched(arguments: dict[str, Any]) -> list[str]:
-    return patched_files(_first_text(arguments, _PATCHES))
-
-
 def _strings(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
     """The texts and numbers in an argument, each with the key it stands under."""
     if isinstance(value, str):
@@ -298,15 +290,12 @@ def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, 
     for key in _TASK_LISTS:
         items = arguments.get(key)
         if isinstance(items, list) and items and all(isinstance(item, dict) and "status" in item for item in items):
-            rows = [
-                (
-                    str(place),
-                    next((item[title] for title in _TASK_TITLES if isinstance(item.get(title), str)), ""),
-                    item,
-                )
-                for place, item in enumerate(items, start=1)
-            ]
-            return tuple((place, title, str(item["status"])) for place, title, item in rows if title), True
+            tasks = []
+            for place, item in enumerate(items, start=1):
+                title = next((item[key] for key in _TASK_TITLES if isinstance(item.get(key), str)), "")
+                if title:
+                    tasks.append((str(place), title, str(item["status"])))
+            return tuple(tasks), True
     lower = name.lower()
     if "task" in lower and "create" in lower and isinstance(arguments.get("subject"), str):
         return (("", arguments["subject"], "pending"),), False

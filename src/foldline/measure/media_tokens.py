@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from binascii import Error as BadBase64
 from binascii import a2b_base64
-from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -34,9 +33,7 @@ def media_tokens(media: Media, by: MediaRule) -> int:
         return ceil(_seconds(media, _AUDIO_BYTES) * by.audio_tokens)
     if media.kind == "video" or mime.startswith("video/"):
         return ceil(_seconds(media, _VIDEO_BYTES) * by.video_tokens)
-    if media.text:
-        return 0
-    return _pages(media) * by.page_tokens
+    return 0 if media.text else _pages(media) * by.page_tokens
 
 
 def _image_tokens(media: Media, by: MediaRule) -> int:
@@ -65,13 +62,8 @@ def _low_detail(media: Media) -> bool:
 
 def base64_of(media: Media) -> str:
     """The base64 of a medium: its data, or that of a `data:` URL; "" for any other URL."""
-    if media.data:
-        data = media.data
-    elif media.url[:5].lower() == "data:":
-        data = media.url
-    else:
-        return ""
-    return data[data.find(",") + 1 :] if data[:5].lower() == "data:" else data
+    data = media.data or media.url
+    return data[data.find(",") + 1 :] if data[:5].lower() == "data:" else media.data
 
 
 def image_size(data: str) -> tuple[float, float] | None:
@@ -124,23 +116,14 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
 
 def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
     """The size in the frame header of a JPEG, which may follow long comments and thumbnails."""
-    for marker, start in _jpeg_segments(raw):
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            frame = raw[start + 3 : start + 7]
-            return (_big(frame[2:4]), _big(frame[0:2])) if len(frame) == 4 else None
-    return None
-
-
-def _jpeg_segments(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Each marker with the index of its length field."""
     at = 2
     while at + 4 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
-        if marker == 0xFF:
-            at += 1
-            continue
-        yield marker, at + 2
-        at += 2 + max(2, _big(raw[at + 2 : at + 4]))
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            frame = raw[at + 5 : at + 9]
+            return (_big(frame[2:4]), _big(frame[0:2])) if len(frame) == 4 else None
+        at += 1 if marker == 0xFF else 2 + max(2, _big(raw[at + 2 : at + 4]))
+    return None
 
 
 def _pages(media: Media) -> int:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from foldline.measure.estimator import Counter
 from foldline.measure.media_tokens import media_tokens
-from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.models.table import MediaRule
 
 _CAUTIOUS = MediaRule()
@@ -73,7 +74,9 @@ def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
         return max(counter.count(part.text).tokens, encrypted_tokens(len(part.signature)))
     if isinstance(part, Media):
         return media_tokens(part, framing.media) + counter.count(part.text).tokens
-    return value_tokens(_opaque_value(part), counter)
+    if part.value is None:
+        return value_tokens(part.wire.value if part.wire else part.kind, counter)
+    return value_tokens(part.value, counter)
 
 
 def tools_tokens(tools: Iterable[Any], counter: Counter, framing: Framing) -> int:
@@ -113,16 +116,10 @@ def value_tokens(value: Any, counter: Counter) -> int:
                 continue
             visited.add(id(item))
             pieces.append("{}")
-            stack.extend(_items(item))
+            stack.extend(chain.from_iterable(item.items()) if isinstance(item, dict) else item)
         else:
             pieces.append(_text_of_value(item))
     return counter.count(",".join(reversed(pieces))).tokens + encrypted
-
-
-def _items(item: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> Iterable[Any]:
-    if isinstance(item, dict):
-        return [side for pair in item.items() for side in pair]
-    return item
 
 
 def _text_of_value(item: object) -> str:
@@ -156,13 +153,6 @@ _BASE64 = dict.fromkeys(map(ord, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 """The letters of both base64 alphabets, which `translate` deletes."""
 _SHORTEST_LINE = 60
 """Base64 is wrapped at 64 or 76."""
-
-
-def _opaque_value(part: Opaque) -> Any:
-    """The value of an unknown part on the wire."""
-    if part.value is None and part.wire is not None:
-        return part.wire.value
-    return part.value if part.value is not None else part.kind
 
 
 def _citation_tokens(part: Text, counter: Counter) -> int:

@@ -11,7 +11,7 @@ import os
 import pkgutil
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from pathlib import Path
@@ -133,18 +133,13 @@ def model(name: str, *, table: Path | None = None) -> Model:
     return _build(name, known, media, "; ".join(sources))
 
 
-def _build(name: str, values: Mapping[str, Any], media: MediaRule, source: str) -> Model:
+def _build(name: str, values: dict[str, Any], media: MediaRule, source: str) -> Model:
     prices = None
     if "input" in values:
         plain = values["input"]
         write = values.get("write", plain)
-        prices = Prices(
-            input=plain,
-            output=values.get("output", plain),
-            read=values.get("read", plain),
-            write=write,
-            write_1h=values.get("write_1h", write),
-        )
+        stated = {"output": plain, "read": plain, "write": write, "write_1h": write} | values
+        prices = Prices(**{field.name: stated[field.name] for field in fields(Prices)})
     return Model(
         name=name,
         vendor=values["vendor"],
@@ -216,12 +211,6 @@ class _Table:
     models: Mapping[str, Mapping[str, Any]]
     media: Mapping[str, MediaRule]
 
-    @property
-    def families(self) -> set[str]:
-        """Every family that an entry names."""
-        entries = (self.default, *self.vendors.values(), *self.models.values())
-        return {entry["family"] for entry in entries if "family" in entry}
-
 
 _EMPTY = _Table("", "", {}, {}, {}, {})
 
@@ -245,13 +234,17 @@ def _user_table(path: Path) -> _Table:
 def _read(path: Path, _changed: int, _size: int) -> _Table:
     shipped, table = _shipped(), _parse(str(path), path.read_text("utf-8"))
     kinds = (("vendor.", table.vendors), ("model.", table.models), ("", {"default": table.default}))
+    entries = (shipped.default, *shipped.vendors.values(), *shipped.models.values())
+    families = sorted({entry["family"] for entry in entries if "family" in entry})
     for entry, values in ((f"{kind}{key}", values) for kind, found in kinds for key, values in found.items()):
-        if values.get("family", "") not in {"", *shipped.families}:
-            names = ", ".join(sorted(shipped.families))
-            raise _wrong(table.name, entry, "family", f"unknown family {values['family']!r}", f"use one of {names}")
-        if values.get("media", "") not in {"", *shipped.media, *table.media}:
-            names = ", ".join((*shipped.media, *table.media))
-            raise _wrong(table.name, entry, "media", f"unknown media rule {values['media']!r}", f"use one of {names}")
+        for field, what, known in (
+            ("family", "family", families),
+            ("media", "media rule", [*shipped.media, *table.media]),
+        ):
+            if values.get(field, "") not in ("", *known):
+                raise _wrong(
+                    table.name, entry, field, f"unknown {what} {values[field]!r}", f"use one of {', '.join(known)}"
+                )
     return table
 
 
@@ -265,63 +258,53 @@ def _parse(name: str, text: str) -> _Table:
             raise ConfigError(
                 f"{name}: unknown section [{key}]", hint="use [model.NAME], [vendor.NAME], [media.NAME] or [default]"
             )
+    for key in ("vendor", "model", "media"):
+        if not isinstance(data.setdefault(key, {}), dict):
+            raise ConfigError(f"{name}: {key} must be a section", hint=f"write [{key}.NAME]")
     return _Table(
         name=name,
         read_on=str(data.get("read_on", "")),
         default=_checked(name, "default", data.get("default", {})),
-        vendors={key: _checked(name, f"vendor.{key}", value) for key, value in _section(name, data, "vendor")},
-        models={plain_name(key): _checked(name, f"model.{key}", value) for key, value in _section(name, data, "model")},
-        media={key: _media_rule(name, f"media.{key}", value) for key, value in _section(name, data, "media")},
+        vendors={key: _checked(name, f"vendor.{key}", value) for key, value in data["vendor"].items()},
+        models={plain_name(key): _checked(name, f"model.{key}", value) for key, value in data["model"].items()},
+        media={
+            key: MediaRule(**_checked(name, f"media.{key}", value, _MEDIA_FIELDS))
+            for key, value in data["media"].items()
+        },
     )
 
 
-def _section(name: str, data: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
-    section = data.get(key, {})
-    if not isinstance(section, dict):
-        raise ConfigError(f"{name}: {key} must be a section", hint=f"write [{key}.NAME]")
-    return list(section.items())
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < float("inf")
 
 
-_TOKENS = ("window", "reply")
-_NUMBERS = ("cache_min", "cache_ttl", "cache_lookback", "cache_breakpoints")
-_PRICES = ("input", "output", "read", "write", "write_1h")
-_WORDS = ("vendor", "format", "family", "vocabulary", "media")
-_FLAGS = ("drops_thinking",)
+_TOKENS = (lambda value: type(value) is int and value > 0, "a number of tokens", "write a whole number above 0")
+_WHOLE = (lambda value: type(value) is int and value >= 0, "a whole number", "write 0 or more")
+_PRICE = (_is_amount, "a price", "write US dollars per million tokens")
+_WORD = (lambda value: type(value) is str, "a name", "write it in quotes")
+_FLAG = (lambda value: type(value) is bool, "a yes or no", "write true or false")
+_ENTRY_FIELDS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
+    **dict.fromkeys(("window", "reply"), _TOKENS),
+    **dict.fromkeys(("cache_min", "cache_ttl", "cache_lookback", "cache_breakpoints"), _WHOLE),
+    **dict.fromkeys(("input", "output", "read", "write", "write_1h"), _PRICE),
+    **dict.fromkeys(("vendor", "format", "family", "vocabulary", "media"), _WORD),
+    "drops_thinking": _FLAG,
+}
+"""The fields of an entry, each with its test, what it must be, and a hint."""
+_MEDIA_FIELDS = dict.fromkeys([field.name for field in fields(MediaRule)], (_is_amount, "a number", "write 0 or more"))
 
 
-def _checked(file: str, entry: str, values: Any) -> dict[str, Any]:
+def _checked(file: str, entry: str, values: Any, checks: Mapping[str, Any] = _ENTRY_FIELDS) -> dict[str, Any]:
     """The fields of one entry, or an error that names the file, the entry and the field."""
     if not isinstance(values, dict):
         raise ConfigError(f"{file}: {entry} must be a section", hint=f"write [{entry}] and the fields below it")
     for field, value in values.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if field in _TOKENS and not (isinstance(value, int) and number and value > 0):
-            raise _wrong(file, entry, field, f"{value!r} is not a number of tokens", "write a whole number above 0")
-        if field in _NUMBERS and not (isinstance(value, int) and number and value >= 0):
-            raise _wrong(file, entry, field, f"{value!r} is not a whole number", "write 0 or more")
-        if field in _PRICES and not (number and 0 <= value < float("inf")):
-            raise _wrong(file, entry, field, f"{value!r} is not a price", "write US dollars per million tokens")
-        if field in _WORDS and not isinstance(value, str):
-            raise _wrong(file, entry, field, f"{value!r} is not a name", "write it in quotes")
-        if field in _FLAGS and not isinstance(value, bool):
-            raise _wrong(file, entry, field, f"{value!r} is not a yes or no", "write true or false")
-        known = (*_TOKENS, *_NUMBERS, *_PRICES, *_WORDS, *_FLAGS)
-        if field not in known:
-            raise _wrong(file, entry, field, "unknown field", f"use one of {', '.join(known)}")
+        if field not in checks:
+            raise _wrong(file, entry, field, "unknown field", f"use one of {', '.join(checks)}")
+        is_valid, kind, hint = checks[field]
+        if not is_valid(value):
+            raise _wrong(file, entry, field, f"{value!r} is not {kind}", hint)
     return values
-
-
-def _media_rule(file: str, entry: str, values: Any) -> MediaRule:
-    """The media rule of one entry, or an error that names the file, the entry and the field."""
-    if not isinstance(values, dict):
-        raise ConfigError(f"{file}: {entry} must be a section", hint=f"write [{entry}] and the fields below it")
-    known = [field.name for field in fields(MediaRule)]
-    for field, value in values.items():
-        if field not in known:
-            raise _wrong(file, entry, field, "unknown field", f"use one of {', '.join(known)}")
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-            raise _wrong(file, entry, field, f"{value!r} is not a number", "write 0 or more")
-    return MediaRule(**values)
 
 
 def _wrong(file: str, entry: str, field: str, what: str, hint: str) -> ConfigError:
