@@ -184,7 +184,21 @@ class Policy:
     """How often a reply that stopped at its length limit is asked to go on."""
 
     def __post_init__(self) -> None:
-        _check(self)
+        for name, hint in _types().items():
+            value = getattr(self, name)
+            if get_origin(hint) is Literal:
+                _one_of(name, value, get_args(hint))
+            elif name.endswith("_ratio") and value is not None and not 0 <= value <= 1:
+                raise ConfigError(f"{name} must be between 0 and 1, not {value}")
+            elif isinstance(value, int) and not isinstance(value, bool) and value < 0:
+                raise ConfigError(f"{name} cannot be negative, not {value}")
+        above = ("window_tokens", "preview_chars", "preview_lines", "prune_arrival_tokens", "prune_fold_tokens")
+        for name in (*above, "digest_seconds"):
+            if getattr(self, name) == 0:
+                raise ConfigError(f"{name} must be at least 1", hint="omit it to switch it off")
+        if self.breakpoints > 4:
+            raise ConfigError("breakpoints cannot be more than 4", hint="providers reject a fifth")
+        _check_window(self)
 
     @classmethod
     def preset(cls, name: str) -> Policy:
@@ -331,25 +345,6 @@ def _convert(value: Any, kind: Any) -> Any:
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ConfigError(f"{what} cannot be {value!r}", hint=f"use one of {', '.join(allowed)}")
-
-
-def _check(policy: Policy) -> None:
-    """Raise `ConfigError` for settings that cannot work."""
-    for name, hint in _types().items():
-        value = getattr(policy, name)
-        if get_origin(hint) is Literal:
-            _one_of(name, value, get_args(hint))
-        elif name.endswith(("_ratio",)) and value is not None and not 0 <= value <= 1:
-            raise ConfigError(f"{name} must be between 0 and 1, not {value}")
-        elif isinstance(value, int) and not isinstance(value, bool) and value < 0:
-            raise ConfigError(f"{name} cannot be negative, not {value}")
-    above = ("window_tokens", "preview_chars", "preview_lines", "prune_arrival_tokens", "prune_fold_tokens")
-    for name in (*above, "digest_seconds"):
-        if getattr(policy, name) == 0:
-            raise ConfigError(f"{name} must be at least 1", hint="omit it to switch it off")
-    if policy.breakpoints > 4:
-        raise ConfigError("breakpoints cannot be more than 4", hint="providers reject a fifth")
-    _check_window(policy)
 
 
 def _check_window(policy: Policy) -> None:

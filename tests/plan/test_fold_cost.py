@@ -22,7 +22,6 @@ from foldline.plan.fold_cost import (
     break_even,
     fold_price,
     prices_of,
-    saving_per_request,
 )
 from foldline.plan.gate import Load, Need, gate
 from foldline.plan.timeline import timeline_of
@@ -103,7 +102,6 @@ def test_a_model_that_costs_nothing_gives_no_reason_to_fold() -> None:
 def test_the_price_of_a_fold() -> None:
     assert fold_price(PRICES, rewritten=8_000, digest_price=100.0, warm=True) == pytest.approx(1.15 * 8_000 + 100)
     assert fold_price(PRICES, rewritten=8_000, digest_price=100.0, warm=False) == 100.0
-    assert saving_per_request(PRICES, 32_000) == pytest.approx(3_200)
 
 
 @given(st.integers(1, 50_000), st.integers(-5, 50_000), st.floats(0, 1e5), st.booleans())

@@ -52,20 +52,13 @@ class TokenPrices:
 
 def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
     """The prices of a model with its cache of five minutes or of one hour; the defaults where none are known."""
-    rules = model.cache
-    ttl = 3600.0 if hour else float(rules.ttl_seconds)
+    ttl = 3600.0 if hour else float(model.cache.ttl_seconds)
+    rules = TokenPrices(ttl_seconds=ttl, min_prefix=model.cache.min_tokens)
     prices = model.prices
     if prices is None:
-        return TokenPrices(ttl_seconds=ttl, min_prefix=rules.min_tokens)
-    write = prices.write_1h if hour else prices.write
-    return TokenPrices(
-        read=prices.read,
-        write=max(write, prices.input),  # a free write is still charged as input
-        input=prices.input,
-        output=prices.output,
-        ttl_seconds=ttl,
-        min_prefix=rules.min_tokens,
-    )
+        return rules
+    write = max(prices.write_1h if hour else prices.write, prices.input)  # a free write is still charged as input
+    return replace(rules, read=prices.read, write=write, input=prices.input, output=prices.output)
 
 
 def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) -> bool:
@@ -95,11 +88,6 @@ def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm
     return digest_price + (prices.write - prices.read) * rewritten * warm
 
 
-def saving_per_request(prices: TokenPrices, gain: int) -> float:
-    """The saving in each later request that has `gain` tokens less."""
-    return prices.read * gain
-
-
 def break_even(prices: TokenPrices, *, rewritten: int, gain: int, digest_price: float, warm: bool) -> int | None:
     """The number of requests, the folded one included, after which a fold has paid for itself; None for never.
 
@@ -114,7 +102,7 @@ def break_even(prices: TokenPrices, *, rewritten: int, gain: int, digest_price: 
     left = fold_price(prices, rewritten=rewritten, digest_price=digest_price, warm=warm) - at_once
     if left <= 0:
         return 1
-    later = saving_per_request(prices, gain)
+    later = prices.read * gain
     return 1 + math.ceil(left / later - 1e-9) if later else None
 
 
@@ -147,16 +135,16 @@ class FoldProposal:
 
 
 class ProposalCosts(NamedTuple):
-    """A proposed fold in money."""
+    """A proposed fold in money.
+
+    `price` is that of the fold, savings aside, `rent` the cost of sending the removable part once more, `rate` the
+    price of a token that was in the last request, too, `baseline` the cost of this request without any fold ever.
+    """
 
     price: float
-    """The price of the fold, savings aside."""
     rent: float
-    """The cost of sending the removable part once more."""
     rate: float
-    """The price of a token that was in the last request, too."""
     baseline: float
-    """The cost of this request if nothing had ever been folded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ to half of the limit, so that the prompt prefix changes rarely and not with each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -60,7 +60,9 @@ def without_oversized_media(message: Message, index: int, allowance: MediaAllowa
     if each is None:
         return message
     heavy = {id(media) for media in media_in(message) if len(media.data) > each}
-    return _without_media(message, heavy, handle(index), f"over {each:,} bytes") if heavy else message
+    if not heavy:
+        return message
+    return message.with_parts(*_without_media(message.parts, heavy, handle(index), f"over {each:,} bytes"))
 
 
 class MediaBudget:
@@ -78,13 +80,10 @@ class MediaBudget:
     def recount(self) -> None:
         """Count again after a fold."""
         self.totals = MediaTotals()
-        for index in self._shown_indexes():
-            self.add(self.timeline.shown[index])
-
-    def _shown_indexes(self) -> list[int]:
         fold = self.timeline.fold
         kept = (*fold.pinned, *fold.carried) if fold else ()
-        return [*kept, *range(self.timeline.cut, len(self.timeline))]
+        for index in (*kept, *range(self.timeline.cut, len(self.timeline))):
+            self.add(self.timeline.shown[index])
 
     @property
     def is_exceeded(self) -> bool:
@@ -108,9 +107,13 @@ class MediaBudget:
                 left = MediaTotals(left.number - 1, left.size - len(media.data))
         if not _is_within(left, self.allowance, 1.0):
             raise self._refusal(left)
-        reason = "too many for one request"
-        stubs = {index: _without_media(timeline.shown[index], ids, handle(index), reason) for index, ids in out.items()}
-        return {index: (message, size(message)) for index, message in stubs.items()}
+        stubs: dict[int, tuple[Message, int]] = {}
+        for index, chosen in out.items():
+            shown = timeline.shown[index]
+            parts = _without_media(shown.parts, chosen, handle(index), "too many for one request")
+            message = shown.with_parts(*parts)
+            stubs[index] = message, size(message)
+        return stubs
 
     def _refusal(self, left: MediaTotals) -> ViewTooLarge:
         """The error, in the unit that is exceeded."""
@@ -126,17 +129,15 @@ def _is_within(totals: MediaTotals, allowance: MediaAllowance, share: float) -> 
     return (most is None or totals.number <= most * share) and (total is None or totals.size <= total * share)
 
 
-def _without_media(message: Message, chosen: set[int], name: str, reason: str) -> Message:
-    """The message with a placeholder for each chosen medium."""
-    return message.with_parts(*(_with_placeholder(part, chosen, name, reason) for part in message.parts))
-
-
-def _with_placeholder(part: Part, chosen: set[int], name: str, reason: str) -> Part:
-    if id(part) in chosen and isinstance(part, Media):
-        return Text(text=missing_media(part.kind, reason, name))
-    if isinstance(part, ToolResult) and any(id(inner) in chosen for inner in part.parts):
-        wire = part.wire and part.wire._replace(raw=None, exact=False)
-        return replace(
-            part, parts=tuple(_with_placeholder(inner, chosen, name, reason) for inner in part.parts), wire=wire
-        )
-    return part
+def _without_media(parts: Iterable[Part], chosen: set[int], name: str, reason: str) -> tuple[Part, ...]:
+    """The parts with a placeholder for each chosen medium."""
+    left: list[Part] = []
+    for part in parts:
+        if isinstance(part, Media) and id(part) in chosen:
+            left.append(Text(text=missing_media(part.kind, reason, name)))
+        elif isinstance(part, ToolResult) and any(id(inner) in chosen for inner in part.parts):
+            wire = part.wire and part.wire._replace(raw=None, exact=False)
+            left.append(replace(part, parts=_without_media(part.parts, chosen, name, reason), wire=wire))
+        else:
+            left.append(part)
+    return tuple(left)

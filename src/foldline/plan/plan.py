@@ -63,9 +63,10 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
     floor_at = cutting.floor(timeline, policy, load.usable)
-    start = max((0, *(_start(rule, timeline, load) for rule in verdict.fired)))
+    folding = [rule for rule in verdict.fired if rule.action in {"fold", "clip"}]
+    start = max((0, *(_start(rule, timeline, load) for rule in folding)))
     draft.cut_to(floor_at=floor_at, goal=goal, basis=rule.basis if rule else "request", start=start)
-    ceiling = min((load.ceiling, *(_trigger(rule, load) for rule in verdict.fired)))
+    ceiling = min((load.ceiling, *(_bound(rule, load) for rule in folding if rule.basis == "request")))
     if draft.after > ceiling and not policy.keep_hard:
         draft.relax_floors(ceiling)
     if draft.after > load.ceiling:
@@ -118,17 +119,11 @@ def _bound(rule: Rule, load: Load) -> int:
     return int(bound) if rule.strict else ceil(bound) - 1
 
 
-def _trigger(rule: Rule, load: Load) -> int:
-    """The size above which a rule on the request would fire again at once."""
-    folds = rule.action in {"fold", "clip"} and rule.basis == "request"
-    return _bound(rule, load) if folds else load.usable
-
-
 def _start(rule: Rule, timeline: Timeline, load: Load) -> int:
     """The first cut after which a rule on history or count does not fire."""
-    if rule.action in {"fold", "clip"} and rule.basis == "history":
+    if rule.basis == "history":
         return bisect_left(timeline.prefix, timeline.prefix[-1] - _bound(rule, load))
-    return len(timeline) - _bound(rule, load) if rule.action in {"fold", "clip"} and rule.basis == "count" else 0
+    return len(timeline) - _bound(rule, load) if rule.basis == "count" else 0
 
 
 def digest_reserve(policy: Policy, usable: int) -> int:
@@ -150,9 +145,8 @@ class _FoldDraft:
         """Cut as little as reaches the goal, from `start` on, then prune."""
         timeline = self.timeline
         tail = max(0, goal - (0 if basis == "history" else self._tokens_before(floor_at)))
-        self.cut = max(
-            timeline.cut, cutting.cut_within(timeline, self.policy, floor_at=floor_at, max_tokens=tail, start=start)
-        )
+        cut = cutting.cut_within(timeline, self.policy, floor_at=floor_at, max_tokens=tail, start=start)
+        self.cut = max(timeline.cut, cut)
         self.stubs = stubs_at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
 
     def relax_floors(self, ceiling: int) -> None:
@@ -193,13 +187,9 @@ class _FoldDraft:
     def _tokens_before(self, cut: int) -> int:
         """Tokens of everything in front of the tail, for a cut."""
         pinned, carried = self.kept_before(cut)
-        kept = self._tokens((*pinned, *carried), (*pinned, *carried))
-        return (
-            self.load.fixed
-            + self.timeline.prefix[self.timeline.lead]
-            + self._digest_tokens(cut, (*pinned, *carried, cut))
-            + kept
-        )
+        kept = pinned + carried
+        head = self.load.fixed + self.timeline.prefix[self.timeline.lead]
+        return head + self._digest_tokens(cut, (*kept, cut)) + self._tokens(kept, kept)
 
     def _digest_tokens(self, cut: int, kept: tuple[int, ...]) -> int:
         """Tokens of the digest or marker, and of the marker in front if the view would not start with the user."""
@@ -243,13 +233,14 @@ class _FoldDraft:
     def fold(self, *, before: int, reason: str) -> Fold:
         """The fold record, without its digest."""
         pinned, carried = self.kept_before(self.cut)
+        kept = pinned + carried
         return Fold(
             cut=self.cut,
-            digest_tokens=self._digest_tokens(self.cut, (*pinned, *carried, self.cut)),
+            digest_tokens=self._digest_tokens(self.cut, (*kept, self.cut)),
             pinned=pinned,
-            pinned_tokens=self._tokens(pinned, pinned + carried),
+            pinned_tokens=self._tokens(pinned, kept),
             carried=carried,
-            carried_tokens=self._tokens(carried, pinned + carried),
+            carried_tokens=self._tokens(carried, kept),
             stubs=self.stubs,
             reason=reason,
             made_at=len(self.timeline),

@@ -59,15 +59,8 @@ def preview(text: str, policy: Policy) -> str:
 
 def stub_results(message: Message, name: str, policy: Policy, chosen: Iterable[ToolResult], *, reason: str) -> Message:
     """The message with stubs for the chosen results, as far as the stubs are shorter."""
-    ids = {id(part) for part in chosen}
-    return message.with_parts(
-        *(
-            _shorter_stub(part, name, policy, reason=reason)
-            if isinstance(part, ToolResult) and id(part) in ids
-            else part
-            for part in message.parts
-        )
-    )
+    stubs: dict[int, Part] = {id(part): _shorter_stub(part, name, policy, reason=reason) for part in chosen}
+    return message.with_parts(*(stubs.get(id(part), part) for part in message.parts))
 
 
 def _shorter_stub(result: ToolResult, name: str, policy: Policy, *, reason: str) -> ToolResult:
@@ -78,10 +71,7 @@ def _shorter_stub(result: ToolResult, name: str, policy: Policy, *, reason: str)
 
 def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
     """The message with stubs for results from `limit` on; None if it has none or the stubs are not smaller."""
-    results = tuple(_prunable(message, policy))
-    if not results:
-        return None
-    large = [part for part in results if size(message.with_parts(part)) >= limit]
+    large = [part for part in _prunable(message, policy) if size(message.with_parts(part)) >= limit]
     if not large:
         return None
     pruned = stub_results(message, handle(index), policy, large, reason=TOO_LARGE_TO_SEND)
@@ -93,12 +83,11 @@ def stubs_at_fold(
 ) -> dict[int, tuple[Message, int]]:
     """Stubs for messages from `start` to `end` whose results the policy prunes at a fold; pins stay."""
     stubs: dict[int, tuple[Message, int]] = {}
-    if not (policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens):
-        return stubs
-    for index, reason in _prune_reasons(timeline, start, end, policy):
-        pruned = _message_stub(timeline, index, policy, size, reason=reason)
-        if pruned is not None:
-            stubs.setdefault(index, pruned)
+    if policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens:
+        for index, reason in _prune_reasons(timeline, start, end, policy):
+            pruned = _message_stub(timeline, index, policy, size, reason=reason)
+            if pruned is not None:
+                stubs.setdefault(index, pruned)
     return stubs
 
 
@@ -106,7 +95,7 @@ def _prune_reasons(timeline: Timeline, start: int, end: int, policy: Policy) -> 
     """Indexes of messages with a prunable result, and the reason: repeated later, read again later, or large."""
     texts: dict[str, int] = {}
     reads: dict[str, int] = {}
-    calls = _calls(timeline, start)
+    calls = {call.id: call for index in range(start, len(timeline)) for call in timeline.messages[index].calls}
     for index in range(len(timeline) - 1, start - 1, -1):
         message = timeline.shown[index]
         for result in message.results:
@@ -192,7 +181,3 @@ def _edited_wire(part: Part) -> Any:
 
 def _prunable(message: Message, policy: Policy) -> Iterator[ToolResult]:
     return (part for part in message.results if part.name not in policy.prune_protect)
-
-
-def _calls(timeline: Timeline, start: int) -> dict[str, ToolCall]:
-    return {call.id: call for index in range(start, len(timeline)) for call in timeline.messages[index].calls}
