@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.output import console, print_json
+from foldline.cli.shared.output import line_printer, print_json
 from foldline.cli.shared.settings import KEYS, PROJECT_FILE, Settings, user_file
 from foldline.policy import Rule, format_value
 
@@ -54,13 +54,13 @@ def _plain(value: Any) -> Any:
 
 
 def _print(found: Settings, everything: bool) -> None:
-    out = console()
+    echo = line_printer()
     read = ", ".join(map(_short, found.files)) or f"none (looked for {PROJECT_FILE} here and {_short(_user_file())})"
-    out.print(f"files read: {read}", soft_wrap=True)
+    echo(f"files read: {read}")
     for name, value in found.values.items():
         text = f"{value} ({_short_source(found.sources[name])})" if value else f"not set. {KEYS[name]}."
-        out.print(f"{name}: {text}", soft_wrap=True)
-    out.print(f"policy {found.name}", soft_wrap=True)
+        echo(f"{name}: {text}")
+    echo(f"policy {found.name}")
     rows = [
         (
             knob.name,
@@ -72,9 +72,9 @@ def _print(found: Settings, everything: bool) -> None:
     ]
     width = max((len(name) for name, _, _ in rows), default=0)
     for name, value, source in rows:
-        out.print(f"  {name:<{width}}  {value}  [{source}]", soft_wrap=True)
+        echo(f"  {name:<{width}}  {value}  [{source}]")
     if not everything:
-        out.print(f"  {len(fields(found.policy)) - len(rows)} other knobs have their default; show them with --all")
+        echo(f"  {len(fields(found.policy)) - len(rows)} other knobs have their default; show them with --all")
 
 
 def _user_file() -> Path:

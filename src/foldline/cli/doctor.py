@@ -16,7 +16,7 @@ import click
 from foldline import __version__
 from foldline.cli.shared import options
 from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_location, open_ledger
-from foldline.cli.shared.output import console, plural, print_json
+from foldline.cli.shared.output import line_printer, plural, print_json
 from foldline.cli.shared.settings import KEYS, Settings, load_settings
 from foldline.errors import FoldlineError
 from foldline.measure.tokenizers import counter_for
@@ -214,15 +214,11 @@ def _ledger(location: LedgerLocation) -> Iterator[Finding]:
 
 
 def _print(found: list[Finding], problems: int) -> None:
-    out = console()
+    echo = line_printer()
     width = max(len(finding.about) for finding in found)
     for finding in found:
         mark, colour = MARKS[finding.state]
-        out.print(
-            f"{mark} {finding.about:<{width}}  {finding.says}",
-            style=colour if finding.state != OK else None,
-            soft_wrap=True,
-        )
+        echo(f"{mark} {finding.about:<{width}}  {finding.says}", style=colour if finding.state != OK else None)
         if finding.fix:
-            out.print(f"  {'':<{width}}  → {finding.fix}", soft_wrap=True)
-    out.print(f"\n{plural(problems, 'problem')}" if problems else "\nno problems", style="bold")
+            echo(f"  {'':<{width}}  → {finding.fix}")
+    echo(f"\n{plural(problems, 'problem')}" if problems else "\nno problems", style="bold")

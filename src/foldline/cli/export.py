@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import click
 
@@ -37,13 +36,9 @@ def export(out: str, force: bool, names: tuple[str, ...], location: LedgerLocati
             if name not in every:
                 raise unknown_session(name)
         chosen = list(names) or every
-        size = write_file(out, _encoded(ledger.export(chosen)))
+        size = write_file(out, (line.encode() for line in ledger.export(chosen)))
     report = {"ledger": str(location), "out": out, "sessions": chosen, "bytes": size}
     if as_json:
         click.echo(json.dumps(report), err=out == STDOUT)
     elif out != STDOUT:
         console().print(f"wrote {out}: {plural(len(chosen), 'session')}, {size:,} bytes", soft_wrap=True)
-
-
-def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
-    return (line.encode() for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from foldline.cli.shared.files import (
     refuse_to_overwrite,
     write_file,
 )
-from foldline.cli.shared.output import console, digest_row, plural, printable
+from foldline.cli.shared.output import digest_row, line_printer, plural, printable
 from foldline.cli.shared.settings import Settings
 from foldline.json_text import dumps, encode
 from foldline.measure.estimator import format_tokens
@@ -132,51 +133,41 @@ def _fold(session: Session, offset: int) -> dict[str, Any] | None:
 
 
 def _print(report: dict[str, Any], *, to_stderr: bool) -> None:
-    out = console(err=to_stderr)
+    echo = line_printer(err=to_stderr)
     before, after = (format_tokens(report[key], report["exact"]) for key in ("before", "after"))
-    out.print(
-        f"{report['file']}: {report['messages']} messages, {before} of {report['usable']:,} usable", soft_wrap=True
-    )
+    echo(f"{report['file']}: {report['messages']} messages, {before} of {report['usable']:,} usable")
     if report["folded_earlier"]:
-        out.print(f"  {report['folded_earlier']} messages before them were already compacted by the agent")
-    made = report["fold"]
-    if made is None:
-        out.print(f"policy {report['policy']}: fits without a fold", soft_wrap=True)
+        echo(f"  {report['folded_earlier']} messages before them were already compacted by the agent")
+    if report["fold"] is None:
+        echo(f"policy {report['policy']}: fits without a fold")
     else:
-        _print_fold(out, report, made, before, after)
+        _print_fold(echo, report, before, after)
     for item in report["lost"][:MISSING]:
-        out.print(
-            f"  not rendered: {printable(item['what'])} of message {item['message']}: {printable(item['why'])}",
-            soft_wrap=True,
-        )
+        echo(f"  not rendered: {printable(item['what'])} of message {item['message']}: {printable(item['why'])}")
     if len(report["lost"]) > MISSING:
-        out.print(f"  not rendered: {len(report['lost']) - MISSING} more")
+        echo(f"  not rendered: {len(report['lost']) - MISSING} more")
     if report["out"] != STDOUT:
-        out.print(f"wrote {report['out']}: {report['format']}, {report['bytes']:,} bytes", soft_wrap=True)
+        echo(f"wrote {report['out']}: {report['format']}, {report['bytes']:,} bytes")
 
 
-def _print_fold(out: Any, report: dict[str, Any], made: dict[str, Any], before: str, after: str) -> None:
+def _print_fold(echo: Callable[..., None], report: dict[str, Any], before: str, after: str) -> None:
+    made = report["fold"]
     what = f"{made['folded']} folded, " if made["folded"] else ""
-    out.print(f"policy {report['policy']}: {what}{before} → {after} ({made['reason']})", soft_wrap=True)
+    echo(f"policy {report['policy']}: {what}{before} → {after} ({made['reason']})")
     stubs = f", {made['stubs']} large results as stubs" if made["stubs"] else ""
-    out.print(f"  {made['kept']} messages stay verbatim{stubs}", soft_wrap=True)
+    echo(f"  {made['kept']} messages stay verbatim{stubs}")
     digest = made["digest"]
     if digest is None:
         return
     facts = f", {digest['kept']} of {digest['facts']} facts kept" if digest["facts"] is not None else ""
     cause = f" ({printable(digest['cause'])})" if digest["cause"] else ""
-    out.print(
-        f"  digest: {digest['by']}{cause}, {format_tokens(digest['tokens'], False)} tokens{facts}", soft_wrap=True
-    )
+    echo(f"  digest: {digest['by']}{cause}, {format_tokens(digest['tokens'], False)} tokens{facts}")
     missing = (digest["facts"] or 0) - (digest["kept"] or 0)
     if missing:
-        out.print(
-            f"  {plural(missing, 'fact')} missing, still in {report['file']}; the most important:",
-            soft_wrap=True,
-        )
+        echo(f"  {plural(missing, 'fact')} missing, still in {report['file']}; the most important:")
     for fact in digest["missing"][:MISSING]:
-        out.print(f"    {printable(fact)}", soft_wrap=True)
+        echo(f"    {printable(fact)}")
     if digest["unsourced"]:
-        out.print("  in the digest, but not in the folded messages:")
+        echo("  in the digest, but not in the folded messages:")
     for claim in digest["unsourced"][:MISSING]:
-        out.print(f"    {printable(claim)}", soft_wrap=True)
+        echo(f"    {printable(claim)}")

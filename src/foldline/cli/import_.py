@@ -20,7 +20,7 @@ from foldline import ledger, text_lines
 from foldline.cli.shared import options
 from foldline.cli.shared.files import expand_paths
 from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
-from foldline.cli.shared.output import console, plural, print_json, printable, progress
+from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
 from foldline.fold import Fold
@@ -189,19 +189,19 @@ def _append_new(target: Ledger, name: str, messages: Sequence[Message], compacte
 
 
 def _print(location: LedgerLocation, done: list[dict[str, Any]], skipped: list[dict[str, str]]) -> None:
-    out = console()
+    echo = line_printer()
     for row in done:
         if not row["new"] and len(done) > 1:
             continue
         new = "" if row["new"] == row["messages"] else f", {row['new']:,} of them new" if row["new"] else ", none new"
         earlier = f"; {row['compacted']:,} of them compacted by the agent" if row["compacted"] else ""
         what = f"{row['format']}, {plural(row['messages'], 'message')}{new}{earlier}"
-        out.print(f"session {printable(row['session'])}: {what}", soft_wrap=True)
+        echo(f"session {printable(row['session'])}: {what}")
     if skipped:
         some = ", ".join(printable(row["file"]) for row in skipped[:SKIPPED])
-        out.print(f"skipped {plural(len(skipped), 'file')} ({some}{', …' * (len(skipped) > SKIPPED)})")
+        echo(f"skipped {plural(len(skipped), 'file')} ({some}{', …' * (len(skipped) > SKIPPED)})", soft_wrap=False)
     fresh = sum(row["new"] for row in done)
     what = f"{plural(len(done), 'session')}, {plural(fresh, 'new message')}"
-    out.print(f"imported into {location}: {what}", soft_wrap=True)
+    echo(f"imported into {location}: {what}")
     option = f" --ledger {location}" if location.source == "flag" else ""
-    out.print(f"next: foldline show{option}, or foldline recall{option} QUESTION", style="dim", soft_wrap=True)
+    echo(f"next: foldline show{option}, or foldline recall{option} QUESTION", style="dim")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.output import console, first_words, print_json, printable, table
+from foldline.cli.shared.output import first_words, line_printer, print_json, printable, table
 from foldline.cli.shared.settings import Settings
 from foldline.errors import ViewTooLarge
 from foldline.measure.estimator import format_tokens
@@ -147,42 +147,40 @@ def _fold(session: Session, earlier: int) -> dict[str, Any]:
 
 
 def _print(file: str, report: dict[str, Any]) -> None:
-    out = console()
+    echo = line_printer()
     exact, total = report["exact"], max(1, report["tokens"])
     shown = format_tokens(report["tokens"], exact)
-    out.print(
-        f"{file}: {report['format']}, {report['messages']} messages, {shown} tokens ({report['counter']})",
-        soft_wrap=True,
-    )
-    out.print(f"window {report['window']:,} ({report['model_source']}), {report['usable']:,} usable", soft_wrap=True)
+    echo(f"{file}: {report['format']}, {report['messages']} messages, {shown} tokens ({report['counter']})")
+    echo(f"window {report['window']:,} ({report['model_source']}), {report['usable']:,} usable")
     if report["reported"]:
         reported = f"reported size of the last request: {report['reported']:,} tokens"
-        out.print(f"{reported} (with the system prompt and tools, which the file may not hold)", soft_wrap=True)
-    out.print("")
+        echo(f"{reported} (with the system prompt and tools, which the file may not hold)")
+    echo("")
     blocks = table("what", "tokens", "share")
     for name, size in report["blocks"].items():
         blocks.add_row(name, f"{size:,}", f"{size / total:.1%}", "█" * round(30 * size / total))
-    out.print(blocks)
+    echo(blocks, soft_wrap=False)
     if report["results_by_tool"]:
         tools = table("tool", "results", "tokens")
         for name, row in list(report["results_by_tool"].items())[:LARGEST]:
             tools.add_row(printable(name), f"{row['results']:,}", f"{row['tokens']:,}")
-        out.print("")
-        out.print(tools)
-    out.print("\nlargest messages")
+        echo("")
+        echo(tools, soft_wrap=False)
+    echo("\nlargest messages")
     for row in report["largest"]:
-        out.print(f"  #{row['message']:<6} {row['tokens']:>8,}  {row['role']:<9} {row['starts']}", soft_wrap=True)
+        echo(f"  #{row['message']:<6} {row['tokens']:>8,}  {row['role']:<9} {row['starts']}")
     if report["broken"]:
-        out.print(
-            f"\nbroken in {len(report['broken'])} places; foldline repairs what is sent and leaves the file unchanged"
+        echo(
+            f"\nbroken in {len(report['broken'])} places; foldline repairs what is sent and leaves the file unchanged",
+            soft_wrap=False,
         )
     for words, numbers in _grouped(report["broken"]).items():
         more = f" and {len(numbers) - PLACES} more" if len(numbers) > PLACES else ""
         places = ", ".join(f"#{number}" for number in numbers[:PLACES])
-        out.print(f"  {places}{more}: {printable(words)}", soft_wrap=True)
+        echo(f"  {places}{more}: {printable(words)}")
     for row in report["notes"]:
-        out.print(f"  line {row['line']}: {printable(row['text'])}", soft_wrap=True)
-    out.print(f"\n{_verdict(report)}", soft_wrap=True)
+        echo(f"  line {row['line']}: {printable(row['text'])}")
+    echo(f"\n{_verdict(report)}")
 
 
 def _grouped(broken: list[dict[str, Any]]) -> dict[str, list[int]]:

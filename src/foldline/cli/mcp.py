@@ -6,13 +6,7 @@ from typing import Any
 
 import click
 
-from foldline.cli.shared.ledger_choice import (
-    LedgerLocation,
-    choose_session,
-    open_ledger,
-    report_choice,
-    session_options,
-)
+from foldline.cli.shared.ledger_choice import LedgerLocation, choose_session, open_ledger, session_options
 
 
 @click.command()
@@ -35,6 +29,6 @@ def mcp(location: LedgerLocation, compact: bool, **flags: Any) -> None:
     from foldline.watch.interventions import compact_tool  # noqa: PLC0415
 
     with open_ledger(location) as ledger:
-        picked = report_choice(choose_session(ledger, flags["session"], flags["branch"]))
+        picked = choose_session(ledger, **flags)
         session = ledger.session(picked.info.name, branch=picked.branch.name)
         serve(session, [compact_tool("mcp")] if compact else [])

@@ -12,10 +12,9 @@ from foldline.cli.shared.ledger_choice import (
     choose_session,
     defer_interrupt,
     open_ledger,
-    report_choice,
     session_options,
 )
-from foldline.cli.shared.output import console, print_json, printable
+from foldline.cli.shared.output import line_printer, print_json, printable
 from foldline.errors import InputError
 from foldline.plan.timeline import handle as numbered
 from foldline.session.record import BranchRecord
@@ -42,7 +41,7 @@ def pin(text: tuple[str, ...], location: LedgerLocation, as_json: bool, **flags:
     if sum(map(bool, (words, handle, remove))) != 1:
         raise click.UsageError('Give exactly one of: a text, --handle "#12", --remove NAME.')
     with open_ledger(location) as ledger:
-        picked = report_choice(choose_session(ledger, flags["session"], flags["branch"]))
+        picked = choose_session(ledger, **flags)
         held = BranchRecord(ledger.store, picked.branch).snapshot().pins
         if remove and remove not in held:
             names = ", ".join(map(printable, held)) or "none"
@@ -61,8 +60,8 @@ def pin(text: tuple[str, ...], location: LedgerLocation, as_json: bool, **flags:
         return
     what = ", ".join(map(printable, changed)) or "no change"
     verb = "removed pin" if remove else "pinned"
-    out = console()
-    out.print(f"session {printable(str(picked))}: {verb}: {what}", soft_wrap=True)
+    echo = line_printer()
+    echo(f"session {printable(str(picked))}: {verb}: {what}")
     handles = {name: "" if name == numbered(at) else f" ({numbered(at)})" for name, at in now.items()}
     every = ", ".join(f"{printable(name)}{handle}" for name, handle in handles.items())
-    out.print(f"current pins: {every or 'none'}", soft_wrap=True)
+    echo(f"current pins: {every or 'none'}")

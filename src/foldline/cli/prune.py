@@ -13,12 +13,10 @@ from foldline.cli.shared.ledger_choice import (
     LedgerLocation,
     all_owners_option,
     ledger_options,
-    open_ledger,
+    open_stores,
     owner_prefix,
-    stores_of,
 )
-from foldline.cli.shared.output import console, local_time, plural, print_json, printable
-from foldline.ledger.records import SessionInfo
+from foldline.cli.shared.output import line_printer, local_time, plural, print_json, printable
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _AGE = re.compile(r"([1-9][0-9]{0,8})([mhdw])", re.ASCII)
@@ -58,11 +56,13 @@ def prune(older_than: float, yes: bool, all_owners: bool, location: LedgerLocati
     Example:  foldline prune --older-than 90d
               foldline prune --older-than 26w --yes
     """
-    with open_ledger(location) as ledger:
-        before, stores = time.time() - older_than, stores_of(ledger, all_owners=all_owners)
+    before, echo = time.time() - older_than, line_printer()
+    with open_stores(location, all_owners=all_owners) as stores:
         old = [(store.owner, info) for store in stores for info in store.sessions() if info.last_at < before]
         if not as_json:
-            _print_old(old)
+            for owner, info in old:
+                figures = f"{plural(info.messages, 'message')}, last used {local_time(info.last_at)}"
+                echo(f"{owner_prefix(owner)}{printable(info.name)}: {figures}")
         confirmed = yes or (bool(old) and not as_json and _confirm(len(old)))
         gone = [(store.owner, name) for store in stores for name in store.prune(older_than=before)] if confirmed else []
     if as_json:
@@ -71,15 +71,7 @@ def prune(older_than: float, yes: bool, all_owners: bool, location: LedgerLocati
         print_json({"ledger": str(location), "deleted": confirmed, "sessions": rows})
     else:
         none = "nothing was deleted" if old else f"no session in {location} is that old"
-        end = f"deleted {plural(len(gone), 'session')} from {location}" if gone else none
-        console().print(end, soft_wrap=True)
-
-
-def _print_old(old: list[tuple[str, SessionInfo]]) -> None:
-    out = console()
-    for owner, info in old:
-        figures = f"{plural(info.messages, 'message')}, last used {local_time(info.last_at)}"
-        out.print(f"{owner_prefix(owner)}{printable(info.name)}: {figures}", soft_wrap=True)
+        echo(f"deleted {plural(len(gone), 'session')} from {location}" if gone else none)
 
 
 def _confirm(count: int) -> bool:

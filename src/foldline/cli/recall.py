@@ -7,14 +7,8 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import (
-    LedgerLocation,
-    choose_session,
-    open_ledger,
-    report_choice,
-    session_options,
-)
-from foldline.cli.shared.output import console, print_json, printable_lines
+from foldline.cli.shared.ledger_choice import LedgerLocation, choose_session, open_ledger, session_options
+from foldline.cli.shared.output import line_printer, print_json, printable_lines
 from foldline.ledger import Head
 from foldline.placeholders import OMISSION
 from foldline.plan.timeline import handle as numbered
@@ -52,7 +46,7 @@ def recall(query: tuple[str, ...], location: LedgerLocation, as_json: bool, **fl
     results: tuple[RecalledRun, ...]
     with open_ledger(location) as ledger:
         store = ledger.store
-        picked = None if anywhere else report_choice(choose_session(ledger, flags["session"], flags["branch"]))
+        picked = None if anywhere else choose_session(ledger, **flags)
         where = Head() if picked is None else picked.branch
         if wanted is not None:
             page = fetch(store, where, wanted, flags["tokens"])
@@ -89,22 +83,20 @@ def row(result: RecalledRun) -> dict[str, Any]:
 
 
 def _print(results: tuple[RecalledRun, ...], rest: str) -> None:
-    out = console()
+    echo = line_printer()
     if not results:
-        out.print("No message matches.")
+        echo("No message matches.")
     for place, result in enumerate(results):
         if place:
-            out.print("")
+            echo("")
         if result.session:
-            out.print(f"session {result.session}", style="bold", soft_wrap=True)
+            echo(f"session {result.session}", style="bold")
         mark = result.handle.partition("#")[0]
         for line in result.messages:
-            out.print(f"{mark}{numbered(line.position)} {line.role}", style="cyan", soft_wrap=True)
+            echo(f"{mark}{numbered(line.position)} {line.role}", style="cyan")
             for text in printable_lines(line.text):
-                out.print(f"    {text}", soft_wrap=True)
+                echo(f"    {text}")
     if rest:
-        out.print(f'\nmore: foldline recall --handle "{rest}"', soft_wrap=True)
+        echo(f'\nmore: foldline recall --handle "{rest}"')
     elif any(not line.is_whole for result in results for line in result.messages):
-        out.print(
-            f'\n{OMISSION} marks omitted text: print a whole message with --handle "#…"', style="dim", soft_wrap=True
-        )
+        echo(f'\n{OMISSION} marks omitted text: print a whole message with --handle "#…"', style="dim")

@@ -12,7 +12,7 @@ import click
 
 from foldline.cli.shared import options
 from foldline.cli.shared.files import expand_paths, refuse_to_overwrite
-from foldline.cli.shared.output import console, plural, print_json, printable, progress, table
+from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table
 from foldline.cli.shared.parallel import run_parallel, usable_cores
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
@@ -167,7 +167,7 @@ def _total(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any], plot: str | None) -> None:
-    out = console()
+    echo = line_printer()
     totals = report["policies"]
     first = totals[0]
     grid = table("policy", "folds", "refused", "over", "sent", "", "cost", "", "cached", "facts")
@@ -182,12 +182,12 @@ def _print(report: dict[str, Any], plot: str | None) -> None:
             *(f"${row['cost']:,.2f}", _share(row["cost"], row["cost_everything"])),
             *(_share(row["read"], row["sent"]), _share(row["kept"], row["facts"]) if row["facts"] else "-"),
         )
-    out.print(f"{plural(first['sessions'], 'session')}, {plural(first['requests'], 'request')}", soft_wrap=True)
-    out.print("")
-    out.print(grid)
-    out.print("")
+    echo(f"{plural(first['sessions'], 'session')}, {plural(first['requests'], 'request')}")
+    echo("")
+    echo(grid, soft_wrap=False)
+    echo("")
     for line in _remarks(report, plot):
-        out.print(line, soft_wrap=True)
+        echo(line)
 
 
 def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:

@@ -8,7 +8,7 @@ import click
 
 from foldline.cli.shared import options
 from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
-from foldline.cli.shared.output import console, local_time, plural, print_json, printable
+from foldline.cli.shared.output import line_printer, local_time, plural, print_json, printable
 
 
 @click.command()
@@ -26,12 +26,12 @@ def sessions(location: LedgerLocation, as_json: bool) -> None:
     if as_json:
         print_json({"ledger": str(location), "sessions": [asdict(info) for info in infos]})
         return
-    out = console()
+    echo = line_printer()
     width = max([len("session"), *(len(printable(info.name)) for info in infos)])
-    out.print(f"{'session':<{width}}  messages  folds  last used", style="bold", soft_wrap=True)
+    echo(f"{'session':<{width}}  messages  folds  last used", style="bold")
     for info in infos:
         others = ", ".join(printable(name) for name in info.branches[1:])
         figures = f"{info.messages:>8,}  {info.folds:>5,}  {local_time(info.last_at)}"
         branches = f"  branches: {others}" if others else ""
-        out.print(f"{printable(info.name):<{width}}  {figures}{branches}", soft_wrap=True)
-    out.print(f"\n{location}: {plural(len(infos), 'session')}", soft_wrap=True)
+        echo(f"{printable(info.name):<{width}}  {figures}{branches}")
+    echo(f"\n{location}: {plural(len(infos), 'session')}")

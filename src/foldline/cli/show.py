@@ -5,9 +5,9 @@ The command reads only: it makes no fold and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,14 +18,13 @@ from foldline.cli.shared.ledger_choice import (
     SessionChoice,
     choose_session,
     open_ledger,
-    report_choice,
     session_options,
 )
 from foldline.cli.shared.output import (
-    console,
     digest_lines,
     digest_row,
     first_words,
+    line_printer,
     local_time,
     plural,
     print_json,
@@ -43,9 +42,6 @@ from foldline.session import Ledger
 from foldline.session.record import BranchRecord, Snapshot
 from foldline.session.setup import setup
 from foldline.session.state import State
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 WORDS = 200
 """How many characters of a message are shown at most."""
@@ -83,7 +79,7 @@ def show(location: LedgerLocation, digests: bool, as_json: bool, **flags: Any) -
         if flags["handle"]:
             _print_messages(ledger, flags, as_json=as_json)
             return
-        shown = load_session(ledger, report_choice(choose_session(ledger, flags["session"], flags["branch"])))
+        shown = load_session(ledger, choose_session(ledger, **flags))
     if as_json:
         print_json({"ledger": str(location), **report(shown)})
     elif digests:
@@ -164,50 +160,49 @@ def _view_messages(state: State) -> Iterator[tuple[int, Message, int]]:
 
 
 def _print(shown: SessionReport) -> None:
-    out, state, picked = console(), shown.state, shown.picked
+    echo, state, picked = line_printer(), shown.state, shown.picked
     info, view = picked.info, state.view()
     names = ", ".join(
         f"{printable(name)} ({numbered(at)})" for name, at in shown.snapshot.pins.items() if name != numbered(at)
     )
     pins = plural(len(shown.snapshot.pins), "pin") + (f" ({names})" if names else "")
     figures = f"{plural(shown.snapshot.version.length, 'message')}, {plural(len(shown.folds), 'fold')}, {pins}"
-    out.print(f"session {printable(str(picked))}: {figures}; last used {local_time(info.last_at)}", soft_wrap=True)
-    out.print(f"model {printable(state.model.name) or 'not known'}\n", soft_wrap=True)
+    echo(f"session {printable(str(picked))}: {figures}; last used {local_time(info.last_at)}")
+    echo(f"model {printable(state.model.name) or 'not known'}\n")
     for line in str(view).splitlines():
-        out.print(line, style="cyan" if line.startswith("───") else None, soft_wrap=True)
+        echo(line, style="cyan" if line.startswith("───") else None)
     beside = view.tokens - sum(view.blocks.values())
     if beside > 0:
         note = (
             f"{format_tokens(beside, False)} of it are in no message: the system prompt and tools that the agent sent"
         )
-        out.print(note, soft_wrap=True)
-    out.print("\nwhat the model sees", style="bold")
+        echo(note)
+    echo("\nwhat the model sees", style="bold")
     pinned = set(shown.snapshot.pins.values())
     drawn = not view.cut
     for index, message, tokens in _view_messages(state):
         if not drawn and index >= view.cut:
-            drawn = _print_line(out, shown)
+            drawn = _print_line(echo, shown)
         marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not state.timeline.messages[index] else ''}"
         head = f"  {numbered(index):<7}{message.kind or message.role:<10}{format_tokens(tokens, False):>7}  {marks}"
-        out.print(head + first_words(message, WORDS), overflow="ellipsis", no_wrap=True)
+        echo(head + first_words(message, WORDS), overflow="ellipsis", no_wrap=True)
     if not drawn:
-        _print_line(out, shown)
+        _print_line(echo, shown)
 
 
-def _print_line(out: Console, shown: SessionReport) -> bool:
+def _print_line(echo: Callable[..., None], shown: SessionReport) -> bool:
     """Print the current digest and the fold line."""
     fold = shown.state.timeline.fold
     if fold is not None and fold.digest is not None:
-        out.print(f"  {_by(fold, fold.digest)}", style="magenta", soft_wrap=True)
+        echo(f"  {_by(fold, fold.digest)}", style="magenta")
         lines = digest_lines(fold.digest.message.text)
         for text in lines[:DIGEST_LINES]:
-            out.print(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True)
+            echo(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True)
         if len(lines) > DIGEST_LINES:
-            out.print(
-                f"    │ … {len(lines) - DIGEST_LINES} more lines: foldline show --digests", style="dim", soft_wrap=True
-            )
+            echo(f"    │ … {len(lines) - DIGEST_LINES} more lines: foldline show --digests", style="dim")
     gone = numbered(0, shown.state.timeline.cut - 1)
-    out.print(f'─── fold line: {gone} are only in the ledger: foldline show --handle "{gone}" ───', style="cyan")
+    note = f'fold line: {gone} are only in the ledger: foldline show --handle "{gone}"'
+    echo(f"─── {note} ───", style="cyan", soft_wrap=False)
     return True
 
 
@@ -217,26 +212,26 @@ def _by(fold: Fold, digest: Digest) -> str:
 
 
 def _print_digests(shown: SessionReport) -> None:
-    out = console()
+    echo = line_printer()
     if not shown.folds:
-        out.print(f"session {printable(str(shown.picked))}: nothing is folded", soft_wrap=True)
+        echo(f"session {printable(str(shown.picked))}: nothing is folded")
     for number, (folded, fold) in enumerate(shown.folds, start=1):
         force = ", in force" if number == len(shown.folds) else ""
-        out.print(f"─── fold {number} of {len(shown.folds)}, {local_time(folded.at)}{force} ───", style="cyan")
+        echo(f"─── fold {number} of {len(shown.folds)}, {local_time(folded.at)}{force} ───", style="cyan")
         for line in printable_lines(str(fold)):
-            out.print(line, soft_wrap=True)
+            echo(line)
         if fold.digest is not None:
             for line in printable_lines(fold.digest.message.text):
-                out.print(f"    │ {line}", style="dim", soft_wrap=True)
-        out.print("")
+                echo(f"    │ {line}", style="dim")
+        echo("")
 
 
 def _print_messages(ledger: Ledger, flags: dict[str, Any], *, as_json: bool) -> None:
     """Print the messages of a handle, one at a time, so that their number is not limited."""
-    wanted, out = parse_handle(flags["handle"]), console()
+    wanted, echo = parse_handle(flags["handle"]), line_printer()
     where: Branch | Head = Head()
     if wanted.strand is None:
-        where = report_choice(choose_session(ledger, flags["session"], flags["branch"])).branch
+        where = choose_session(ledger, **flags).branch
     rows: list[dict[str, Any]] = []
     for position in range(wanted.first, wanted.last + 1):
         skip = wanted.skip if position == wanted.first else 0
@@ -246,8 +241,8 @@ def _print_messages(ledger: Ledger, flags: dict[str, Any], *, as_json: bool) -> 
             rows += recalled_row(result)["lines"]
             continue
         for line in result.messages:
-            out.print(f"{one} {line.role}", style="cyan", soft_wrap=True)
+            echo(f"{one} {line.role}", style="cyan")
             for text in printable_lines(line.text):
-                out.print(f"    {text}", soft_wrap=True)
+                echo(f"    {text}")
     if as_json:
         print_json({"handle": str(wanted), "messages": rows})

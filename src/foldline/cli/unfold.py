@@ -7,14 +7,8 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import (
-    LedgerLocation,
-    choose_session,
-    open_ledger,
-    report_choice,
-    session_options,
-)
-from foldline.cli.shared.output import console, plural, print_json, printable
+from foldline.cli.shared.ledger_choice import LedgerLocation, choose_session, open_ledger, session_options
+from foldline.cli.shared.output import line_printer, plural, print_json, printable
 from foldline.errors import InputError
 from foldline.measure.estimator import format_tokens
 from foldline.plan.timeline import handle as numbered
@@ -32,7 +26,7 @@ def unfold(location: LedgerLocation, as_json: bool, **flags: Any) -> None:
               foldline unfold --session ticket-42
     """
     with open_ledger(location) as ledger:
-        picked = report_choice(choose_session(ledger, flags["session"], flags["branch"]))
+        picked = choose_session(ledger, **flags)
         before = BranchRecord(ledger.store, picked.branch).snapshot()
         if before.fold is None:
             raise InputError(f"session {picked} has no fold to undo", hint="see its folds with foldline show")
@@ -53,11 +47,9 @@ def unfold(location: LedgerLocation, as_json: bool, **flags: Any) -> None:
             }
         )
         return
-    out = console()
+    echo = line_printer()
     left = f"{plural(session.folds, 'older fold')} in force" if session.folds else "nothing is folded now"
-    out.print(
-        f"session {printable(str(picked))}: {back or 'shortened results'} in the view again; {left}", soft_wrap=True
-    )
-    out.print(f"{format_tokens(load.request, False)} of {format_tokens(load.usable, True)} usable", soft_wrap=True)
+    echo(f"session {printable(str(picked))}: {back or 'shortened results'} in the view again; {left}")
+    echo(f"{format_tokens(load.request, False)} of {format_tokens(load.usable, True)} usable")
     if plan.fold is not None:
-        out.print(f"the next request will fold again: {plan.verdict.reason}", style="yellow", soft_wrap=True)
+        echo(f"the next request will fold again: {plan.verdict.reason}", style="yellow")

@@ -11,11 +11,10 @@ from foldline.cli.shared.ledger_choice import (
     LedgerLocation,
     all_owners_option,
     ledger_options,
-    open_ledger,
+    open_stores,
     owner_prefix,
-    stores_of,
 )
-from foldline.cli.shared.output import console, plural, print_json, printable, spinner
+from foldline.cli.shared.output import line_printer, plural, print_json, printable, spinner
 
 
 @click.command()
@@ -31,19 +30,18 @@ def verify(all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
     Example:  foldline verify
               foldline verify --ledger agent.db --json
     """
-    with open_ledger(location) as ledger, spinner("reading every message"):
-        stores = stores_of(ledger, all_owners=all_owners)
+    with open_stores(location, all_owners=all_owners) as stores, spinner("reading every message"):
         faults = [(store.owner, fault) for store in stores for fault in store.verify()]
         count = sum(len(store.sessions()) for store in stores)
     if as_json:
         rows = [{"owner": owner, **asdict(fault)} for owner, fault in faults]
         print_json({"ledger": str(location), "sound": not faults, "sessions": count, "faults": rows})
     else:
-        out = console()
+        echo = line_printer()
         for owner, fault in faults:
-            out.print(owner_prefix(owner) + printable(str(fault)), style="red", soft_wrap=True)
+            echo(owner_prefix(owner) + printable(str(fault)), style="red")
         what = f"{location}: {plural(count, 'session')}"
         end = f"{plural(len(faults), 'fault')}: restore a copy; intact sessions can still be exported"
-        out.print(f"{what}, {end}" if faults else f"{what}, no faults", soft_wrap=True)
+        echo(f"{what}, {end}" if faults else f"{what}, no faults")
     if faults:
         raise click.exceptions.Exit(1)

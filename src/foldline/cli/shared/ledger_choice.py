@@ -69,8 +69,6 @@ class SessionChoice:
 
     info: SessionInfo
     branch: Branch
-    others: int = 0
-    """Number of other sessions, if the command chose this one itself."""
 
     def __str__(self) -> str:
         return self.info.name if self.branch.name == MAIN else f"{self.info.name} (branch {self.branch.name})"
@@ -116,18 +114,21 @@ def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float
         yield opened
 
 
-def choose_session(opened: Ledger, name: str | None, branch: str = MAIN) -> SessionChoice:
-    """The session with this name or unique name prefix; without a name, the session used last."""
+def choose_session(opened: Ledger, *, session: str | None, branch: str, **_: Any) -> SessionChoice:
+    """The session with this name or unique name prefix; without a name, the session used last, which is reported."""
     infos = opened.sessions()
     if not infos:
         raise InputError("the ledger has no sessions", hint="add one with foldline import FILE")
-    info = infos[0] if name is None else _session_by_name(infos, name)
+    info = infos[0] if session is None else _session_by_name(infos, session)
     branches = opened.store.branches(info.name)
     tip = next((one for one in branches if one.name == branch), None)
     if tip is None:
         names = ", ".join(printable(one.name) for one in branches)
         raise InputError(f"unknown branch {branch!r} in session {info.name}", hint=f"use one of {names}")
-    return SessionChoice(info=info, branch=tip, others=len(infos) - 1 if name is None else 0)
+    choice = SessionChoice(info=info, branch=tip)
+    if session is None and len(infos) > 1:
+        click.echo(f"session {choice}, the last used of {len(infos)}; choose another with --session", err=True)
+    return choice
 
 
 def _session_by_name(infos: tuple[SessionInfo, ...], name: str) -> SessionInfo:
@@ -146,14 +147,6 @@ def _session_by_name(infos: tuple[SessionInfo, ...], name: str) -> SessionInfo:
 def unknown_session(name: str) -> InputError:
     """The error for a session name that the ledger does not have."""
     return InputError(f"unknown session {name!r}", hint="list the sessions with foldline sessions")
-
-
-def report_choice(choice: SessionChoice) -> SessionChoice:
-    """Print which session was chosen, if the user did not name one; returns the choice."""
-    if choice.others:
-        message = f"session {choice}, the last used of {choice.others + 1}; choose another with --session"
-        click.echo(message, err=True)
-    return choice
 
 
 @contextmanager
@@ -202,11 +195,12 @@ _branch = click.option("--branch", default=MAIN, show_default=True, metavar="NAM
 all_owners_option = click.option("--all-owners", is_flag=True, help="Include every owner of a shared ledger.")
 
 
-def stores_of(opened: Ledger, *, all_owners: bool) -> list[Store]:
-    """The stores that a command covers: one for each owner, or the one that was opened."""
-    return (
-        [ledger.for_owner(opened.store, name) for name in ledger.owners(opened.store)] if all_owners else [opened.store]
-    )
+@contextmanager
+def open_stores(location: LedgerLocation, *, all_owners: bool) -> Iterator[list[Store]]:
+    """Open the stores that a command covers: one for each owner, or that of the location's owner."""
+    with open_ledger(location) as opened:
+        store = opened.store
+        yield [ledger.for_owner(store, name) for name in ledger.owners(store)] if all_owners else [store]
 
 
 def owner_prefix(owner: str) -> str:

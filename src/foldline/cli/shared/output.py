@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,6 +34,11 @@ def console(*, err: bool = False) -> Console:
     context = click.get_current_context(silent=True)
     plain = context is not None and context.color is False
     return Console(highlight=False, markup=False, emoji=False, stderr=err, no_color=plain or None)
+
+
+def line_printer(*, err: bool = False) -> Callable[..., None]:
+    """The `print` of a console, which leaves the wrapping of long lines to the terminal."""
+    return partial(console(err=err).print, soft_wrap=True)
 
 
 def table(name: str, *numbers: str) -> Table:
