@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 KINDS = ("measured", "warned", "planned", "started", "committed", "skipped", "failed", "pruned", "recalled", "repaired")
 """All kinds of events."""
 
-_LOG = logging.getLogger("foldline")
+TRACE = "opentelemetry.trace"
+"""Events go to the running span if the host has imported this module."""
+LOG = logging.getLogger("foldline")
 _LEVELS = {"measured": logging.DEBUG, "failed": logging.WARNING}
 
 
@@ -33,31 +35,18 @@ class Event(NamedTuple):
 Listener = Callable[[Event], None]
 
 
-def is_observed(listener: Listener | None) -> bool:
-    """Whether anything receives the events of every turn: a listener, the debug log or a trace."""
-    return listener is not None or _LOG.isEnabledFor(logging.DEBUG) or "opentelemetry.trace" in sys.modules
-
-
 def emit(event: Event, listener: Listener | None = None) -> None:
     """Send an event to the log, the trace and the listener; an exception of the listener is logged."""
     level = _LEVELS.get(event.kind, logging.INFO)
-    if _LOG.isEnabledFor(level):
-        _LOG.log(level, "%s", event)
-    _trace(event)
+    if LOG.isEnabledFor(level):
+        LOG.log(level, "%s", event)
+    trace = sys.modules.get(TRACE)
+    if trace is not None and (span := trace.get_current_span()).is_recording():
+        facts = {f"foldline.{name}": value for name, value in event.facts.items() if value is not None}
+        span.add_event(f"foldline.{event.kind}", {"foldline.session": event.session, **facts})
     if listener is None:
         return
     try:
         listener(event)
-    except Exception:  # noqa: BLE001 (whatever a listener raises, the session goes on)
-        _LOG.warning("a listener failed at %s", event.kind, exc_info=True)
-
-
-def _trace(event: Event) -> None:
-    """Add the event to the running OpenTelemetry span, if the host uses it."""
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
-        return
-    span = trace.get_current_span()
-    if span.is_recording():
-        facts = {f"foldline.{name}": value for name, value in event.facts.items() if value is not None}
-        span.add_event(f"foldline.{event.kind}", {"foldline.session": event.session, **facts})
+    except Exception:
+        LOG.warning("a listener failed at %s", event.kind, exc_info=True)

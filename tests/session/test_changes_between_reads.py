@@ -139,7 +139,7 @@ def check(view: View) -> None:
     assert view.tokens <= view.usable
     assert_sendable(view.render("anthropic"))
     ages = {message.text.split()[1] for message in view.messages if message.text.startswith(OTHERS)}
-    assert len(ages) <= 1, "what was cleared stands beside what came after"
+    assert len(ages) <= 1, "cleared messages are in the view with later ones"
     assert "gone" not in {message.role for message in view.messages}
 
 
@@ -150,7 +150,9 @@ def check(view: View) -> None:
     mine=st.lists(st.sampled_from(DEEDS), min_size=1, max_size=4),
     theirs=st.lists(st.sampled_from(MEDDLING), max_size=20),
 )
-def test_whatever_others_do_between_two_looks(before: list[str], mine: list[str], theirs: list[str]) -> None:
+def test_changes_by_other_processes_between_two_reads_keep_the_view_valid(
+    before: list[str], mine: list[str], theirs: list[str]
+) -> None:
     with foldline.open(":memory:") as ledger:
         branch = ledger.store.session("s")
         other = Person(ledger.session("s", policy=TIGHT), OTHERS)
@@ -193,7 +195,7 @@ def texts(session: Session) -> list[str]:
     return [message.text for message in session.view().messages]
 
 
-def test_a_text_is_pinned_and_not_what_others_said_after_it() -> None:
+def test_a_pinned_text_is_found_when_others_add_messages_after_it() -> None:
     with foldline.open(":memory:") as ledger:
         other, record = ledger.session("s", policy=TIGHT), Crowded(ledger.store, ledger.store.session("s"))
         session = Session(record=record)
@@ -207,7 +209,7 @@ def test_a_text_is_pinned_and_not_what_others_said_after_it() -> None:
 @pytest.mark.promise("I8")
 @pytest.mark.parametrize("kind", ["memory", "ledger"])
 @pytest.mark.parametrize(("handle", "says"), [("#5", "question 1"), ("#7", "result 1"), ("#6", "run {}")])
-def test_what_has_left_the_view_can_be_pinned(kind: str, handle: str, says: str) -> None:
+def test_a_folded_message_can_be_pinned(kind: str, handle: str, says: str) -> None:
     with foldline.open(":memory:") as ledger:
         session = Session(policy=TIGHT) if kind == "memory" else ledger.session("s", policy=TIGHT)
         session.add(*turns(12))
@@ -229,7 +231,7 @@ def test_what_has_left_the_view_can_be_pinned(kind: str, handle: str, says: str)
         session.recall(handle=handle)
 
 
-def test_a_handle_of_another_session_is_not_taken_for_a_place_in_this_one() -> None:
+def test_a_handle_of_another_session_is_refused() -> None:
     with foldline.open(":memory:") as ledger:
         ledger.session("other").add(user("the port is 4711"))
         session = ledger.session("s")
@@ -243,7 +245,7 @@ def test_a_handle_of_another_session_is_not_taken_for_a_place_in_this_one() -> N
 @pytest.mark.promise("I7", "I11")
 @pytest.mark.parametrize("kind", ["memory", "ledger"])
 @pytest.mark.parametrize("spoil", ["clear", "pin", "fold", "policy", "another session", "twice"])
-def test_a_preview_is_approved_only_for_what_it_was_made_for(kind: str, spoil: str) -> None:
+def test_a_preview_is_refused_after_the_session_changed(kind: str, spoil: str) -> None:
     with foldline.open(":memory:") as ledger:
         make: Callable[[str], Session] = (
             (lambda _: Session(policy=TIGHT)) if kind == "memory" else (lambda name: ledger.session(name, policy=TIGHT))
@@ -276,7 +278,7 @@ def test_a_preview_is_approved_only_for_what_it_was_made_for(kind: str, spoil: s
 @pytest.mark.promise("I7", "I11")
 @pytest.mark.parametrize("kind", ["measured", "warned", "planned", "started", "committed"])
 @pytest.mark.parametrize("deed", ["clear", "add", "fold", "pin", "view", "raise"])
-def test_whoever_listens_may_do_anything(kind: str, deed: str) -> None:
+def test_a_listener_may_change_the_session(kind: str, deed: str) -> None:
     done: list[str] = []
     ledger: Ledger
     session: Session
@@ -312,7 +314,7 @@ def test_whoever_listens_may_do_anything(kind: str, deed: str) -> None:
 @pytest.mark.promise("I7", "I14")
 @pytest.mark.parametrize("deed", ["view", "use", "fold"])
 @pytest.mark.parametrize("after", range(1, 9))
-def test_a_connection_that_breaks_half_way_leaves_no_half_a_session(deed: str, after: int) -> None:
+def test_a_broken_connection_leaves_a_consistent_session(deed: str, after: int) -> None:
     with foldline.open(":memory:") as ledger:
         other, record = ledger.session("s", policy=TIGHT), Crowded(ledger.store, ledger.store.session("s"))
         other.add(*turns(1))
@@ -337,7 +339,7 @@ def test_a_connection_that_breaks_half_way_leaves_no_half_a_session(deed: str, a
         assert session.usable == ledger.session("s").usable
 
 
-def test_a_session_that_was_pruned_says_so() -> None:
+def test_a_session_deleted_by_prune_raises_an_error() -> None:
     with foldline.open(":memory:") as ledger:
         session = ledger.session("s", policy=TIGHT)
         session.add(*turns(3))
@@ -357,7 +359,7 @@ def test_a_session_that_was_pruned_says_so() -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "ledger"])
 @pytest.mark.parametrize("at", [-1, 13])
-def test_a_branch_begins_where_something_was_said(kind: str, at: int) -> None:
+def test_a_branch_outside_the_messages_is_refused(kind: str, at: int) -> None:
     with foldline.open(":memory:") as ledger:
         session = Session() if kind == "memory" else ledger.session("s")
         session.add(*turns(3))

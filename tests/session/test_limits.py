@@ -33,7 +33,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 @pytest.mark.promise("I3", "I5", "I7")
 @pytest.mark.parametrize("digest", ["word " * 20_000, "word " * 1_900, "", " \n"])
-def test_a_persons_digest_that_is_no_gain_is_refused(session: Session, digest: str) -> None:
+def test_a_manual_digest_that_saves_nothing_is_refused(session: Session, digest: str) -> None:
     session.add(*turns(4))
     before, preview = session.view(), session.preview(force=True)
     assert preview is not None
@@ -47,7 +47,7 @@ def test_a_persons_digest_that_is_no_gain_is_refused(session: Session, digest: s
 
 
 @pytest.mark.promise("I3", "I22")
-def test_a_long_digest_gives_way_when_the_window_becomes_small(session: Session) -> None:
+def test_a_long_digest_is_replaced_when_the_window_shrinks(session: Session) -> None:
     session.use(policy=TIGHT.but(window_tokens=20_000))
     session.add(*turns(30))
     assert session.fold(force=True, digest="word " * 4_000) is not None
@@ -60,7 +60,7 @@ def test_a_long_digest_gives_way_when_the_window_becomes_small(session: Session)
 
 
 @pytest.mark.promise("I3", "I8")
-def test_a_pin_that_does_not_fit_is_said_and_can_be_let_go(session: Session) -> None:
+def test_a_pin_that_does_not_fit_is_reported_and_can_be_removed(session: Session) -> None:
     session.add(*turns(2))
     session.pin("x " * 20_000, name="big")
     session.add(user("and now?"))
@@ -72,7 +72,7 @@ def test_a_pin_that_does_not_fit_is_said_and_can_be_let_go(session: Session) -> 
     assert view.tokens <= view.usable
 
 
-def test_folds_are_taken_back_to_the_first(session: Session) -> None:
+def test_all_folds_can_be_taken_back(session: Session) -> None:
     session.use(policy=TIGHT.but(window_tokens=20_000))
     seen = []
     for number in range(4):
@@ -88,7 +88,7 @@ def test_folds_are_taken_back_to_the_first(session: Session) -> None:
 
 
 @pytest.mark.promise("S2.25", "I14", "I22")
-def test_any_policy_and_model_may_follow_any_other(tmp_path: Path) -> None:
+def test_policy_and_model_can_be_changed_in_any_order(tmp_path: Path) -> None:
     with foldline.open(tmp_path / "agent.db") as ledger:
         session = ledger.session("s", model="claude-sonnet-5")
         session.add(*turns(60))
@@ -105,7 +105,7 @@ def test_any_policy_and_model_may_follow_any_other(tmp_path: Path) -> None:
         assert list(ledger.verify()) == []
 
 
-def test_a_listener_in_the_background_does_not_wait_for_itself() -> None:
+def test_a_listener_in_a_worker_thread_can_wait_for_the_worker() -> None:
     waited: list[bool] = []
 
     def listen(event: Event) -> None:
@@ -123,15 +123,15 @@ def test_a_listener_in_the_background_does_not_wait_for_itself() -> None:
 
 
 @pytest.mark.promise("I22")
-def test_what_cannot_work_is_refused_at_the_start() -> None:
+def test_invalid_arguments_of_open_are_refused() -> None:
     with pytest.raises(ConfigError, match="thread, process"):
         foldline.open(":memory:", worker="somebody")  # type: ignore[arg-type]  # that is the point
-    with pytest.raises(InputError, match="not a place"):
+    with pytest.raises(InputError, match="invalid ledger address"):
         foldline.open("agent\0.db")
 
 
 @pytest.mark.promise("I14", "S3.30")
-def test_what_was_exported_shows_the_same_views_elsewhere(tmp_path: Path, cleared_postgres: str) -> None:
+def test_an_imported_export_shows_the_same_views(tmp_path: Path, cleared_postgres: str) -> None:
     """Folds, pins, branches, what was taken back and what was cleared, from a file to a server and back."""
     with foldline.open(tmp_path / "one.db") as ledger:
         session = ledger.session("s", model="claude-sonnet-5", policy=TIGHT)

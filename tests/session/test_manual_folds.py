@@ -212,7 +212,7 @@ class TestAsync:
         asyncio.run(talk())
 
     @pytest.mark.promise("I11")
-    def test_who_is_cancelled_waits_no_longer_and_disturbs_nobody(self) -> None:
+    def test_a_cancelled_call_returns_at_once_and_later_calls_go_on(self) -> None:
         session, go = waiting()
 
         async def talk() -> None:

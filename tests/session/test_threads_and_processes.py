@@ -57,7 +57,7 @@ def texts(session: Session) -> list[str]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Threads that are switched as often as can be."""
+    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -101,7 +101,7 @@ def test_a_session_outlives_its_event_loop() -> None:
 
 
 @pytest.mark.promise("I7", "I11")
-def test_who_is_cancelled_leaves_all_or_nothing() -> None:
+def test_a_cancelled_call_runs_to_its_end_or_not_at_all() -> None:
     slow = Slow()
 
     async def torment(ledger: Ledger) -> list[str]:
@@ -117,7 +117,7 @@ def test_who_is_cancelled_leaves_all_or_nothing() -> None:
         done = await asyncio.gather(looking, *adding, return_exceptions=True)
         assert [isinstance(each, asyncio.CancelledError) for each in done[1:]] == [True, False] * 4 + [True]
         view = await session.view()
-        assert session.session.folds == 1, "what was begun was done to its end"
+        assert session.session.folds == 1, "the fold was finished"
         assert_sendable(view.render("anthropic"))
         return [message.text for message in view.messages if message.text.startswith("late")]
 
@@ -200,7 +200,7 @@ def test_a_process_ends_while_a_fold_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("I19")
-def test_committed_is_told_when_another_connection_can_read_it(url: str) -> None:
+def test_committed_is_emitted_once_other_connections_can_read_the_fold(url: str) -> None:
     told: list[int] = []
 
     def listen(event: Event) -> None:

@@ -132,7 +132,7 @@ class DigestWriter:
         covered = sum(map(timeline.tokens, leaves)) + (before.digest_tokens if before else 0)
         return DigestRequest(
             messages=[timeline.messages[index] for index in leaves],
-            count_tokens=lambda text: state.setup.size(user(text)),
+            count_tokens=lambda text: state.size(user(text)),
             max_tokens=digest_reserve(policy, state.usable),
             covered_tokens=0 if options.must else covered,
             facts=self._facts_so_far(state),

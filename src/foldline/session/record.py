@@ -79,7 +79,7 @@ class MemoryRecord:
             version=self.version(),
             fold=self.folds[-1] if self.folds else None,
             folds=len(self.folds),
-            pins=dict(self.pins),
+            pins=self.pins,
             settings=self.settings,
             refusal=self.refusal,
             moves=self.moves,
@@ -96,16 +96,11 @@ class MemoryRecord:
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:  # noqa: ARG002 (no other workers)
         """Add a fold."""
-        self._check(entry)
-        self.folds.append(fold)
-        self.refusal = None
-        return self._next()
+        return self._change(entry, folds=[*self.folds, fold], refusal=None)
 
     def refuse(self, refusal: Refusal, entry: int) -> Version:
         """Note that a fold was not made."""
-        self._check(entry)
-        self.refusal = refusal
-        return self._next()
+        return self._change(entry, refusal=refusal)
 
     def cancel(self) -> bool:
         """False: no fold is ever made in the background."""
@@ -113,48 +108,41 @@ class MemoryRecord:
 
     def unfold(self, entry: int) -> Version:
         """Take back the newest fold."""
-        self._check(entry)
         if not self.folds:
             raise InputError("nothing is folded")
-        self.folds.pop()
-        return self._next()
+        return self._change(entry, folds=self.folds[:-1])
 
     def pin(self, name: str, position: int, entry: int) -> Version:
         """Add a pin."""
-        self._check(entry)
-        self.pins[name] = position
-        return self._next()
+        return self._change(entry, pins={**self.pins, name: position})
 
     def unpin(self, name: str, entry: int) -> Version:
         """Remove a pin."""
-        self._check(entry)
-        self.pins.pop(name, None)
-        return self._next()
+        return self._change(entry, pins={pin: position for pin, position in self.pins.items() if pin != name})
 
     def move(self, to: int, entry: int) -> Version:
         """Go back to the first `to` messages."""
-        self._check(entry)
-        del self.messages[to:]
-        self.folds = [fold for fold in self.folds if fold.cut <= to]
-        self.pins = {name: position for name, position in self.pins.items() if position < to}
-        self.moves += 1
-        return self._next()
+        return self._change(entry, moves=self.moves + 1, **self._first(to))
 
     def configure(self, settings: Mapping[str, Any], entry: int) -> Version:
         """Set model, policy, tools and format from here on."""
-        self._check(entry)
-        self.settings = settings
-        return self._next()
+        return self._change(entry, settings=settings)
 
     def fork(self, name: str, at: int) -> MemoryRecord:  # noqa: ARG002 (only a ledger finds it again by name)
         """A new record that begins with the first `at` messages."""
         if not 0 <= at <= len(self.messages):
             raise InputError(f"cannot branch at message {at}: the session has {len(self.messages)} messages")
         record = MemoryRecord()
-        record.messages, record.settings = self.messages[:at], self.settings
-        record.folds = [fold for fold in self.folds if fold.cut <= at]
-        record.pins = {pin: position for pin, position in self.pins.items() if position < at}
+        vars(record).update(self._first(at), settings=self.settings)
         return record
+
+    def _first(self, count: int) -> dict[str, Any]:
+        """The first `count` messages, with the folds and pins among them."""
+        return {
+            "messages": self.messages[:count],
+            "folds": [fold for fold in self.folds if fold.cut <= count],
+            "pins": {pin: position for pin, position in self.pins.items() if position < count},
+        }
 
     def search_target(self) -> tuple[Store, Branch]:
         """The store and branch to search: a temporary ledger that holds the messages."""
@@ -168,13 +156,11 @@ class MemoryRecord:
         """A value that no other record has."""
         return self
 
-    def _check(self, entry: int) -> None:
-        """Refuse a change that was decided on an older version, as a ledger does."""
+    def _change(self, entry: int, **values: Any) -> Version:
+        """Set attributes. Raises `Conflict`, as a ledger does, if the change was decided on an older version."""
         if entry != self.entries:
             raise Conflict("the session was changed meanwhile", hint="read its current state and decide again")
-
-    def _next(self) -> Version:
-        self.entries += 1
+        vars(self).update(values, entries=entry + 1)
         return self.version()
 
 
@@ -200,9 +186,7 @@ class BranchRecord:
     def snapshot(self) -> Snapshot:
         """Everything but the messages."""
         state = self.store.state(self.branch)
-        settings: Mapping[str, Any] = next(
-            (entry.body for entry in reversed(state.marks) if entry.kind == SETTINGS), {}
-        )
+        settings: Any = next((entry.body for entry in reversed(state.marks) if entry.kind == SETTINGS), {})
         attempt = next((entry for entry in reversed(state.marks) if entry.kind in {REFUSED, "fold"}), None)
         return Snapshot(
             version=self._at(state.head),

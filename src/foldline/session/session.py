@@ -10,14 +10,16 @@ record is read at the next call. Threads may share a session: one call runs at a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from logging import DEBUG
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from foldline.digest.digester import Digester
 from foldline.errors import Conflict, InputError
-from foldline.events import Event, Listener, emit, is_observed
+from foldline.events import LOG, TRACE, Event, Listener, emit
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
 from foldline.measure.estimator import Counter
@@ -37,7 +39,8 @@ from foldline.session.setup import setup
 from foldline.session.state import State
 from foldline.view.compose import View
 from foldline.view.continuation import Continuation, continuation
-from foldline.wire.reader import is_plain_text, parse, sign_of
+from foldline.wire.formats import plain_message
+from foldline.wire.reader import parse, sign_of
 
 if TYPE_CHECKING:
     from foldline.session.worker import Worker
@@ -140,13 +143,15 @@ class Session:
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
         for thing in things:
+            plain = plain_message(thing, format or self.state.setup.format)
+            if plain is not None:
+                messages.append(plain)
+                continue
             if not known and (sign := _sign(thing)) is not None:
                 self.reload(format=sign)
                 known = True
-            if isinstance(thing, Message):
-                messages.append(thing)
-            else:
-                messages += parse(thing, format, default=self.state.setup.format).messages
+            parsed = (thing,) if isinstance(thing, Message) else parse(thing, format, default=self.format).messages
+            messages.extend(parsed)
         if not messages:
             return
         version, state = self.record.append(messages), self.state
@@ -318,14 +323,16 @@ class Session:
         return self.state.pruned, len(self.state.timeline.broken)
 
     def _report(self, load: Load, plan: Plan) -> None:
-        """Emit the size, new repairs, a wish that was not granted, and each warning once while it holds."""
-        if is_observed(self.listener):
+        """Emit the size, new prunings and repairs, new warnings, and why a fold was skipped."""
+        if self.listener is not None or LOG.isEnabledFor(DEBUG) or TRACE in sys.modules:
             self.emit("measured", tokens=load.request, usable=load.usable)
         arrived, self._arrived = self._arrived, self._arrivals()
         if self._arrived != arrived:
-            for kind, unit, number in zip(("pruned", "repaired"), ("results", "messages"), (0, 1), strict=True):
-                if self._arrived[number] > arrived[number]:
-                    self.emit(kind, **{unit: self._arrived[number] - arrived[number]})
+            pruned, repaired = self._arrived[0] - arrived[0], self._arrived[1] - arrived[1]
+            if pruned > 0:
+                self.emit("pruned", results=pruned)
+            if repaired > 0:
+                self.emit("repaired", messages=repaired)
         fired = plan.verdict.fired
         if fired != self._fired:
             before, self._fired = self._fired, fired
@@ -379,7 +386,7 @@ class Session:
 
     def size(self, message: Message) -> int:
         """The size of a message by the session's counter."""
-        return self.state.setup.size(message)
+        return self.state.size(message)
 
     def load(self) -> Load:
         """The figures that the gate tests."""
@@ -387,10 +394,10 @@ class Session:
 
 
 def _sign(thing: Any) -> str | None:
-    """The wire format of which a value shows a clear sign; text alone is none."""
-    if isinstance(thing, Message):
-        return sign_of(thing) if thing.wire and any(type(part) is not Text for part in thing.parts) else None
-    return None if is_plain_text(thing) else sign_of(thing)
+    """The wire format that a value is clearly in; None for a message of nothing but text."""
+    if isinstance(thing, Message) and all(type(part) is Text for part in thing.parts):
+        return None
+    return sign_of(thing)
 
 
 def _gave_up() -> Conflict:

@@ -11,9 +11,8 @@ from typing import Any
 
 from foldline.errors import ConfigError
 from foldline.measure.estimator import Counter
-from foldline.measure.message_size import TEXT_ONLY, Framing, message_tokens, tools_tokens
+from foldline.measure.message_size import TEXT_ONLY, Framing, tools_tokens
 from foldline.measure.tokenizers import counter_for
-from foldline.message import Message
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
 from foldline.plan.media_budget import MediaAllowance, media_allowance
@@ -47,16 +46,17 @@ class Setup:
     usable: int
     """What a request may fill: the window without what is kept free for the reply."""
     arrival_limit: int
-    """Results of at least this size are pruned before they are ever sent."""
+    """Results of at least this size are pruned on arrival; larger than any result if the policy sets no limit."""
     media: MediaAllowance
-
-    def size(self, message: Message) -> int:
-        """The size of a message by the session's counter."""
-        return message_tokens(message, self.counter, self.framing)
 
     def row(self) -> dict[str, Any]:
         """The settings as they are stored: what differs from the defaults."""
-        row: dict[str, Any] = {"model": self.model.name, "policy": policy_row(self.policy), "tools": self.tools}
+        knobs, defaults = {}, Policy()
+        for knob in fields(self.policy):
+            value = getattr(self.policy, knob.name)
+            if value != getattr(defaults, knob.name):
+                knobs[knob.name] = [str(item) for item in value] if isinstance(value, tuple) else value
+        row: dict[str, Any] = {"model": self.model.name, "policy": knobs, "tools": self.tools}
         if self.format_known:
             row["format"] = self.format
         if self.extra:
@@ -83,21 +83,27 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     else:
         chosen = Policy.preset(policy) if isinstance(policy, str) else policy
     known = model_of(row.get("model", "") if model is None else model)
-    told = check_format(row.get("format", "") if format is None else format)
+    given = row.get("format", "") if format is None else format
+    if given and given not in REQUEST_FORMATS:
+        raise ConfigError(f"unknown wire format {given!r}", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
     usual = known.format or DEFAULT_FORMAT
-    used = told or usual
+    used = given or usual
     measured = chosen.counter == "model"
     if counter is None or not measured:
         counter = counter_for(known.name, kind=chosen.counter)
     framing = framing_of(used, known.media) if measured else TEXT_ONLY
     window = chosen.window_tokens or known.window
-    usable = _usable(window, known, chosen)
+    reply = min(known.reply, window // 4) if chosen.reply_tokens is None else chosen.reply_tokens
+    usable = max(0, window - reply - chosen.reserve_tokens)
+    arrival_limits = [chosen.prune_arrival_tokens, 1 << 62]
+    if chosen.prune_arrival_ratio is not None:
+        arrival_limits.append(max(1, int(chosen.prune_arrival_ratio * usable)))
     limits = grammar_of(usual).limits
     return Setup(
         model=known,
         policy=chosen,
         format=used,
-        format_known=bool(told),
+        format_known=bool(given),
         tools=row.get("tools", 0) if tools is None else tools_tokens(tools, counter, framing),
         extra=row.get("extra", 0) if extra_tokens is None else extra_tokens,
         counter=counter,
@@ -105,38 +111,6 @@ def setup(  # noqa: PLR0913 (all are named at the call)
         measured=measured,
         window=window,
         usable=usable,
-        arrival_limit=_arrival_limit(chosen, usable),
+        arrival_limit=min(limit for limit in arrival_limits if limit is not None),
         media=media_allowance(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=usable),
     )
-
-
-def check_format(format: str) -> str:
-    """The name of a wire format that requests can be sent in, or "" when none is named."""
-    if format and format not in REQUEST_FORMATS:
-        raise ConfigError(f"unknown wire format {format!r}", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
-    return format
-
-
-def policy_row(policy: Policy) -> dict[str, Any]:
-    """A policy as it is stored: the knobs that differ from the defaults."""
-    defaults, row = Policy(), {}
-    for knob in fields(policy):
-        value = getattr(policy, knob.name)
-        if value != getattr(defaults, knob.name):
-            row[knob.name] = [str(item) for item in value] if isinstance(value, tuple) else value
-    return row
-
-
-def _usable(window: int, model: Model, policy: Policy) -> int:
-    reply = policy.reply_tokens
-    if reply is None:
-        reply = min(model.reply, window // 4)
-    return max(0, window - reply - policy.reserve_tokens)
-
-
-def _arrival_limit(policy: Policy, usable: int) -> int:
-    """The size from which a result is pruned on arrival; one that is never reached when the policy sets none."""
-    limits = [policy.prune_arrival_tokens, 1 << 62]
-    if policy.prune_arrival_ratio is not None:
-        limits.append(max(1, int(policy.prune_arrival_ratio * usable)))
-    return min(limit for limit in limits if limit is not None)

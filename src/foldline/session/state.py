@@ -70,6 +70,10 @@ class State:
         """Take over a log entry that changes nothing but the snapshot."""
         self.snapshot = replace(self.snapshot, version=version, **changes)
 
+    def size(self, message: Message) -> int:
+        """The size of a message by the session's counter."""
+        return message_tokens(message, self.setup.counter, self.setup.framing)
+
     # Adding messages
 
     def add(self, message: Message) -> None:
@@ -90,7 +94,7 @@ class State:
             if traits.has_media or tokens >= setup.arrival_limit:
                 shown = self._shortened(message, tokens)
                 if shown is not None:
-                    tokens = setup.size(shown)
+                    tokens = self.size(shown)
                     self.pruned += 1
         if self._account is not None and message.role == "assistant" and self._starts_reply():
             self._account = self._account.after_request(self._proposal(message.meta.at), self._prices)
@@ -105,7 +109,7 @@ class State:
         sendable = without_oversized_media(message, index, self.setup.media)
         shown = sendable if sendable is not message else None
         if tokens >= limit and index not in self.timeline.pins:
-            return stub_on_arrival(sendable, index, self.policy, limit=limit, size=self.setup.size) or shown
+            return stub_on_arrival(sendable, index, self.policy, limit=limit, size=self.size) or shown
         return shown
 
     def _thinking(self, message: Message) -> int:
@@ -144,7 +148,7 @@ class State:
             found = [index for index, message in enumerate(read(start, stop), start=start) if message.is_prompt]
             stop = 0 if found else start
             if found and found[-1] < fold.cut and found[-1] not in (*fold.pinned, *fold.carried):
-                tokens = fold.carried_tokens + sum(map(self.setup.size, read(found[-1], found[-1] + 1)))
+                tokens = fold.carried_tokens + sum(map(self.size, read(found[-1], found[-1] + 1)))
                 return replace(fold, carried=tuple(sorted((*fold.carried, found[-1]))), carried_tokens=tokens)
         return fold
 
@@ -179,7 +183,7 @@ class State:
         timeline.apply(fold)
         if self.setup.measured:
             kept = ((timeline.shown[index], timeline.tokens(index)) for index in range(timeline.cut, len(timeline)))
-            front = ((message, self.setup.size(message)) for message in head(timeline))
+            front = ((message, self.size(message)) for message in head(timeline))
             self.gauge = self.gauge.after_fold(chain(front, kept))
         if self._account is not None:
             stored = fold.learned.get("account", {}) if fold.learned.get("model") == self.model.name else {}
@@ -204,7 +208,7 @@ class State:
         kept = {index: stub for index, stub in stubs if index >= fold.cut or index in fold.carried}
         whole = replace(fold, digest=digest, stubs={**kept, **fold.stubs})
         beside = timeline.prefix[timeline.lead] + fold.pinned_tokens + fold.carried_tokens
-        tokens = sum(setup.size(message) for message in head(timeline, whole)) - beside
+        tokens = sum(self.size(message) for message in head(timeline, whole)) - beside
         after = fold.after - fold.digest_tokens + tokens
         learned: dict[str, Any] = asdict(self.gauge.calibration) if setup.measured else {}
         if self._account is not None:
@@ -220,11 +224,11 @@ class State:
         verdict = gate(load, self.policy, self.latched)
         if verdict is NOTHING_DUE:
             return NOTHING_TO_DO
-        return plan(self.timeline, load, self.policy, self.setup.size, verdict=verdict)
+        return plan(self.timeline, load, self.policy, self.size, verdict=verdict)
 
     def plan_by_hand(self, *, force: bool) -> Fold | None:
         """The fold that a person asks for; None when nothing would leave."""
-        return manual_fold(self.timeline, self.load(), self.policy, self.setup.size, force=force)
+        return manual_fold(self.timeline, self.load(), self.policy, self.size, force=force)
 
     def plan_media(self) -> Fold | None:
         """The fold in force with the oldest media left out, if there are too many for one request."""
@@ -232,7 +236,7 @@ class State:
             return None
         timeline, before = self.timeline, self.load().request
         folds = any(rule.action in {"fold", "clip"} for rule in self.policy.rules)
-        stubs = self.media.stub_oldest(self.setup.size, may_fold=folds)
+        stubs = self.media.stub_oldest(self.size, may_fold=folds)
         return replace(
             timeline.fold or Fold(cut=timeline.cut),
             stubs=stubs,

@@ -38,6 +38,9 @@ REQUEST_FORMATS = tuple(_REQUEST_MODULES)
 FORMATS = (*_REQUEST_MODULES, *_LOG_MODULES)
 """All formats that can be read."""
 
+_PLAIN_FORMATS = ("anthropic", "openai", "openai-responses")
+"""Formats in which a message may be a role and a text."""
+
 
 class Lost(NamedTuple):
     """Something that a rendering could not carry into the other format."""
@@ -210,6 +213,19 @@ def format_of(name: str) -> Format:
         raise ConfigError(f"unknown wire format {name!r}", hint=f"use one of {', '.join(FORMATS)}")
     found: Format = import_module(module).FORMAT
     return found
+
+
+def plain_message(value: Any, name: str) -> Message | None:
+    """The message of a dict with a role, a text and nothing else, which shows no sign of a format; None for others."""
+    if (
+        type(value) is dict
+        and len(value) == 2
+        and type(value.get("content")) is str
+        and value.get("role") in ("user", "assistant")
+        and name in _PLAIN_FORMATS
+    ):
+        return format_of(name).parse(value, None)
+    return None
 
 
 def request_format(name: str) -> Format:

@@ -19,7 +19,16 @@ from foldline.json_text import Slice, decode, loads, scan, scan_list
 from foldline.message import Message
 from foldline.text_lines import TextLine
 from foldline.wire.detect import PLAIN, Detected, detect
-from foldline.wire.formats import REQUEST_FORMATS, Format, JsonLine, ReadNote, Transcript, element_format, format_of
+from foldline.wire.formats import (
+    REQUEST_FORMATS,
+    Format,
+    JsonLine,
+    ReadNote,
+    Transcript,
+    element_format,
+    format_of,
+    plain_message,
+)
 from foldline.wire.request import Request, parse_elements, unknown_format
 
 _PEEK = 100
@@ -59,23 +68,11 @@ def parse(source: Any, format: str | None = None, *, default: str | None = None,
     but role and text; without it that is taken as OpenAI chat. A text is always content, never a path: files are read
     with `read`.
     """
-    if is_plain_text(source) and (form := format or default or PLAIN) in _PLAIN_FORMATS:
-        return Transcript(format=form, messages=(format_of(form).parse(source, None),))
+    form = format or default or PLAIN
+    plain = plain_message(source, form)
+    if plain is not None:
+        return Transcript(format=form, messages=(plain,))
     return _only_conversation(_conversations(source, _Known(format, default)), file)
-
-
-def is_plain_text(source: Any) -> bool:
-    """True for the commonest message, which shows no sign of a format: a role, a text and nothing else."""
-    return (
-        type(source) is dict
-        and len(source) == 2
-        and type(source.get("content")) is str
-        and source.get("role") in ("user", "assistant")
-    )
-
-
-_PLAIN_FORMATS = ("anthropic", "openai", "openai-responses")
-"""Formats in which a message is a role and a content."""
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
