@@ -19,6 +19,7 @@ from foldline.message import ToolCall
 _PATHS = ("file_path", "path", "absolute_path", "notebook_path", "filename", "file", "target_file", "filePath")
 _SHELL_COMMANDS = ("command", "cmd", "script")
 _COMMANDS = (*_SHELL_COMMANDS, "code")
+_COMMAND_KEYS = frozenset(_COMMANDS)
 _OLD_TEXTS = ("old_string", "oldText", "old_str", "search")
 _NEW_TEXTS = ("new_string", "newText", "new_str", "new_source", "replacement", "replace")
 _WHOLE_TEXTS = ("content", "contents", "file_text")
@@ -133,7 +134,11 @@ def call_kind(name: str, arguments: dict[str, Any]) -> str:
         return "run"
     if not _first_text(arguments, _PATHS):
         return "edit" if patched_files(_first_text(arguments, _PATCHES)) else ""
-    kind = _kind_by_words(_first_text(arguments, ("command",)))
+    return _kind_beside_path(name, arguments)
+
+
+def _kind_beside_path(name: str, arguments: dict[str, Any]) -> str:
+    kind = _kind_by_words(_first_text(arguments, ("command",))) if "command" in arguments else ""
     if not kind and (_first_text(arguments, _WRITTEN_TEXTS) or isinstance(arguments.get("edits"), list)):
         kind = "edit"
     return kind or _kind_by_words(name)
@@ -149,10 +154,12 @@ def _kind_by_words(name: str) -> str:
 
 def edited_files(name: str, arguments: dict[str, Any]) -> list[str]:
     """The files that a call edits or writes."""
-    if call_kind(name, arguments) != "edit":
+    if not _COMMAND_KEYS.isdisjoint(arguments) and command_of(arguments):  # most calls, so without a search
         return []
     path = _first_text(arguments, _PATHS)
-    return [path] if path else patched_files(_first_text(arguments, _PATCHES))
+    if not path:
+        return patched_files(_first_text(arguments, _PATCHES))
+    return [path] if _kind_beside_path(name, arguments) == "edit" else []
 
 
 def patched_files(patch: str) -> list[str]:
@@ -203,7 +210,7 @@ def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> st
 
 def bare_command(arguments: dict[str, Any]) -> str:
     """The shell command of a call without the change of folder before it and the filters of its output."""
-    command = shell_command(arguments)
+    command = command_of(arguments, _SHELL_COMMANDS)
     return _strip_command(command[:_COMMAND_CHARS]) if command else ""
 
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from foldline.tool_calls import edited_files, patched_files
+
 if TYPE_CHECKING:
     from foldline.message import Usage
-
 
 RawEvent: TypeAlias = dict[str, Any]
 
@@ -93,19 +94,21 @@ def dict_at(event: Any, key: str) -> dict[str, Any]:
 class AgentEvent:
     """One event, parsed once for all who use it."""
 
-    __slots__ = ("_usage", "calls", "is_subagent", "kind", "message", "raw", "results", "session")
+    __slots__ = ("_edited", "_usage", "calls", "is_subagent", "kind", "message", "raw", "results", "session")
 
     def __init__(self, raw: RawEvent) -> None:
         kind, message = raw.get("type"), raw.get("message")
         self.kind = kind if type(kind) is str else ""
         self.raw = raw
         session = raw.get("session_id") or raw.get("sessionId")
-        self.session = session if type(session) is str and _has_session(raw, self.kind) else ""
-        """Id of the session; "" when the event names none."""
+        is_named = kind in _SESSION_KINDS and not (kind == "system" and text_at(raw, "subtype").startswith("hook"))
+        self.session = session if is_named and type(session) is str else ""
+        """Id of the session; "" when the event names none. A hook runs before it is known and names another."""
         self.is_subagent = type(raw.get("parent_tool_use_id")) is str or raw.get("isSidechain") is True
         """Whether a sub-agent sent it: sub-agents have windows of their own."""
         self.message: dict[str, Any] = message if type(message) is dict else {}
         self._usage: Usage | None = None
+        self._edited: list[list[str]] | None = None
         self.calls = self.results = _NONE
         """Tool calls (blocks of an assistant's message, or the event itself) and tool results."""
         if kind == "assistant":
@@ -122,17 +125,22 @@ class AgentEvent:
             self._usage = _usage_parser()(self.message.get("usage"))
         return self._usage
 
+    @property
+    def edited(self) -> list[list[str]]:
+        """The files that each of the calls edits or writes; of a Codex event, those of its patch."""
+        if self._edited is None:
+            self._edited = [edited_files(text_at(call, "name"), dict_at(call, "input")) for call in self.calls]
+            patch = dict_at(self.raw, "payload") if self.kind == "response_item" else {}
+            if patch.get("name") == "apply_patch":
+                self._edited.append(patched_files(first_text(patch, ("input", "arguments"))))
+        return self._edited
+
 
 @cache
 def _usage_parser() -> Callable[[Any], Usage | None]:
     from foldline.wire.anthropic.usage import anthropic_usage  # noqa: PLC0415  # wire takes longer to load than a hook may run
 
     return anthropic_usage
-
-
-def _has_session(raw: RawEvent, kind: str) -> bool:
-    """Whether the event names the agent's session. A hook runs before the session is known and names another."""
-    return kind in _SESSION_KINDS and not (kind == "system" and text_at(raw, "subtype").startswith("hook"))
 
 
 def _blocks(message: dict[str, Any], kind: str) -> Sequence[dict[str, Any]]:
@@ -199,16 +207,6 @@ def refusal_text(result: dict[str, Any]) -> str:
 
 def _between(text: str, tag: str) -> str:
     return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
-
-
-def patched_files(event: AgentEvent) -> list[str]:
-    """Paths of the files that a Codex patch changes."""
-    patch = dict_at(event.raw, "payload")
-    if patch.get("name") != "apply_patch":
-        return []
-    from foldline.tool_calls import patched_files as files_of_patch  # noqa: PLC0415  # only Codex needs it
-
-    return files_of_patch(first_text(patch, ("input", "arguments")))
 
 
 def is_compaction(event: AgentEvent) -> bool:

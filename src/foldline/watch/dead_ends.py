@@ -61,8 +61,8 @@ class DeadEndDetector:
     """Detects the dead ends of one session from its calls and their results."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, dict[str, Any]] = {}
-        """Calls without a result yet, by id."""
+        self._calls: dict[str, tuple[dict[str, Any], list[str]]] = {}
+        """Calls without a result yet and the files that they edit, by id."""
         self._failures: OrderedDict[str, list[tuple[str, _ErrorLines]]] = OrderedDict()
         self._failing_tools: OrderedDict[str, _FailingTool] = OrderedDict()
         self._failed_checks: OrderedDict[str, _FailedCheck] = OrderedDict()
@@ -81,8 +81,8 @@ class DeadEndDetector:
         if event.is_subagent:
             return []
         if event.calls:
-            for call in event.calls:
-                self._calls[text_at(call, "id")] = call
+            for call, paths in zip(event.calls, event.edited, strict=True):
+                self._calls[text_at(call, "id")] = call, paths
             while len(self._calls) > MAX_CALLS:
                 del self._calls[next(iter(self._calls))]
             return []
@@ -107,19 +107,18 @@ class DeadEndDetector:
 
     def _read_result(self, result: dict[str, Any]) -> list[DeadEnd]:
         call_id = text_at(result, "tool_use_id")
-        call = self._calls.pop(call_id, None)
-        if call is None:
+        if call_id not in self._calls:
             return []
+        call, paths = self._calls.pop(call_id)
         error, arguments = result.get("is_error") is True, dict_at(call, "input")
-        command = tool_calls.bare_command(arguments)
-        path = "" if command else next(iter(tool_calls.edited_files(text_at(call, "name"), arguments)), "")
-        if path and not error:
+        if paths and not error:
             self._failed_checks.clear()
-            self._changed[path] = self._reverts.add_edit(call_id, path, arguments)
+            self._changed[paths[0]] = self._reverts.add_edit(call_id, paths[0], arguments)
             if len(self._changed) > MAX_EVIDENCE:
                 del self._changed[next(iter(self._changed))]
             return []
-        found = [] if path else self._reverts.flush()
+        found = [] if paths else self._reverts.flush()
+        command = tool_calls.bare_command(arguments)
         if command and not error:
             found += self._reverts.add_command(call_id, command)
         if command and tool_calls.is_check(command):
@@ -170,9 +169,9 @@ class DeadEndDetector:
         """Forget the failures of a check that has passed."""
         self._changed = {}
         self._failed_checks.pop(command, None)
-        tests = self._failing_tests
-        for name in [name for name, test in tests.items() if test.command == command or name in command]:
-            del tests[name]
+        if tests := self._failing_tests:
+            for name in [name for name, test in tests.items() if test.command == command or name in command]:
+                del tests[name]
 
     def _find_repeated_check(self, call_id: str, call: dict[str, Any], errors: _ErrorLines, text: str) -> list[DeadEnd]:
         """Finding for a check that is run again unchanged, with no edit in between, and fails in the same way."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from foldline.tool_calls import edited_files
 from foldline.watch.agent_events import (
     AgentEvent,
     RawEvent,
@@ -20,7 +19,6 @@ from foldline.watch.agent_events import (
     human_text,
     is_compaction,
     is_synthetic,
-    patched_files,
     refusal_text,
     text_at,
 )
@@ -107,7 +105,8 @@ class ScratchModel:
             self._switch_session(event.session)
         if kind == "user":
             for result in event.results if not event.is_subagent else ():
-                self._read_result(result)
+                if self._questions or result.get("is_error") is True:
+                    self._read_result(result)
             text = human_text(event)
             if self._expects_digest and (text.startswith(_AGENT_DIGEST) or is_synthetic(event)):
                 self._expects_digest = False
@@ -115,11 +114,8 @@ class ScratchModel:
                 self._add_human_input(text)
         elif kind in ("assistant", "tool_use", "response_item"):
             self._expects_digest = False
-            for call in event.calls:
-                self._read_call(call)
-            if kind == "response_item":
-                for path in patched_files(event):
-                    self._add_artifact(path)
+            if event.calls or kind == "response_item":
+                self._read_calls(event)
         elif kind in ("system", "compacted") and is_compaction(event):
             self._expects_digest = True
         elif kind == "session_meta":
@@ -185,18 +181,16 @@ class ScratchModel:
         self.human_inputs.append(text)
         self.weight += len(text)
 
-    def _add_artifact(self, path: str) -> None:
-        if path not in self._changed_paths:
-            self._changed_paths.add(path)
-            self.artifacts.append(path)
-            self.weight += len(path)
-
-    def _read_call(self, call: dict[str, Any]) -> None:
-        if call.get("name") in _QUESTION_TOOLS:
-            self._add_question(call)
-            return
-        for path in edited_files(text_at(call, "name"), dict_at(call, "input")):
-            self._add_artifact(path)
+    def _read_calls(self, event: AgentEvent) -> None:
+        for call in event.calls:
+            if call.get("name") in _QUESTION_TOOLS:
+                self._add_question(call)
+        for paths in event.edited:
+            for path in paths:
+                if path not in self._changed_paths:
+                    self._changed_paths.add(path)
+                    self.artifacts.append(path)
+                    self.weight += len(path)
 
     def _add_question(self, call: dict[str, Any]) -> None:
         """Remember what the agent asks the user to choose or to approve."""
@@ -212,7 +206,7 @@ class ScratchModel:
 
     def _read_result(self, result: dict[str, Any]) -> None:
         """Collect the user's words in a tool result: an answer to a question, or a comment on a refusal."""
-        question = self._questions.pop(text_at(result, "tool_use_id"), None) if self._questions else None
+        question = self._questions.pop(text_at(result, "tool_use_id"), None)
         if question is not None and result.get("is_error") is not True:
             self.add_decision(_format_decision(*question, extract_text(result.get("content"))))
         comment = refusal_text(result)

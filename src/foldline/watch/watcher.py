@@ -102,7 +102,8 @@ class Watcher:
         if kind in _COST_KINDS:
             if event.calls:
                 self._take_wish(event)
-            reports += self._check_costs(turn_ended=False)
+            if self.limits is not None:
+                reports += self._check_costs(turn_ended=False)
         elif self._wish and event.results:
             self._drop_refused_wish(event)
         if self._turns.observe(event):
