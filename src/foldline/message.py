@@ -181,8 +181,7 @@ class Message:
 
     def with_parts(self, *parts: Part) -> Message:
         """The message with other parts. Of its wire form, only the other fields are still used."""
-        wire = self.wire and self.wire._replace(raw=None, exact=False)
-        return replace(self, parts=parts, wire=wire)
+        return replace(self, parts=parts, wire=self.wire and self.wire._replace(raw=None, exact=False))
 
 
 def system(text: str) -> Message:

@@ -23,7 +23,6 @@ Action = Literal["warn", "fold", "clip", "pause"]
 Atom = Literal["message", "step", "turn"]
 Snap = Literal["forward", "backward"]
 Leave = Literal["digest", "marker", "nothing"]
-Failure = Literal["local", "keep"]
 
 ENVIRONMENT = "FOLDLINE_"
 """Prefix of the environment variables that set a knob: `FOLDLINE_KEEP_TOKENS=8000`."""
@@ -152,7 +151,7 @@ class Policy:
     """Sends the session's view as the prefix of the digest request if the provider's cache makes that cheaper."""
     coverage_ratio: float = 0.5
     """The share of facts that a model's digest must hold. Missing facts are added below it, within `digest_tokens`."""
-    on_failure: Failure = "local"
+    on_failure: Literal["local", "keep"] = "local"
     """If a model's digest fails: use a `local` one, or `keep` everything as long as it fits."""
     background: bool = True
     """With a ledger, makes folds in the background while requests go on. A request that does not fit never waits."""
@@ -349,14 +348,11 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 def _check_window(policy: Policy) -> None:
     """Raise `ConfigError` if the floors exceed the window, or a fold would end above its trigger."""
-    window = policy.window_tokens
-    if window is not None:
-        reserved = (policy.reply_tokens or 0) + policy.reserve_tokens
-        if policy.keep_hard and policy.keep_tokens > window - reserved:
-            raise ConfigError(
-                f"keep_tokens {policy.keep_tokens} is larger than the usable window {window - reserved}",
-                hint="lower keep_tokens",
-            )
+    if policy.window_tokens is not None and policy.keep_hard:
+        usable = policy.window_tokens - (policy.reply_tokens or 0) - policy.reserve_tokens
+        if policy.keep_tokens > usable:
+            what = f"keep_tokens {policy.keep_tokens} is larger than the usable window {usable}"
+            raise ConfigError(what, hint="lower keep_tokens")
     for rule in policy.rules:
         if rule.action in {"fold", "clip"} and rule.basis != "cost" and policy.target_ratio > (rule.ratio or 1):
             raise ConfigError(

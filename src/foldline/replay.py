@@ -1,9 +1,8 @@
 """Replay a recorded session under a policy, request by request: what would have been sent, and its cost.
 
-For every reply, the request is built from the messages before it, with the same engine as a live session. Its cost is
-computed as the provider does: the common prefix with the previous request is read from the prompt cache while that is
-warm, the rest is written. A second account sends everything, whether it fits or not. Logged usage is ignored, because
-it measured other requests, and so are the agent's own digests, because the policy makes its own.
+For every reply, the request is built from the messages before it, with the same engine as a live session. The common
+prefix with the previous request is read from the prompt cache while that is warm, the rest is written. A second account
+sends everything. Logged usage is ignored, because it measured other requests, and so are the agent's own digests.
 """
 
 from __future__ import annotations
@@ -197,7 +196,8 @@ class CostAccount:
 
     def send(self, messages: Sequence[Message], at: float | None) -> int:
         """Add the cost of a request; returns its size in tokens."""
-        same = sum(1 for _ in takewhile(_equal, zip(self._last, messages, strict=False)))
+        pairs = zip(self._last, messages, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs))
         del self._ends[same + 1 :]
         common = self._ends[-1] if self._last else 0
         for message in messages[same:]:
@@ -211,7 +211,3 @@ class CostAccount:
         self._last = messages
         self._at = self._at if at is None else at
         return tokens
-
-
-def _equal(pair: tuple[Message, Message]) -> bool:
-    return pair[0] is pair[1] or pair[0] == pair[1]

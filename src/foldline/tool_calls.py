@@ -1,8 +1,7 @@
 """What a tool call does: the file it reads or changes, the command it runs, the tasks it sets, and what came of it.
 
-Agents have different tools for the same few things. A call is interpreted by the name of its tool and the names of its
-arguments, from the tables below, and everywhere in the package by these functions: pruning, the digest and the watch
-must not disagree about a call.
+A call is interpreted by the name of its tool and the names of its arguments, from the tables below. Pruning, the
+digest and the watch all use these functions, so that they do not disagree about a call.
 """
 
 from __future__ import annotations
@@ -237,9 +236,7 @@ def interpret_call(call: ToolCall, text: str) -> InterpretedCall:
         kind, path = ("edit", files[0]) if files else ("", "")
         return InterpretedCall(kind=kind, path=path, values=tuple(files), contents=(call.arguments,))
     tasks, is_whole_list = _tasks(call.name, arguments)
-    values: list[str] = []
-    contents: list[str] = []
-    replaced: list[str] = []
+    values, contents, replaced = list[str](), list[str](), list[str]()
     for key, value in arguments.items():
         for inner, word in _strings(value, key):
             (values if key not in _CONTENT else replaced if inner in _OLD_TEXTS else contents).append(word)

@@ -1,13 +1,9 @@
-"""Counting tokens without a tokenizer.
+"""Counting tokens without a tokenizer, because most of the time none is installed, public or fast enough.
 
-Most of the time no tokenizer is available: it is not installed, it is not public (Claude), or the text must be counted
-in microseconds. The default counter is therefore an estimate: it sorts the bytes of a text into classes, counts a few
-patterns of classes, and weighs them per vocabulary. It needs no package, is linear, never raises, and marks its counts
-as estimates. The rules of thumb of the presets (characters by 4, by 3.6, words) are counters, too.
-
-An estimate is the likeliest size. `with_margin` is the one place that turns it into a size to check against a limit:
-15 % more. The counters have no margin themselves, because a displayed size should be the likeliest one, a ratio learned
-from usage should not have to correct for it, and figures of the provider need none.
+The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and weighs them per
+vocabulary. It needs no package, is linear, never raises, and marks its counts as estimates. The rules of thumb of the
+presets (characters by 4, by 3.6, words) are counters, too. An estimate is the likeliest size, for display and for
+learning from usage. Only `with_margin` turns it into a size to check against a limit.
 """
 
 from __future__ import annotations
@@ -127,9 +123,8 @@ WORDS = WordCounter()
 class Estimator:
     """The default counter: class patterns of the bytes, weighed for one family of vocabularies.
 
-    Two corrections are added, without which whole scripts would be counted at a half. A script that shares its class
-    with a more common one (Lao with Hindi, Hebrew with Arabic, traditional with simplified characters) costs more per
-    letter, and a long run without a gap (base64, a key) costs more than words.
+    Two corrections are added: for a script that shares its class with a more common one (Lao with Hindi, Hebrew with
+    Arabic), and for a long run without a gap (base64, a key).
     """
 
     family: str = DEFAULT_FAMILY
@@ -186,17 +181,13 @@ _CLASSES = (
     (0xD5, "h"), (0xE0, "i"), (0xE2, "s"), (0xE3, "j"), (0xE4, "z"), (0xEA, "k"), (0xEE, "y"), (0xF0, "e"),
 )  # fmt: skip
 """The first byte of each class: letters, digits, space, line ends, other control, punctuation, then UTF-8 by script."""
-_BOX = "box"
-"""Box drawing is counted in the bytes: its class, E2, also holds quotes and dashes."""
 _SOLID = 64
 """The length from which on a run of letters, digits, + and / is no word: a line of a PEM file."""
 
 
 @cache
-def _data() -> dict[str, Any]:
-    """The shipped weights, read at the first estimate."""
-    found: dict[str, Any] = json.loads(pkgutil.get_data(__name__, "estimator.json") or b"")
-    return found
+def _data() -> Any:
+    return json.loads(pkgutil.get_data(__name__, "estimator.json") or b"")
 
 
 @cache
@@ -210,7 +201,7 @@ def _weights(family: str) -> _Weights:
     data = _data()
     mine = data["families"][family]
     weights: dict[str, float] = dict(zip(data["patterns"], mine["patterns"], strict=True))
-    box = weights.pop(_BOX)
+    box = weights.pop("box")  # counted in the bytes: the class of box drawing, E2, also holds quotes and dashes
     pairs = [(pattern, (pattern.encode(), weight)) for pattern, weight in weights.items()]
     plain = set("aA0_ntp")
     table = bytearray(256)

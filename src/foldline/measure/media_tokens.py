@@ -1,8 +1,7 @@
 """Tokens of an image, a document, a sound or a film.
 
-Vendors count pixels, not the base64 that carries them: an image of the same pixels costs the same at 5 kB and at 5 MB.
-So the size is read from the first bytes of the data and counted by the model's `MediaRule` (data in `models.toml`).
-Where the size is unknown (an address, a damaged header), the rule has an upper figure.
+Vendors count pixels, not base64. So the size is read from the first bytes of the data and counted by the model's
+`MediaRule`. Where the size is unknown (an address, a damaged header), the rule has an upper figure.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def image_size(data: str) -> tuple[float, float] | None:
     head = _bytes(data, 48)
     size: tuple[int, int] | None = None
     if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR":
-        size = _big(head[16:20]), _big(head[20:24])
+        size = int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
     elif head.startswith((b"GIF87a", b"GIF89a")):
         size = _little(head[6:8]), _little(head[8:10])
     elif head[:4] == b"RIFF" and head[8:12] == b"WEBP":
@@ -91,10 +90,6 @@ def _bytes(data: str, chars: int) -> bytes:
         return a2b_base64(piece[: len(piece) // 4 * 4].replace("-", "+").replace("_", "/"))
     except (BadBase64, ValueError):
         return b""
-
-
-def _big(raw: bytes) -> int:
-    return int.from_bytes(raw, "big")
 
 
 def _little(raw: bytes) -> int:
@@ -121,8 +116,8 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
         marker = raw[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             frame = raw[at + 5 : at + 9]
-            return (_big(frame[2:4]), _big(frame[0:2])) if len(frame) == 4 else None
-        at += 1 if marker == 0xFF else 2 + max(2, _big(raw[at + 2 : at + 4]))
+            return (int.from_bytes(frame[2:4]), int.from_bytes(frame[0:2])) if len(frame) == 4 else None
+        at += 1 if marker == 0xFF else 2 + max(2, int.from_bytes(raw[at + 2 : at + 4]))
     return None
 
 

@@ -1,8 +1,7 @@
 """The size of messages and tool definitions on the wire, in tokens.
 
-A model reads more than text: the provider puts tokens around each message, part, call and result, images are counted by
-their pixels, and encrypted thinking has a size that cannot be read. So every kind of part has its own rule here. A part
-of an unknown kind counts by its serialised form.
+The provider puts tokens around each message, part, call and result, images are counted by their pixels, and encrypted
+thinking cannot be read. So every kind of part has its own rule. An unknown kind counts by its serialised form.
 """
 
 from __future__ import annotations
@@ -88,9 +87,8 @@ def tools_tokens(tools: Iterable[Any], counter: Counter, framing: Framing) -> in
 def encrypted_tokens(chars: int) -> int:
     """The size of encrypted reasoning, from the length of its base64.
 
-    The length gives the number of bytes, not of tokens. The rule is Codex's own: three quarters of the characters, less
-    an envelope of 650 bytes, at four bytes a token. Counted as text it would be several times that. Bounded, because no
-    reply thinks for longer, and a large string may be an image.
+    The rule is Codex's own: three quarters of the characters, less an envelope of 650 bytes, at four bytes a token.
+    Bounded, because no reply thinks for longer, and a large string may be an image.
     """
     return min(max(1, (chars * 3 // 4 - 650) // 4), _MAX_ENCRYPTED_TOKENS) if chars else 0
 

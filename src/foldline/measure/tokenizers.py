@@ -1,9 +1,8 @@
 """Counting tokens with a model's own vocabulary, where a tokenizer for it is installed.
 
-Exact counters are native code of third parties. They are looked up by model, checked against golden counts before use,
-fed texts of bounded length, and guarded, because a panic in native code is not an `Exception`. Nothing here opens a
-connection: splintr ships its vocabularies, and tiktoken is used only if the file that it would download is on disk. The
-estimator is the fallback of every exact counter, and a count names the one that made it.
+Exact counters are native code of third parties. They are checked against golden counts before use, get texts of bounded
+length, and fall back to the estimator, because a panic in native code is not an `Exception`. Nothing here opens a
+connection: splintr ships its vocabularies, and tiktoken is used only if the file that it would download is on disk.
 """
 
 from __future__ import annotations

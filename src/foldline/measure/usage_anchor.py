@@ -1,10 +1,8 @@
 """The size of a request from the provider's usage: the last trusted figure, plus an estimate of what came after it.
 
-An estimate of a whole context is off by several per cent and misses what the messages do not show, such as tool
-schemas. The usage of the last reply has neither fault, but it is one reply old, sometimes wrong, and void after a fold.
-A `Gauge` is fed every message of one view, once and in order. It gives the size of a request made now: the last figure
-it trusts, plus the newer messages, corrected by how earlier figures differed from their estimates. It depends on these
-messages alone, so that two processes that read the same messages get the same size.
+An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply has
+neither fault, but it is one reply old, sometimes wrong, and void after a fold. A `Gauge` is fed every message of one
+view in order and depends on these alone, so that two processes that read the same messages get the same size.
 """
 
 from __future__ import annotations
@@ -175,7 +173,6 @@ class Gauge:
         return Count(gauge._expected(), False, source)
 
     def _append(self, message: Message, tokens: int, thinking: int) -> Gauge:
-        """The gauge with a message counted by its estimate, its usage aside."""
         gauge = self._copy()
         gauge.messages += 1
         if message.role == "assistant":
@@ -231,7 +228,6 @@ class Gauge:
         self.thinking += reply.thinking_tokens
 
     def _estimate(self) -> int:
-        """The corrected estimate of the part that usage does not cover."""
         if self.anchor is None:
             return self.calibration.hidden + round(self.calibration.ratio * self.total)
         return round(self.calibration.ratio * self.estimated)
@@ -263,18 +259,13 @@ class Gauge:
         )
 
     def _is_plausible(self, prompt: int, expected: int) -> bool:
-        """Whether a figure is plausible where `expected` tokens were expected.
-
-        The first figure may exceed what the messages show by any amount. A later one that jumps is suspect: it may be
-        doubled, a sum over several calls, or lack its cached share.
-        """
+        """False for a figure that jumps. The first one may exceed what the messages show by any amount."""
         if self.anchor is None:
             return prompt >= (1 - JUMP) * self.calibration.ratio * self.total - SLACK
         allowed = max(SLACK, JUMP * expected)
-        return -allowed <= prompt - expected <= allowed + self._estimate()
+        return -allowed <= prompt - expected <= allowed + self._estimate()  # else doubled, summed, or without cache
 
     def _calibrate(self, prompt: int, model: str, plausible: bool) -> Calibration:
-        """The calibration with a trusted figure taken into account."""
         calibration = self.calibration
         if self.anchor is None or not plausible:
             return replace(calibration, hidden=max(prompt - round(calibration.ratio * self.total), 0))

@@ -1,8 +1,7 @@
 """The model table: vendor, wire format, window, prices, cache rules and image rules by model name.
 
-The figures are data with a date (`models.toml`), because they change every month. A user's own file overrides them
-field by field, and an unknown model gets stated defaults instead of an error. Every model carries the source of its
-figures, so that a wrong one can be traced to its line.
+The figures are data with a date (`models.toml`). A user's own file overrides them field by field, and an unknown model
+gets stated defaults instead of an error. Every model carries the source of its figures.
 """
 
 from __future__ import annotations
@@ -217,7 +216,6 @@ _EMPTY = _Table("", "", {}, {}, {}, {})
 
 @cache
 def _shipped() -> _Table:
-    """The table that comes with foldline, read at the first use."""
     return _parse("models.toml", (pkgutil.get_data(__name__, "models.toml") or b"").decode())
 
 

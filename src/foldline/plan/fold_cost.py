@@ -1,12 +1,10 @@
 """The cost of a fold and what it saves, given that a fold invalidates the provider's prompt cache behind the digest.
 
 With a warm cache, the kept part has to be written again, and every later request is cheaper by what was removed. With
-a cold cache everything is written anyway, so a fold saves from the first request on. The end of a session is unknown,
-so the gate rents before it buys: it reads the removable part at the read price until that rent has reached the price of
-folding. It pays for a fold out of earlier savings, plus a small stake in proportion to the cost of the session so far.
-So folding never costs a session more than that stake above never folding, whenever the session ends.
-
-All amounts are in the unit of `TokenPrices`. The best schedule in hindsight is computed in `bench/hindsight.py`.
+a cold cache a fold saves from the first request on. The end of a session is unknown, so the gate rents before it buys:
+it sends the removable part at the read price until that rent has reached the price of folding. It pays for a fold out
+of earlier savings, plus a small stake in proportion to the cost of the session so far. So folding never costs a session
+more than that stake above never folding. All amounts are in the unit of `TokenPrices`.
 """
 
 from __future__ import annotations

@@ -116,7 +116,6 @@ class MediaBudget:
         return stubs
 
     def _refusal(self, left: MediaTotals) -> ViewTooLarge:
-        """The error, in the unit that is exceeded."""
         most, total = self.allowance.max_count, self.allowance.max_total_bytes
         hint = "send fewer or smaller media at once, or use a policy that folds"
         if most is not None and left.number > most:

@@ -27,6 +27,7 @@ from foldline.policy import Policy
 from foldline.tool_calls import read_key
 
 Size = Callable[[Message], int]
+SizedMessage = tuple[Message, int]
 
 REPEAT_CHARS = 400
 """Shorter texts are not replaced by a reference to their repetition."""
@@ -78,11 +79,9 @@ def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int,
     return pruned if size(pruned) < size(message) else None
 
 
-def stubs_at_fold(
-    timeline: Timeline, start: int, end: int, policy: Policy, size: Size
-) -> dict[int, tuple[Message, int]]:
+def stubs_at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size: Size) -> dict[int, SizedMessage]:
     """Stubs for messages from `start` to `end` whose results the policy prunes at a fold; pins stay."""
-    stubs: dict[int, tuple[Message, int]] = {}
+    stubs: dict[int, SizedMessage] = {}
     if policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens:
         for index, reason in _prune_reasons(timeline, start, end, policy):
             pruned = _message_stub(timeline, index, policy, size, reason=reason)
@@ -119,9 +118,7 @@ def largest_first(timeline: Timeline, start: int, policy: Policy) -> list[int]:
     return sorted(found, key=lambda index: (-timeline.tokens(index), index))
 
 
-def _message_stub(
-    timeline: Timeline, index: int, policy: Policy, size: Size, *, reason: str
-) -> tuple[Message, int] | None:
+def _message_stub(timeline: Timeline, index: int, policy: Policy, size: Size, reason: str) -> SizedMessage | None:
     """A message with stubs for all prunable results, and its size; None if it is not smaller."""
     message = timeline.messages[index]
     chosen = tuple(_prunable(message, policy))
@@ -132,7 +129,7 @@ def _message_stub(
     return (pruned, tokens) if tokens < timeline.tokens(index) else None
 
 
-def smallest_form(timeline: Timeline, index: int, policy: Policy, size: Size) -> tuple[Message, int] | None:
+def smallest_form(timeline: Timeline, index: int, policy: Policy, size: Size) -> SizedMessage | None:
     """The shortest form of a message and its size: short stubs for results, long call arguments shortened.
 
     None if that is not smaller, or the message is pinned.

@@ -152,14 +152,12 @@ class Timeline:
     def apply(self, fold: Fold) -> None:
         """Put a fold in force, with its stubs in place of the messages they stand for."""
         self.fold = fold
-        first = min((index for index in fold.stubs), default=len(self.messages))
+        first = min(fold.stubs, default=len(self.messages))
         sizes = [self.tokens(index) for index in range(first, len(self.messages))]
         del self.prefix[first + 1 :]
         for index, size in enumerate(sizes, start=first):
-            stub = fold.stubs.get(index)
-            if stub is not None:
-                self.shown[index] = stub[0]
-            self.prefix.append(self.prefix[-1] + (stub[1] if stub is not None else size))
+            self.shown[index], tokens = fold.stubs.get(index, (self.shown[index], size))
+            self.prefix.append(self.prefix[-1] + tokens)
 
     def last_cut(self, atom: Atom, index: int) -> int:
         """The last legal cut at or before `index`; `lead` if there is none.
@@ -181,13 +179,14 @@ class Timeline:
 
     def step(self, index: int) -> range:
         """The indexes of the step that holds a message."""
-        start = self.last_cut("step", index)
-        return range(start, min(self.first_cut("step", index + 1), len(self.messages)))
+        return range(self.last_cut("step", index), self.first_cut("step", index + 1))
 
     def kept_message(self, index: int, kept: Container[int]) -> Message:
         """A message before the cut as the view shows it: without results if the calls they answer are not `kept`."""
         message = self.shown[index]
-        return message if self.last_cut("step", index) in kept else without_results(message)
+        if self.last_cut("step", index) in kept or not message.results:
+            return message
+        return message.with_parts(*(part for part in message.parts if not isinstance(part, ToolResult)))
 
 
 def timeline_of(messages: Iterable[Message], tokens: Iterable[int]) -> Timeline:
@@ -245,13 +244,6 @@ def traits_of(message: Message) -> MessageTraits:
         return MessageTraits(calls, [], False, thoughts == len(parts) > 0, blank, media)
     prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
     return MessageTraits([], results, prompts, False, blank, media)
-
-
-def without_results(message: Message) -> Message:
-    """The message without its results, so that no result is an orphan."""
-    if not any(isinstance(part, ToolResult) for part in message.parts):
-        return message
-    return message.with_parts(*(part for part in message.parts if not isinstance(part, ToolResult)))
 
 
 def handle(first: int, last: int | None = None) -> str:
