@@ -1,8 +1,7 @@
 """The type of a wire format's grammar: what its provider accepts, as plain data that repair and validation read.
 
-Each format's own grammar is in its folder (`anthropic/grammar.py`, ...). A request that breaks one of these rules is
-answered with 400, and so is every later one, because the history is sent again. The provider's answer is stored beside
-the rule, so that a search for the error finds its cause.
+Each format's grammar is in its folder (`anthropic/grammar.py`, ...). A request that breaks a rule is answered with 400,
+and so is every later one, because the history is sent again. The provider's answer is stored beside the rule.
 
 Left out, because a request alone cannot show them: whether a signature is genuine, which reasoning item a built-in call
 belongs to, the pixels of an image, and what depends on request parameters (thinking switched on or off).
@@ -10,8 +9,10 @@ belongs to, the pixels of an image, and what depends on request parameters (thin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -95,3 +96,20 @@ class Grammar:
     """Whether a call, as it came, has its arguments in the form of the format."""
     says: Mapping[str, str] = field(default_factory=dict)
     """The provider's answer, by violation code."""
+
+    def is_blank(self, text: str) -> bool:
+        """True for a text that is refused as blank."""
+        return self.blank != "allowed" and not (text.strip() if self.blank == "whitespace" else text)
+
+    def is_legal_id(self, text: str) -> bool:
+        """True for an accepted call id."""
+        return _full_match(self.id_form)(text) is not None
+
+    def is_legal_name(self, text: str) -> bool:
+        """True for an accepted tool name."""
+        return _full_match(self.name_form)(text) is not None
+
+
+@cache
+def _full_match(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(pattern, re.DOTALL).fullmatch

@@ -1,13 +1,92 @@
-"""What the Anthropic Messages API accepts."""
+"""What the Anthropic Messages API accepts, and the reader of its requests for the validator."""
 
 from __future__ import annotations
 
-from foldline.wire.anthropic.validate import read_request
+from collections.abc import Mapping
+from typing import Any
+
 from foldline.wire.grammar import Grammar, RequestLimits
+from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
+
+_CALL_KINDS = {"tool_use": "call", "server_tool_use": "server-call", "mcp_tool_use": "server-call"}
+_SIGNATURES = {"thinking": "signature", "redacted_thinking": "data"}
+_MEDIA_KINDS = ("image", "document", "container_upload")
+
+
+def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
+    request = PlainRequest()
+    for key in ("system", "tools"):
+        blocks = body.get(key)
+        for block in blocks if isinstance(blocks, list) else ():
+            if isinstance(block, dict) and block.get("cache_control"):
+                request.breakpoints.append(-1)
+            if key == "system" and isinstance(block, dict) and not string(block.get("text")).strip():
+                request.refuse("blank", -1, "a block of the system prompt has no visible text")
+    if body.get("cache_control"):
+        request.breakpoints.append(-1)
+    for index, message in enumerate(elements):
+        if not isinstance(message, dict):
+            request.refuse("shape", index, "not an object")
+            continue
+        role, content = message.get("role"), message.get("content")
+        if role not in ("user", "assistant", "system"):
+            request.refuse("role", index, f"the role {role!r} is unknown")
+        elif (found := _blocks(content, index, request)) is None:
+            request.refuse("shape", index, "content is neither text nor a list of blocks")
+        elif content != [] or role != "system":
+            request.turns.append(PlainTurn(index, role, found))
+    return request
+
+
+def _blocks(content: Any, index: int, request: PlainRequest) -> list[PlainBlock] | None:
+    """Blocks of a text, or of a list; None for other values. An empty text counts as no content."""
+    if isinstance(content, str):
+        return [PlainBlock("text", index, text=content)] if content else []
+    return [_block(each, index, request) for each in content] if isinstance(content, list) else None
+
+
+def _block(block: Any, index: int, request: PlainRequest) -> PlainBlock:
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        request.refuse("shape", index, "a content block is not an object with a type")
+        return PlainBlock("other", index)
+    if block.get("cache_control"):
+        request.breakpoints.append(index)
+    kind = block["type"]
+    if kind == "text":
+        return PlainBlock("text", index, text=text_of(block, index, request))
+    if kind in _SIGNATURES:
+        return PlainBlock("thinking", index, signed=bool(string(block.get(_SIGNATURES[kind]))))
+    if kind in _CALL_KINDS:
+        return _call(block, index, request)
+    if kind == "tool_result":
+        return _result(block, index, request)
+    if kind.endswith("_tool_result"):
+        return PlainBlock("server-result", index, string(block.get("tool_use_id")))
+    if kind in _MEDIA_KINDS:
+        source = block.get("source")
+        return PlainBlock("media", index, size=len(string(source.get("data"))) if isinstance(source, dict) else 0)
+    return PlainBlock("other", index)
+
+
+def _call(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
+    if not isinstance(block.get("input"), dict):
+        request.refuse("input-form", index, "the input of a call is not an object")
+    if not string(block.get("id")):
+        request.refuse("id-form", index, "a call has no id")
+    return PlainBlock(_CALL_KINDS[block["type"]], index, string(block.get("id")), string(block.get("name")))
+
+
+def _result(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
+    inner = _blocks(block.get("content"), index, request)
+    if inner is None and block.get("content") is not None:
+        request.refuse("shape", index, "the content of a result is neither text nor a list of blocks")
+    error = block.get("is_error") is True
+    return PlainBlock("result", index, string(block.get("tool_use_id")), error=error, inner=tuple(inner or ()))
+
 
 GRAMMAR = Grammar(
     name="Anthropic",
-    read=read_request,
+    read=_read_request,
     limits=RequestLimits(
         media=100,
         media_bytes=5_242_880,

@@ -1,4 +1,4 @@
-"""What the OpenAI Chat Completions API accepts."""
+"""What the OpenAI Chat Completions API accepts, and the reader of its requests for the validator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,94 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.grammar import Grammar, RequestLimits
-from foldline.wire.openai_chat.validate import read_request
+from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
+
+LIMITS = RequestLimits(media=500, total_bytes=52_428_800, source="2026-11: platform.openai.com, page images and vision")
+ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {"developer": "system", "function": "tool"}
+
+
+def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
+    request = PlainRequest()
+    for index, message in enumerate(elements):
+        role = ROLES.get(string(message.get("role"))) if isinstance(message, dict) else None
+        if role is None:
+            request.refuse("role", index, "not an object with a known role")
+            continue
+        blocks = _content(message.get("content"), index, request)
+        if role == "tool":
+            key, name = string(message.get("tool_call_id")), ""
+            if message["role"] == "function":
+                key, name = "", string(message.get("name"))
+            elif message.get("content") is None:
+                request.refuse("empty", index, "a result without content")
+            blocks = [PlainBlock("result", index, key, name, inner=tuple(blocks))]
+        elif role == "assistant":
+            blocks += _calls(message, index, request)
+            if not blocks and message.get("content") != "" and not (message.get("refusal") or message.get("audio")):
+                request.refuse("empty", index, "an assistant message with neither content nor calls")
+        elif message.get("tool_calls") or message.get("function_call"):
+            request.refuse("call-role", index, f"a call in a message of the {role}")
+        elif message.get("content") is None:
+            request.refuse("empty", index, "a message without content")
+        request.turns.append(PlainTurn(index, role, blocks))
+    return request
+
+
+def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock]:
+    if isinstance(content, str):
+        return [PlainBlock("text", index, text=content)] if content else []
+    if content is None:
+        return []
+    if not isinstance(content, list) or not content:
+        request.refuse("empty", index, "content is neither text nor a list with at least one part")
+        return []
+    blocks = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text":
+            blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
+        elif kind in ("image_url", "input_audio", "file"):
+            blocks.append(PlainBlock("media", index, size=media_size(part.get(kind))))
+        elif isinstance(kind, str):
+            blocks.append(PlainBlock("other", index))
+        else:
+            request.refuse("shape", index, "a content part is not an object with a type")
+    return blocks
+
+
+def media_size(value: Any) -> int:
+    """The characters of base64 data in an OpenAI media part."""
+    fields = value if isinstance(value, dict) else {"url": value}
+    url = string(fields.get("url"))
+    return (len(url) if url.startswith("data:") else 0) + len(string(fields.get("data") or fields.get("file_data")))
+
+
+def _calls(message: Mapping[str, Any], index: int, request: PlainRequest) -> list[PlainBlock]:
+    blocks = []
+    calls = message.get("tool_calls")
+    if calls is not None and (not isinstance(calls, list) or not calls):
+        request.refuse("empty", index, "tool_calls is not a list with at least one call")
+        calls = None
+    for call in calls or ():
+        kind = (call.get("type") or "function") if isinstance(call, dict) else None
+        if kind not in ("function", "custom") and isinstance(kind, str):
+            blocks.append(PlainBlock("call", index, string(call.get("id")), kind))
+            continue
+        inside = call.get(kind) if isinstance(kind, str) else None
+        if not isinstance(inside, dict):
+            request.refuse("shape", index, "a tool call is not an object with its function")
+            continue
+        if not isinstance(inside.get("arguments", inside.get("input")), str):
+            request.refuse("input-form", index, "the arguments of a call are not text")
+        blocks.append(PlainBlock("call", index, string(call.get("id")), string(inside.get("name"))))
+        if not blocks[-1].id:
+            request.refuse("id-form", index, "a tool call has no id")
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        blocks.append(PlainBlock("call", index, "", string(legacy.get("name"))))
+        if not isinstance(legacy.get("arguments"), str):
+            request.refuse("input-form", index, "the arguments of a call are not text")
+    return blocks
 
 
 def _is_malformed(element: Mapping[str, Any]) -> bool:
@@ -21,12 +108,13 @@ def _has_valid_input(call: Mapping[str, Any]) -> bool:
     return not (isinstance(inner, dict) and "arguments" in inner) or isinstance(inner["arguments"], str)
 
 
+_UNANSWERED = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
+)
 GRAMMAR = Grammar(
     name="OpenAI",
-    read=read_request,
-    limits=RequestLimits(
-        media=500, total_bytes=52_428_800, source="2026-11: platform.openai.com, page images and vision"
-    ),
+    read=_read_request,
+    limits=LIMITS,
     roles=("system", "developer", "user", "assistant", "tool", "function"),
     adjacency="message",
     unique="reply",
@@ -39,10 +127,8 @@ GRAMMAR = Grammar(
     says={
         "no-user": "No user query found in messages.",
         "empty": "Invalid value for 'content': expected a string, got null.",
-        "call-unanswered": "An assistant message with 'tool_calls' must be followed by tool messages "
-        "responding to each 'tool_call_id'.",
-        "result-late": "An assistant message with 'tool_calls' must be followed by tool messages "
-        "responding to each 'tool_call_id'.",
+        "call-unanswered": _UNANSWERED,
+        "result-late": _UNANSWERED,
         "result-orphan": "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
         "media-role": "Image URLs are only allowed for messages with role 'user'",
         "media-result": "Image URLs are only allowed for messages with role 'user'",

@@ -1,14 +1,12 @@
-"""State shared by the steps of one repair: the format's grammar and renderer, and the notes of what was changed."""
+"""Values that the steps of one repair share: the format, the notes, the messages with their calls and results."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from operator import is_not
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.formats import Format, LossCollector, element_format, format_of, grammar_of
@@ -39,9 +37,52 @@ class OutgoingMessage(NamedTuple):
     """Role on the wire: "user", "assistant" or "system"; "" for a message that renders to nothing."""
 
 
-@cache
-def _full_match(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile(pattern, re.DOTALL).fullmatch
+@dataclass(slots=True, eq=False)
+class CallSlot:
+    """A tool call and the result that answers it."""
+
+    entry: RepairEntry
+    call: ToolCall
+    answer: ResultSlot | None = None
+    dropped: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class ResultSlot:
+    """A tool result and the call that it answers. Without a call it is an orphan, unless it was dropped."""
+
+    entry: RepairEntry
+    result: ToolResult
+    slot: CallSlot | None = None
+    dropped: bool = False
+
+    @property
+    def is_orphan(self) -> bool:
+        """True for a result that answers no call and is still sent."""
+        return self.slot is None and not self.dropped
+
+    @property
+    def is_early(self) -> bool:
+        """True for a result that stands in front of the call it answers, or answers none."""
+        return self.slot is None or self.slot.entry.index >= self.entry.index
+
+
+class RepairEntry:
+    """A message that is being repaired."""
+
+    __slots__ = ("answers", "emitted", "index", "message", "reply", "side", "silent", "slots")
+
+    def __init__(self, index: int, message: Message, side: str) -> None:
+        self.index = index
+        self.message = message
+        self.side = side
+        self.reply = -1
+        """Number of the model reply that the message belongs to; a reply may be several messages."""
+        self.slots: list[CallSlot] = []
+        self.answers: list[ResultSlot] = []
+        self.silent: list[tuple[int, Message]] = []
+        """Messages behind this one that render to nothing, with their indexes."""
+        self.emitted = False
 
 
 @dataclass(slots=True)
@@ -64,40 +105,26 @@ class RepairContext:
     @classmethod
     def of(cls, format: str) -> RepairContext:
         """Context for a wire format; a session log's format stands for the format of the elements it holds."""
-        grammar = grammar_of(format)
         name = element_format(format)
-        return cls(name, grammar, format_of(name))
+        return cls(name, grammar_of(format), format_of(name))
 
     def note(self, code: str, index: int, words: str) -> None:
         """Record a change."""
         self.notes.append(RepairNote(code, index, words))
 
-    def own(self, wire: Wire | None) -> bool:
-        """True for a part or message that came in this format; a Codex log holds Responses items."""
+    def own(self, wire: Wire | None) -> TypeGuard[Wire]:
+        """True for a wire form of this format; a Codex log holds Responses items."""
         return wire is not None and (
             wire.format == self.format or (wire.format == "codex" and self.format == "openai-responses")
         )
 
-    def exact(self, message: Message) -> bool:
-        """True for a message that renders to the very element it came as."""
-        return message.wire is not None and message.wire.exact and self.own(message.wire)
+    def exact(self, wire: Wire | None) -> TypeGuard[Wire]:
+        """True for a wire form that is sent exactly as it came."""
+        return wire is not None and wire.exact and self.own(wire)
 
     def is_rendered(self, part: Part) -> bool:
         """True for a part that reaches the wire: thinking and opaque parts do so only in their own format."""
         return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
-
-    def is_legal_id(self, text: str) -> bool:
-        """True for a call id that the format accepts."""
-        return _full_match(self.grammar.id_form)(text) is not None
-
-    def is_legal_name(self, text: str) -> bool:
-        """True for a tool name that the format accepts."""
-        return _full_match(self.grammar.name_form)(text) is not None
-
-    def is_blank(self, text: str) -> bool:
-        """True for a text that the format refuses as blank."""
-        blank = self.grammar.blank
-        return blank != "allowed" and not (text.strip() if blank == "whitespace" else text)
 
 
 def edited(part: AnyPart, **fields: Any) -> AnyPart:
@@ -113,20 +140,20 @@ def has_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> bool:
 def side_of(message: Message, context: RepairContext) -> str:
     """Role of the message on the wire: "user", "assistant" or "system"."""
     role, wire, grammar = message.role, message.wire, context.grammar
-    if message.kind and grammar.kinds_are_user and not context.exact(message):
+    if message.kind and grammar.kinds_are_user and not context.exact(wire):
         return "user"
     if role != "system":
         return "assistant" if role == "assistant" else "user"
     if grammar.inline_system == "after user":
-        return "system" if context.own(wire) and wire and isinstance(wire.value, dict) else "user"
+        return "system" if context.own(wire) and isinstance(wire.value, dict) else "user"
     return "system" if grammar.inline_system == "free" else "user"
 
 
 def is_silent(message: Message, context: RepairContext) -> bool:
     """True for a message that renders to nothing.
 
-    It stays in the history, so that the report of what could not be rendered names it. Only thinking and opaque parts
-    can be unreadable for a format, so only messages that hold nothing else are rendered to find out.
+    It stays in the history, so that the report of what could not be rendered names it. Only messages that hold nothing
+    but thinking and opaque parts are rendered to find out: a format can read all other parts.
     """
     parts = message.parts
     for part in parts:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from foldline.message import Message, ToolCall, user
 from foldline.wire.rendering import is_exact
-from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote, is_silent, side_of
-from foldline.wire.repair.entries import RepairEntry
+from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairEntry, RepairNote, is_silent, side_of
 from foldline.wire.repair.first_and_last import repair_first_and_last
 from foldline.wire.repair.order_of_results import order_results
 from foldline.wire.repair.results_for_calls import tie_results
@@ -79,9 +78,8 @@ def repair_part(messages: Sequence[Message], context: RepairContext, *, start: i
     out = repair_first_and_last(out, context)
     if grammar.inline_system == "after user" and any(each.side == "system" for each in out):
         out = place_system_messages(out, context)
-    return (
-        RepairRun(context, entries, ordered, out) if before < 0 else RepairRun(context, entries[1:], ordered, out[1:])
-    )
+    skipped = int(before >= 0)
+    return RepairRun(context, entries[skipped:], ordered, out[skipped:])
 
 
 def _read(

@@ -12,8 +12,15 @@ from itertools import groupby
 
 from foldline.message import Message, Part, ToolCall, ToolResult
 from foldline.wire.rendering import is_exact
-from foldline.wire.repair.context import OutgoingMessage, RepairContext, has_same_parts, is_silent
-from foldline.wire.repair.entries import CallSlot, RepairEntry, ResultSlot
+from foldline.wire.repair.context import (
+    CallSlot,
+    OutgoingMessage,
+    RepairContext,
+    RepairEntry,
+    ResultSlot,
+    has_same_parts,
+    is_silent,
+)
 from foldline.wire.repair.results_for_calls import closing_result, needs_closing, orphan_as_text, result_for_call
 
 

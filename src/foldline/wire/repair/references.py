@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from foldline.message import ToolCall, ToolResult
-from foldline.wire.repair.entries import RepairEntry
+from foldline.wire.repair.context import RepairEntry
 from foldline.wire.repair.history import RepairRun
 from foldline.wire.repair.server_calls import server_calls_of, server_part
 

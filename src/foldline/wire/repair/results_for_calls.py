@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from foldline.message import Media, Part, Text, ToolCall, ToolResult
 from foldline.placeholders import NO_RESULT, orphan_result_line
-from foldline.wire.repair.context import RepairContext, edited
-from foldline.wire.repair.entries import CallSlot, RepairEntry, ResultSlot
+from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, ResultSlot, edited
 
 
 class _SlotStack:

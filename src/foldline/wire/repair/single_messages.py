@@ -16,7 +16,7 @@ from typing import Any
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.placeholders import NO_OUTPUT, call_as_text, unsupported_media
 from foldline.wire.formats import LossCollector
-from foldline.wire.repair.context import RepairContext, content_of, edited
+from foldline.wire.repair.context import RepairContext, content_of, edited, has_same_parts
 from foldline.wire.validate import check
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
@@ -40,10 +40,11 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
     if parts and not any(map(is_not, repaired, parts)) and not own:
         return message
     remaining = [part for part in repaired if part is not None]
-    changed = len(remaining) < len(parts) or any(map(is_not, remaining, parts))
-    if not remaining:
-        return _without_parts(index, message, side, context, changed=changed)
-    if changed or _is_malformed(message, context):
+    changed = not has_same_parts(remaining, parts)
+    if not remaining and (changed or not _may_be_empty(message, side, context)):
+        context.note("empty", index, "left out: it has no content")
+        return None
+    if remaining and (changed or _is_malformed(message, context)):
         if not changed:
             context.note("shape", index, "rewritten, because a field of it was empty")
         message = message.with_parts(*remaining)
@@ -53,43 +54,31 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
 def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
     """The message; as the user's when the format does not know the role of its wire form."""
     wire = message.wire
-    if wire is None or not isinstance(wire.value, dict) or "role" not in wire.value:
-        return message
-    role = wire.value["role"] or "user"
+    role = (wire.value.get("role", "user") or "user") if wire and isinstance(wire.value, dict) else "user"
     if role in context.grammar.roles:
         return message
     context.note("role", index, f"{context.grammar.name} has no role {role!r}: sent as the user's")
     return replace(message, role="user", wire=None)
 
 
-def _without_parts(index: int, message: Message, side: str, context: RepairContext, *, changed: bool) -> Message | None:
-    """A message without parts, where the format accepts one; otherwise None."""
-    grammar = context.grammar
-    null = grammar.empty_must_be_text and context.exact(message) and not isinstance(content_of(message.wire), str)
-    if not changed and not null and side in grammar.empty:
-        return _with_unique_item(index, message, context)
-    context.note("empty", index, "left out: it has no content")
-    return None
+def _may_be_empty(message: Message, side: str, context: RepairContext) -> bool:
+    """True for a message without parts that the format accepts."""
+    must_be_text = context.grammar.empty_must_be_text and context.exact(message.wire)
+    return side in context.grammar.empty and (not must_be_text or isinstance(content_of(message.wire), str))
 
 
 def _is_malformed(message: Message, context: RepairContext) -> bool:
     """True for a message whose own wire form breaks a rule that its parts do not show."""
     wire = message.wire
-    return (
-        wire is not None
-        and context.exact(message)
-        and isinstance(wire.value, dict)
-        and context.grammar.is_malformed(wire.value)
-    )
+    return context.exact(wire) and isinstance(wire.value, dict) and context.grammar.is_malformed(wire.value)
 
 
 def _with_unique_item(index: int, message: Message, context: RepairContext) -> Message:
     """The message; without its item id when an earlier item has the same."""
-    if not context.grammar.item_ids or message.wire is None or not context.exact(message):
-        return message
-    if not _is_message_item(message.wire.value) or not _is_duplicate_item(index, message.wire, context):
-        return message
-    return message.with_parts(*message.parts)
+    wire = message.wire
+    if context.grammar.item_ids and context.exact(wire) and _is_message_item(wire.value):
+        return message.with_parts(*message.parts) if _is_duplicate_item(index, wire, context) else message
+    return message
 
 
 def _is_message_item(value: Any) -> bool:
@@ -112,7 +101,7 @@ def _is_duplicate_item(index: int, wire: Wire | None, context: RepairContext) ->
 
 
 def _repair_text(part: Text, index: int, _message: Message, _side: str, context: RepairContext) -> Part | None:
-    if not context.is_blank(part.text):
+    if not context.grammar.is_blank(part.text):
         return part
     context.note("blank", index, "a text without a visible character was left out")
     return None
@@ -132,7 +121,7 @@ def _repair_thinking(part: Thinking, index: int, _message: Message, side: str, c
 def _repair_media(part: Media, index: int, message: Message, side: str, context: RepairContext) -> Part | None:
     if side in context.grammar.media_roles:
         return part
-    alone = message if context.exact(message) else replace(message, parts=(part,))
+    alone = message if context.exact(message.wire) else replace(message, parts=(part,))
     rendered = context.target.render(alone, LossCollector())
     if not any(violation.code == "media-role" for violation in check(context.format, rendered)):
         return part
@@ -149,10 +138,10 @@ def _repair_call(part: ToolCall, index: int, _message: Message, side: str, conte
         return Text(text=call_as_text(part))
     fields: dict[str, str] = {}
     checked = _is_sent_unchanged(part, context)
-    if (checked or not part.name) and not context.is_legal_name(part.name):
+    if (checked or not part.name) and not context.grammar.is_legal_name(part.name):
         fields["name"] = legal_name(part.name)
         context.note("name", index, f"{grammar.name} accepts no tool name {part.name[:80]!r}: now {fields['name']}")
-    if checked and part.id and not context.is_legal_id(part.id):
+    if checked and part.id and not context.grammar.is_legal_id(part.id):
         fields["id"] = legal_id(part.id)
         context.note("id", index, f"{grammar.name} accepts no call id {part.id[:80]!r}: now {fields['id']}")
     if not fields and _is_duplicate_item(index, part.wire, context):
@@ -166,16 +155,13 @@ def _repair_call(part: ToolCall, index: int, _message: Message, side: str, conte
 
 def _is_sent_unchanged(part: ToolCall | ToolResult, context: RepairContext) -> bool:
     """True for a part whose name and id are not made legal by the renderer."""
-    exact = part.wire is not None and part.wire.exact and context.own(part.wire)
-    return exact or not context.grammar.renders_legal_ids
+    return context.exact(part.wire) or not context.grammar.renders_legal_ids
 
 
 def _has_valid_input(part: ToolCall, context: RepairContext) -> bool:
     """False for a call that came with malformed arguments and has to be written anew."""
     wire = part.wire
-    if wire is None or not (context.own(wire) and wire.exact) or not isinstance(wire.value, dict):
-        return True
-    return context.grammar.has_valid_input(wire.value)
+    return not context.exact(wire) or not isinstance(wire.value, dict) or context.grammar.has_valid_input(wire.value)
 
 
 def legal_name(name: str) -> str:
@@ -194,9 +180,9 @@ def legal_id(name: str) -> str:
 
 def _repair_result(part: ToolResult, index: int, message: Message, _side: str, context: RepairContext) -> Part | None:
     checked = _is_sent_unchanged(part, context)
-    if checked and part.call_id and not context.is_legal_id(part.call_id):
+    if checked and part.call_id and not context.grammar.is_legal_id(part.call_id):
         part = edited(part, call_id=legal_id(part.call_id))
-    if checked and part.name and not context.is_legal_name(part.name):
+    if checked and part.name and not context.grammar.is_legal_name(part.name):
         part = edited(part, name=legal_name(part.name))
     if len(part.parts) == 1 and type(part.parts[0]) is Text and part.parts[0].text.strip():
         return part
@@ -221,7 +207,8 @@ def _repair_result(part: ToolResult, index: int, message: Message, _side: str, c
 def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairContext) -> Part | None:
     """A part of a result, a placeholder for it, or None."""
     if isinstance(inner, Text):
-        return None if context.is_blank(inner.text) and not (own and inner.wire is None and not inner.text) else inner
+        accepted = own and inner.wire is None and not inner.text
+        return inner if accepted or not context.grammar.is_blank(inner.text) else None
     if context.grammar.error_text_only and result.is_error:
         return Text(text=unsupported_media(inner)) if isinstance(inner, Media) else None
     if isinstance(inner, Media) and not context.grammar.media_in_results and context.own(inner.wire):
@@ -245,7 +232,7 @@ def _repair_opaque(part: Opaque, index: int, message: Message, side: str, contex
         context.note("server-role", index, f"a {part.kind} outside the assistant's messages was left out")
         return None
     context.has_thinking = True
-    inside = context.own(message.wire) and message.wire and _is_message_item(message.wire.value)
+    inside = context.own(message.wire) and _is_message_item(message.wire.value)
     return None if not inside and _is_duplicate_item(index, part.wire, context) else part
 
 

@@ -26,7 +26,7 @@ def repair_prompt(index: int, message: Message, context: RepairContext) -> list[
     if not leading_system((message,), context.target):
         context.note("system-moved", index, "a system message at the start of the list belongs to the system prompt")
         message = replace(message, wire=None)
-    parts = [part for part in message.parts if not (isinstance(part, Text) and context.is_blank(part.text))]
+    parts = [part for part in message.parts if not (isinstance(part, Text) and context.grammar.is_blank(part.text))]
     if len(parts) < len(message.parts):
         context.note("blank", index, "a blank text of the system prompt was left out")
     if any(isinstance(part, ToolCall | ToolResult) for part in parts):

@@ -7,8 +7,7 @@ call without a result of its own is dropped; every other one gets a new id, and 
 from __future__ import annotations
 
 from foldline.wire.formats import element_format
-from foldline.wire.repair.context import RepairContext, edited
-from foldline.wire.repair.entries import CallSlot, RepairEntry
+from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, edited
 from foldline.wire.repair.results_for_calls import CallIndex, rank_of
 
 
@@ -89,7 +88,7 @@ def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) ->
     if context.grammar.pairing != "id":
         return
     for slot in slots:
-        legacy = context.own(slot.call.wire) and slot.call.wire and "function_call" in slot.call.wire.value
+        legacy = context.own(slot.call.wire) and "function_call" in slot.call.wire.value
         same_elements = _is_of_elements(slot.entry, context) or (
             slot.answer is not None and _is_of_elements(slot.answer.entry, context)
         )

@@ -1,7 +1,7 @@
 """A request as the validator sees it: turns of blocks, read without the format's parser.
 
 The validator must not share a mistake with the parser and renderer that it checks, so each format has a second, small
-reader in its folder (`validate.py`). It takes any JSON value and never raises: an unexpected value becomes a violation,
+reader in its `grammar.py`. It takes any JSON value and never raises: an unexpected value becomes a violation,
 an unknown part a block of kind "other".
 """
 

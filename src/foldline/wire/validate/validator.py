@@ -6,10 +6,8 @@ any JSON value without raising, and takes linear time, so that every test and be
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -55,13 +53,12 @@ def check(
     if "server-call" in kinds or "server-result" in kinds:
         violations += calls_and_results.check_server_calls(turns, grammar)
     violations.sort(key=lambda violation: violation.index)
-    return tuple([_with_answer(violation, grammar) for violation in violations])
-
-
-def _with_answer(violation: Violation, grammar: Grammar) -> Violation:
-    """The violation with the provider's answer, where that is known."""
-    answer = grammar.says.get(violation.code)
-    return replace(violation, message=f"{violation.message} ({grammar.name}: {answer})") if answer else violation
+    return tuple(
+        replace(each, message=f"{each.message} ({grammar.name}: {grammar.says[each.code]})")
+        if each.code in grammar.says
+        else each
+        for each in violations
+    )
 
 
 def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
@@ -80,15 +77,6 @@ def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
     return merged
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.DOTALL)
-
-
-def _is_refused(text: str, grammar: Grammar) -> bool:
-    return (grammar.blank == "empty" and not text) or (grammar.blank == "whitespace" and not text.strip())
-
-
 def _check_blocks(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
     """Violations of one message or block by itself."""
     for turn in turns:
@@ -97,7 +85,7 @@ def _check_blocks(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violatio
         for block in turn.blocks:
             kind = block.kind
             if kind == "text":
-                if _is_refused(block.text, grammar):
+                if grammar.is_blank(block.text):
                     yield Violation("blank", block.at, "a text without a visible character")
             elif kind == "call":
                 yield from _check_call(block, turn, grammar)
@@ -111,7 +99,6 @@ def _check_blocks(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violatio
 
 
 def _check_assistant_block(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Iterator[Violation]:
-    """Violations of thinking and of the provider's own tools."""
     if block.kind == "thinking":
         if turn.role != "assistant":
             yield Violation("thinking-role", block.at, f"thinking in a message of the {turn.role}")
@@ -124,9 +111,9 @@ def _check_assistant_block(block: PlainBlock, turn: PlainTurn, grammar: Grammar)
 def _check_call(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Iterator[Violation]:
     if turn.role != "assistant":
         yield Violation("call-role", block.at, f"a call in a message of the {turn.role}")
-    if block.id and not _compiled(grammar.id_form).fullmatch(block.id):
+    if block.id and not grammar.is_legal_id(block.id):
         yield Violation("id-form", block.at, f"the call id {block.id[:80]!r} is not of the form {grammar.id_form}")
-    if not _compiled(grammar.name_form).fullmatch(block.name):
+    if not grammar.is_legal_name(block.name):
         words = f"the tool name {block.name[:80]!r} is not of the form {grammar.name_form}"
         yield Violation("name-form", block.at, words)
 
@@ -138,7 +125,7 @@ def _check_result(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Itera
     if text_only and not any(each.text.strip() for each in block.inner):
         yield Violation("error-result", block.at, f"the failed result of {block.id} has no text")
     for each in block.inner:
-        if each.kind == "text" and _is_refused(each.text, grammar):
+        if each.kind == "text" and grammar.is_blank(each.text):
             yield Violation("blank", block.at, f"a text without a visible character in the result of {block.id}")
         elif each.kind == "media" and not grammar.media_in_results:
             yield Violation("media-result", block.at, f"media in the result of {block.id}")
