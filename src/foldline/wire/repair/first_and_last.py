@@ -27,15 +27,12 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         context.notes.append(note)
         repaired.append(OutgoingMessage(last.origin, message, "user"))
     if grammar.start and first.side not in grammar.start:
-        context.note(
-            "start", first.origin, "the history starts with the assistant: a placeholder of the user precedes it"
-        )
+        code, words = "start", "the history starts with the assistant: a placeholder of the user precedes it"
     elif grammar.needs_user and not any(is_from_user(out[place], context) for place in talk):
-        context.note(
-            "no-user", first.origin, "no message is the user's: a placeholder of the user precedes the history"
-        )
+        code, words = "no-user", "no message is the user's: a placeholder of the user precedes the history"
     else:
         return repaired
+    context.note(code, first.origin, words)
     repaired.insert(talk[0], OutgoingMessage(first.origin, user(NO_EARLIER_PROMPT, kind="note"), "user"))
     return repaired
 
@@ -51,10 +48,6 @@ def is_from_user(each: OutgoingMessage, context: RepairContext) -> bool:
     if each.side != "user":
         return False
     parts = each.message.parts
-    return (
-        not parts
-        or context.grammar.results_are_user
-        or any(
-            isinstance(part, Text | Media) or (isinstance(part, Opaque) and context.own(part.wire)) for part in parts
-        )
-    )
+    if not parts or context.grammar.results_are_user:
+        return True
+    return any(isinstance(part, Text | Media | Opaque) and context.is_rendered(part) for part in parts)

@@ -14,7 +14,7 @@ from foldline.message import Message, ToolCall, user
 from foldline.wire.rendering import is_exact
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairEntry, RepairNote, is_silent, side_of
 from foldline.wire.repair.first_and_last import repair_first_and_last
-from foldline.wire.repair.order_of_results import order_results
+from foldline.wire.repair.order_of_results import ResultOrder
 from foldline.wire.repair.results_for_calls import tie_results
 from foldline.wire.repair.server_calls import drop_unpaired_server_calls
 from foldline.wire.repair.single_messages import repair_message
@@ -40,7 +40,7 @@ class RepairRun(NamedTuple):
     context: RepairContext
     entries: list[RepairEntry]
     ordered: list[OutgoingMessage]
-    """The messages after `order_results`."""
+    """The messages after `ResultOrder`."""
     out: list[OutgoingMessage]
     """The messages after all steps."""
 
@@ -61,14 +61,11 @@ def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
     return Repaired(messages=tuple([each.message for each in run.out]), notes=notes)
 
 
-def repair_part(messages: Sequence[Message], context: RepairContext, *, start: int = 0, before: int = -1) -> RepairRun:
-    """Run all steps on the messages from index `start` of a history.
-
-    `before` is the index of the user's message that the part follows; -1 when the part is the whole history.
-    """
-    head, entries = _read(messages, context, start, before)
+def repair_part(messages: Sequence[Message], context: RepairContext, *, start: int = 0) -> RepairRun:
+    """Run all steps on the messages from index `start` of a history; a message of the user precedes a later start."""
+    head, entries = _read(messages, context, start)
     make_ids_unique(tie_results(entries, context), context)
-    ordered = head + order_results(entries, context)
+    ordered = head + ResultOrder(entries, context).run()
     out = ordered
     grammar = context.grammar
     if grammar.server_calls and context.has_thinking:
@@ -78,17 +75,17 @@ def repair_part(messages: Sequence[Message], context: RepairContext, *, start: i
     out = repair_first_and_last(out, context)
     if grammar.inline_system == "after user" and any(each.side == "system" for each in out):
         out = place_system_messages(out, context)
-    skipped = int(before >= 0)
+    skipped = 1 if start else 0
     return RepairRun(context, entries[skipped:], ordered, out[skipped:])
 
 
 def _read(
-    messages: Sequence[Message], context: RepairContext, start: int, before: int
+    messages: Sequence[Message], context: RepairContext, start: int
 ) -> tuple[list[OutgoingMessage], list[RepairEntry]]:
     """Leading system messages and the other messages, each repaired by itself; silent ones tied to the one before."""
     head: list[OutgoingMessage] = []
-    entries = [RepairEntry(before, _EARLIER, "user")] if before >= 0 else []
-    leading, last = not entries, before
+    entries = [RepairEntry(start - 1, _EARLIER, "user")] if start else []
+    leading, last = not entries, start - 1
     for index, message in enumerate(messages, start):
         if leading and message.role == "system" and belongs_to_prompt(message, messages, context):
             head.extend(repair_prompt(index, message, context))
@@ -131,8 +128,7 @@ def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
             or (
                 grammar.adjacency == "message"
                 and (calls or has_calls)
-                and _is_joined_by_renderer(last, context)
-                and _is_joined_by_renderer(entry, context)
+                and all(_is_joined_by_renderer(each, context) for each in (last, entry))
             )
         )
         entry.reply = last.reply if joined and last is not None else entry.index + 1

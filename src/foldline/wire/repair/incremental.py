@@ -45,23 +45,22 @@ class RepairedHistory:
     def update(self, messages: Iterable[Message], *, grown: bool = False, ending: bool = True) -> Repaired:
         """All messages of the history, repaired.
 
-        Only messages that are new since the last call, and the few in front of them that are not settled, are read.
-        After a change of earlier messages (a fold) everything is read once; `grown` says that there was none. Without
-        `ending` a history that ends with a reply gets no placeholder behind it.
+        Everything is read again only after a change of earlier messages (a fold); `grown` says that there was none.
+        Without `ending` a history that ends with a reply gets no placeholder behind it.
         """
         everything = tuple(messages)
         stored = self._stored
+        if not grown and (len(stored.messages) > len(everything) or any(map(is_not, stored.messages, everything))):
+            stored = self._stored = _StoredPart()
         count = len(stored.messages)
-        if not grown and (count > len(everything) or any(map(is_not, stored.messages, everything))):
-            stored, count = self._forget()
         rest = everything[count:]
         if count and self._is_plain(rest):
             return self._add_plain(everything, rest, ending)
-        run = self._run(rest, stored, ending)
+        run = self._run(rest, count, ending)
         if count and stored.references.are_used_by(run):
-            stored, count = self._forget()
+            stored = self._stored = _StoredPart()
             rest = everything
-            run = self._run(rest, stored, ending)
+            run = self._run(rest, 0, ending)
         if not stored.notes and not run.context.notes:
             repaired = Repaired(messages=everything)
         else:
@@ -73,14 +72,10 @@ class RepairedHistory:
         self._store(run, rest)
         return repaired
 
-    def _forget(self) -> tuple[_StoredPart, int]:
-        self._stored = _StoredPart()
-        return self._stored, 0
-
-    def _run(self, rest: Sequence[Message], stored: _StoredPart, ending: bool) -> RepairRun:
+    def _run(self, rest: Sequence[Message], start: int, ending: bool) -> RepairRun:
         context = RepairContext.of(self.format)
         context.ending = ending
-        return repair_part(rest, context, start=len(stored.messages), before=len(stored.messages) - 1)
+        return repair_part(rest, context, start=start)
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
         """True for messages of the user and the assistant that hold visible text and nothing else."""
@@ -128,7 +123,6 @@ class RepairedHistory:
             return
         if any(note.code == "reply-joined" and note.index > origin for note in context.notes):
             return  # a later message may hold parts of an earlier one
-        settled = run.out[: place + 1]
         earlier = (each for each in run.ordered if each.origin <= origin)
         has_user = stored.has_user or any(is_from_user(each, context) for each in earlier)
         if self._grammar.needs_user and not has_user:
@@ -137,7 +131,7 @@ class RepairedHistory:
         if not references.add(run, origin) or references.are_used_by(run, origin):
             return
         stored.messages.extend(rest[: origin - start + 1])
-        stored.repaired.extend(each.message for each in settled)
+        stored.repaired.extend(each.message for each in run.out[: place + 1])
         stored.notes.extend(note for note in context.notes if note.index <= origin)
         stored.has_user = has_user
         stored.references.update(references)

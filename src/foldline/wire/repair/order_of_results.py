@@ -21,15 +21,10 @@ from foldline.wire.repair.context import (
     has_same_parts,
     is_silent,
 )
-from foldline.wire.repair.results_for_calls import closing_result, needs_closing, orphan_as_text, result_for_call
+from foldline.wire.repair.results_for_calls import closing_result, orphan_as_text, result_for_call
 
 
-def order_results(entries: Sequence[RepairEntry], context: RepairContext) -> list[OutgoingMessage]:
-    """All messages in an order that can be sent."""
-    return _ResultOrder(entries, context).run()
-
-
-class _ResultOrder:
+class ResultOrder:
     """Appends messages to `out`, each reply followed by the results of its calls."""
 
     def __init__(self, entries: Sequence[RepairEntry], context: RepairContext) -> None:
@@ -37,7 +32,7 @@ class _ResultOrder:
         self.out: list[OutgoingMessage] = []
 
     def run(self) -> list[OutgoingMessage]:
-        """All messages."""
+        """All messages in an order that can be sent."""
         place = 0
         while place < len(self.entries):
             entry = self.entries[place]
@@ -45,7 +40,7 @@ class _ResultOrder:
             if entry.emitted:
                 continue
             if entry.side != "assistant":
-                self._emit(entry, self._remainder(entry) if entry.answers else entry.message, entry.side)
+                self._emit(entry, self._resolved(entry, moved=True) if entry.answers else entry.message, entry.side)
                 continue
             start, place = place, self._end_of_reply(place, entry.reply)
             between = self.entries[start:place]
@@ -89,7 +84,9 @@ class _ResultOrder:
             if self.context.grammar.calls_after_user:
                 self.out[start:] = self._joined_results(self.out[start:])
         for entry in reply:
-            orphans = [part for answer in entry.answers if answer.is_orphan for part in self._orphan_text(answer)]
+            orphans = [
+                part for answer in entry.answers if answer.is_orphan for part in orphan_as_text(answer, self.context)
+            ]
             if orphans:
                 note = Message(role="user", parts=tuple(orphans), kind="note")
                 self.out.append(OutgoingMessage(entry.index, note, "user"))
@@ -137,20 +134,17 @@ class _ResultOrder:
             near = self._entries_in_place(place, set(wanted))
         last = near.pop() if near and self._has_more(near[-1]) else None
         for entry in near:
-            self._emit(entry, self._with_results(entry), "user")
+            self._emit(entry, self._resolved(entry), "user")
         settled = {*near, last}
         far = [answer for answer in wanted if answer.entry not in settled]
         if far:
             self._move_results(sorted(far, key=lambda answer: answer.entry.index))
         for slot in slots:
-            if needs_closing(slot, self.context):
-                name = " ".join(word for word in (slot.call.name, slot.call.id) if word)
-                words = f"the call {name} has no result: a closing result was added"
-                self.context.note("call-unanswered", slot.entry.index, words)
-                closing = Message(role="tool", parts=(closing_result(slot),))
+            if slot.answer is None and slot.call.kind not in self.context.grammar.open_calls:
+                closing = Message(role="tool", parts=(closing_result(slot, self.context),))
                 self.out.append(OutgoingMessage(slot.entry.index, closing, "user"))
         if last is not None:
-            self._emit(last, self._with_results(last), "user")
+            self._emit(last, self._resolved(last), "user")
 
     def _entries_in_place(self, place: int, wanted: set[ResultSlot]) -> list[RepairEntry]:
         """The messages directly behind a reply that hold only its results; the last of them may hold more."""
@@ -189,12 +183,14 @@ class _ResultOrder:
                 self.context.note("result-moved", entry.index, f"the result of {name} was moved to its call")
             tied = sum(answer.slot is not None for answer in entry.answers)
             if entry.side != "user" or len(answers) < tied or self._has_more(entry):
-                moved = _only_results(entry, [result_for_call(answer, self.context) for answer in answers])
+                results = tuple(result_for_call(answer, self.context) for answer in answers)
+                keeps_role = entry.message.role in ("tool", "user")
+                moved = entry.message.with_parts(*results) if keeps_role else Message(role="tool", parts=results)
                 self.out.append(OutgoingMessage(entry.index, moved, "user"))
             elif entry.emitted:
-                self.out.append(OutgoingMessage(entry.index, self._with_results(entry), "user"))
+                self.out.append(OutgoingMessage(entry.index, self._resolved(entry), "user"))
             else:
-                self._emit(entry, self._with_results(entry), "user")
+                self._emit(entry, self._resolved(entry), "user")
 
     def _joined_results(self, results: list[OutgoingMessage]) -> list[OutgoingMessage]:
         """All results in one message, for formats that count them, unless the renderer joins them itself."""
@@ -211,22 +207,8 @@ class _ResultOrder:
         joined = spoken[-1].message.with_parts(*(part for part in parts if isinstance(part, ToolResult)), *others)
         return [OutgoingMessage(spoken[0].origin, joined, "user"), *(each for each in results if not each.side)]
 
-    def _with_results(self, entry: RepairEntry) -> Message:
-        """The message with its results tied to their calls and orphans as text."""
-        parts = self._resolved_parts(entry, moved=False)
-        if self.context.grammar.results_first:
-            ordered = sorted(parts, key=lambda part: type(part) is not ToolResult and self.context.is_rendered(part))
-            if not has_same_parts(ordered, parts):
-                self.context.note("result-order", entry.index, "results were moved to the start of their message")
-                parts = ordered
-        return _rebuilt(entry.message, parts)
-
-    def _remainder(self, entry: RepairEntry) -> Message:
-        """The message without the results that were moved to their calls."""
-        return _rebuilt(entry.message, self._resolved_parts(entry, moved=True))
-
-    def _resolved_parts(self, entry: RepairEntry, *, moved: bool) -> list[Part]:
-        """The parts with results tied to their calls and orphans as text; `moved`: without results that must move."""
+    def _resolved(self, entry: RepairEntry, *, moved: bool = False) -> Message:
+        """The message, results tied to their calls and orphans as text; `moved`: without results that must move."""
         free = self.context.grammar.adjacency == "after"
         answers = iter(entry.answers)
         parts: list[Part] = []
@@ -239,32 +221,21 @@ class _ResultOrder:
                 stays = not moved or (free and _may_stay(answer))
                 parts += [result_for_call(answer, self.context)] if stays else []
             elif not answer.dropped:
-                parts.extend(self._orphan_text(answer))
-        return parts
-
-    def _orphan_text(self, answer: ResultSlot) -> tuple[Part, ...]:
-        name = answer.result.call_id or answer.result.name
-        self.context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: sent as text")
-        return orphan_as_text(answer)
+                parts.extend(orphan_as_text(answer, self.context))
+        if self.context.grammar.results_first and not moved:
+            ordered = sorted(parts, key=lambda part: type(part) is not ToolResult and self.context.is_rendered(part))
+            if not has_same_parts(ordered, parts):
+                self.context.note("result-order", entry.index, "results were moved to the start of their message")
+                parts = ordered
+        message = entry.message
+        if has_same_parts(parts, message.parts):
+            return message
+        if message.role == "tool" and not any(isinstance(part, ToolResult) for part in parts):
+            return Message(role="user", parts=tuple(parts), kind="note", meta=message.meta)
+        return message.with_parts(*parts)
 
 
 def _may_stay(answer: ResultSlot) -> bool:
     """True for a result behind its call, for formats that accept it at any distance."""
     slot = answer.slot
     return slot is not None and answer.entry.side == "user" and answer.entry.index > slot.entry.index
-
-
-def _only_results(entry: RepairEntry, results: list[ToolResult]) -> Message:
-    """A message with some results of the entry; it keeps the other fields of a user's or tool's message."""
-    if entry.message.role in ("tool", "user"):
-        return entry.message.with_parts(*results)
-    return Message(role="tool", parts=tuple(results))
-
-
-def _rebuilt(message: Message, parts: list[Part]) -> Message:
-    """The message with these parts; a tool message without results becomes a note of the user."""
-    if has_same_parts(parts, message.parts):
-        return message
-    if message.role == "tool" and not any(isinstance(part, ToolResult) for part in parts):
-        return Message(role="user", parts=tuple(parts), kind="note", meta=message.meta)
-    return message.with_parts(*parts)

@@ -15,6 +15,7 @@ class References:
     """Ids in the settled part whose reappearance changes how that part, or the later message, is repaired."""
 
     calls: set[str] = field(default_factory=set)
+    """Ids of calls; "" for a call without an id."""
     new_ids: set[str] = field(default_factory=set)
     """Ids that repair gave to calls."""
     early_results: set[str] = field(default_factory=set)
@@ -24,7 +25,6 @@ class References:
     items: set[str] = field(default_factory=set)
     server_calls: set[str] = field(default_factory=set)
     """Ids of the provider's own calls that lost their results."""
-    has_calls_without_id: bool = False
 
     def add(self, run: RepairRun, last: int) -> bool:
         """Add the ids of a run's messages up to index `last`; False when a call of the provider's own is pending."""
@@ -49,7 +49,6 @@ class References:
                 self.new_ids.add(slot.call.id)
             if slot.answer is None or slot.answer.is_early or slot.answer.entry.index > last:
                 self.unanswered.add(old)
-            self.has_calls_without_id |= not old
         results = [part.call_id for part in entry.message.parts if type(part) is ToolResult]
         self.early_results.update(key for key, answer in zip(results, entry.answers, strict=True) if answer.is_early)
 
@@ -61,15 +60,13 @@ class References:
         self.unanswered |= other.unanswered
         self.items |= other.items
         self.server_calls |= other.server_calls
-        self.has_calls_without_id |= other.has_calls_without_id
 
     def are_used_by(self, run: RepairRun, after: int = -1) -> bool:
         """True when a message of the run behind index `after` refers to one of these ids."""
         if any(key in self.items and places[-1] > after for key, places in run.context.items.items()):
             return True
         own_calls = set[str]()
-        later = [entry for entry in run.entries if entry.index > after]
-        return any(self._is_used_by(entry, own_calls, run) for entry in later)
+        return any(entry.index > after and self._is_used_by(entry, own_calls, run) for entry in run.entries)
 
     def _is_used_by(self, entry: RepairEntry, own_calls: set[str], run: RepairRun) -> bool:
         """True when a message refers to one of these ids; `own_calls` collects the calls up to here."""
@@ -93,7 +90,7 @@ class References:
             return True
         if new == old:
             return False
-        return new in self.calls or new in self.new_ids or (in_request and not old and self.has_calls_without_id)
+        return new in self.calls or new in self.new_ids or (in_request and not old and "" in self.calls)
 
     def _is_used_by_result(self, result: ToolResult, own_calls: set[str]) -> bool:
         """True for a result that answers a call of the settled part, or that is searched by name among them."""

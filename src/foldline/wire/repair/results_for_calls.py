@@ -156,21 +156,20 @@ def _is_tied(call: ToolCall, result: ToolResult, context: RepairContext) -> bool
     return call.name == result.name and not (call.id and result.call_id)
 
 
-def needs_closing(slot: CallSlot, context: RepairContext) -> bool:
-    """True for a call that the format refuses without a result."""
-    return slot.answer is None and not slot.dropped and slot.call.kind not in context.grammar.open_calls
-
-
-def closing_result(slot: CallSlot) -> ToolResult:
+def closing_result(slot: CallSlot, context: RepairContext) -> ToolResult:
     """The result that closes a call without one."""
-    name = "" if slot.call.id else slot.call.name
-    return ToolResult(call_id=slot.call.id, name=name, parts=(Text(text=NO_RESULT),), is_error=True)
+    call = slot.call
+    name = " ".join(word for word in (call.name, call.id) if word)
+    context.note("call-unanswered", slot.entry.index, f"the call {name} has no result: a closing result was added")
+    name = "" if call.id else call.name
+    return ToolResult(call_id=call.id, name=name, parts=(Text(text=NO_RESULT),), is_error=True)
 
 
-def orphan_as_text(answer: ResultSlot) -> tuple[Part, ...]:
+def orphan_as_text(answer: ResultSlot, context: RepairContext) -> tuple[Part, ...]:
     """An orphan result as parts of a user's message."""
     result = answer.result
-    head = orphan_result_line(result)
+    name = result.call_id or result.name
+    context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: sent as text")
     texts = [part.text for part in result.parts if isinstance(part, Text) and part.text.strip()]
     media = [part for part in result.parts if isinstance(part, Media)]
-    return (Text(text="\n".join([head, *texts])), *media)
+    return (Text(text="\n".join([orphan_result_line(result), *texts])), *media)
