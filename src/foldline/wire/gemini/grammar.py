@@ -60,7 +60,6 @@ def _field(part: Mapping[str, Any], camel: str, snake: str) -> Any:
 
 
 def _has_valid_input(part: Mapping[str, Any]) -> bool:
-    """True for a call whose args are an object."""
     call = part.get("functionCall") or part.get("function_call")
     return isinstance(call, Mapping) and isinstance(call.get("args", {}), Mapping | None)
 

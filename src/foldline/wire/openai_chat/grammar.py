@@ -103,7 +103,6 @@ def _is_malformed(element: Mapping[str, Any]) -> bool:
 
 
 def _has_valid_input(call: Mapping[str, Any]) -> bool:
-    """True for a call whose arguments are text."""
     inner = call.get("function", call.get("function_call"))
     return not (isinstance(inner, dict) and "arguments" in inner) or isinstance(inner["arguments"], str)
 

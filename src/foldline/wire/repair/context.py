@@ -66,23 +66,26 @@ class ResultSlot:
         """True for a result that stands in front of the call it answers, or answers none."""
         return self.slot is None or self.slot.entry.index >= self.entry.index
 
+    @property
+    def may_stay(self) -> bool:
+        """True for a result in place, for formats that accept it at any distance behind its call."""
+        return self.entry.side == "user" and not self.is_early
 
+
+@dataclass(slots=True, eq=False)
 class RepairEntry:
     """A message that is being repaired."""
 
-    __slots__ = ("answers", "emitted", "index", "message", "reply", "side", "silent", "slots")
-
-    def __init__(self, index: int, message: Message, side: str) -> None:
-        self.index = index
-        self.message = message
-        self.side = side
-        self.reply = -1
-        """Number of the model reply that the message belongs to; a reply may be several messages."""
-        self.slots: list[CallSlot] = []
-        self.answers: list[ResultSlot] = []
-        self.silent: list[tuple[int, Message]] = []
-        """Messages behind this one that render to nothing, with their indexes."""
-        self.emitted = False
+    index: int
+    message: Message
+    side: str
+    reply: int = -1
+    """Number of the model reply that the message belongs to; a reply may be several messages."""
+    slots: list[CallSlot] = field(default_factory=list)
+    answers: list[ResultSlot] = field(default_factory=list)
+    silent: list[tuple[int, Message]] = field(default_factory=list)
+    """Messages behind this one that render to nothing, with their indexes."""
+    emitted: bool = False
 
 
 @dataclass(slots=True)

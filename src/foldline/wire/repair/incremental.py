@@ -112,7 +112,6 @@ class RepairedHistory:
         return Repaired(messages=(*stored.repaired, *rest), notes=tuple(stored.notes))
 
     def _store(self, run: RepairRun, rest: Sequence[Message]) -> None:
-        """Move the settled messages of a run to the stored part."""
         stored = self._stored
         start = len(stored.messages)
         place = _last_settled(run)

@@ -128,7 +128,7 @@ class ResultOrder:
         """Append the results of a reply: those in place, those from other places, and closing results."""
         near: list[RepairEntry] = []
         if self.context.grammar.adjacency == "after":
-            wanted = [slot.answer for slot in slots if slot.answer and not _may_stay(slot.answer)]
+            wanted = [slot.answer for slot in slots if slot.answer and not slot.answer.may_stay]
         else:
             wanted = [slot.answer for slot in slots if slot.answer]
             near = self._entries_in_place(place, set(wanted))
@@ -218,7 +218,7 @@ class ResultOrder:
                 continue
             answer = next(answers)
             if answer.slot is not None:
-                stays = not moved or (free and _may_stay(answer))
+                stays = not moved or (free and answer.may_stay)
                 parts += [result_for_call(answer, self.context)] if stays else []
             elif not answer.dropped:
                 parts.extend(orphan_as_text(answer, self.context))
@@ -233,9 +233,3 @@ class ResultOrder:
         if message.role == "tool" and not any(isinstance(part, ToolResult) for part in parts):
             return Message(role="user", parts=tuple(parts), kind="note", meta=message.meta)
         return message.with_parts(*parts)
-
-
-def _may_stay(answer: ResultSlot) -> bool:
-    """True for a result behind its call, for formats that accept it at any distance."""
-    slot = answer.slot
-    return slot is not None and answer.entry.side == "user" and answer.entry.index > slot.entry.index

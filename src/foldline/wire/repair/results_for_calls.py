@@ -96,27 +96,21 @@ def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallI
         if found is not None:
             found.answer, answer.slot = answer, found
         else:
-            _drop_result(answer, "a result that came before the one it repeats", context)
+            _drop_result(answer, context, "a result that came before the one it repeats")
     return calls
 
 
 def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context: RepairContext) -> None:
     """Tie a result to its call; of two results for one call the better one stays."""
-    slot = calls.find(answer.result)
-    if slot is not None:
-        slot.answer, answer.slot = answer, slot
-        return
-    slot = calls.last.get(answer.result.call_id)
+    slot = calls.find(answer.result) or calls.last.get(answer.result.call_id)
     if slot is None:
         early.append(answer)
-        return
-    other = slot.answer
-    if other is None or rank_of(answer) >= rank_of(other):
-        if other is not None:
-            _drop_result(other, _drop_reason(other.result), context)
-        slot.answer, answer.slot = answer, slot
+    elif slot.answer is not None and rank_of(answer) < rank_of(slot.answer):
+        _drop_result(answer, context)
     else:
-        _drop_result(answer, _drop_reason(answer.result), context)
+        if slot.answer is not None:
+            _drop_result(slot.answer, context)
+        slot.answer, answer.slot = answer, slot
 
 
 def rank_of(answer: ResultSlot | None) -> int:
@@ -126,14 +120,12 @@ def rank_of(answer: ResultSlot | None) -> int:
     return 0 if answer.result.interim else 1 if answer.result.is_error else 2
 
 
-def _drop_reason(result: ToolResult) -> str:
-    return "an interim result that a later one replaced" if result.interim else "a second result of the same call"
-
-
-def _drop_result(answer: ResultSlot, reason: str, context: RepairContext) -> None:
+def _drop_result(answer: ResultSlot, context: RepairContext, reason: str = "") -> None:
     answer.slot, answer.dropped = None, True
-    code = "result-interim" if answer.result.interim else "result-duplicate"
-    context.note(code, answer.entry.index, f"{reason} was left out ({answer.result.call_id})")
+    code, usual = "result-duplicate", "a second result of the same call"
+    if answer.result.interim:
+        code, usual = "result-interim", "an interim result that a later one replaced"
+    context.note(code, answer.entry.index, f"{reason or usual} was left out ({answer.result.call_id})")
 
 
 def result_for_call(answer: ResultSlot, context: RepairContext) -> ToolResult:

@@ -62,7 +62,6 @@ def _with_known_role(index: int, message: Message, context: RepairContext) -> Me
 
 
 def _may_be_empty(message: Message, side: str, context: RepairContext) -> bool:
-    """True for a message without parts that the format accepts."""
     must_be_text = context.grammar.empty_must_be_text and context.exact(message.wire)
     return side in context.grammar.empty and (not must_be_text or isinstance(content_of(message.wire), str))
 
@@ -87,7 +86,6 @@ def _is_message_item(value: Any) -> bool:
 
 
 def _is_duplicate_item(index: int, wire: Wire | None, context: RepairContext) -> bool:
-    """True for an item whose id an earlier item has."""
     if not context.grammar.item_ids or wire is None or not (wire.exact and wire.format == context.format):
         return False
     key = wire.value.get("id") if isinstance(wire.value, dict) else None
@@ -125,9 +123,8 @@ def _repair_media(part: Media, index: int, message: Message, side: str, context:
     rendered = context.target.render(alone, LossCollector())
     if not any(violation.code == "media-role" for violation in check(context.format, rendered)):
         return part
-    context.note(
-        "media-role", index, f"{context.grammar.name} accepts no {part.kind} from the {side}: replaced by a placeholder"
-    )
+    words = f"{context.grammar.name} accepts no {part.kind} from the {side}: replaced by a placeholder"
+    context.note("media-role", index, words)
     return Text(text=unsupported_media(part))
 
 
@@ -137,30 +134,22 @@ def _repair_call(part: ToolCall, index: int, _message: Message, side: str, conte
         context.note("call-role", index, f"the call {part.id} is outside the assistant's messages: sent as text")
         return Text(text=call_as_text(part))
     fields: dict[str, str] = {}
-    checked = _is_sent_unchanged(part, context)
+    checked = context.exact(part.wire) or not grammar.renders_legal_ids
     if (checked or not part.name) and not context.grammar.is_legal_name(part.name):
         fields["name"] = legal_name(part.name)
         context.note("name", index, f"{grammar.name} accepts no tool name {part.name[:80]!r}: now {fields['name']}")
     if checked and part.id and not context.grammar.is_legal_id(part.id):
         fields["id"] = legal_id(part.id)
         context.note("id", index, f"{grammar.name} accepts no call id {part.id[:80]!r}: now {fields['id']}")
-    if not fields and _is_duplicate_item(index, part.wire, context):
-        return edited(part)
-    if not fields and _has_valid_input(part, context):
-        return part
-    if not fields:
+    if not fields and not _is_duplicate_item(index, part.wire, context):
+        if _has_valid_input(part.wire, context):
+            return part
         context.note("input", index, f"the input of the call {part.id} did not have {grammar.name}'s form: rewritten")
     return edited(part, **fields)
 
 
-def _is_sent_unchanged(part: ToolCall | ToolResult, context: RepairContext) -> bool:
-    """True for a part whose name and id are not made legal by the renderer."""
-    return context.exact(part.wire) or not context.grammar.renders_legal_ids
-
-
-def _has_valid_input(part: ToolCall, context: RepairContext) -> bool:
+def _has_valid_input(wire: Wire | None, context: RepairContext) -> bool:
     """False for a call that came with malformed arguments and has to be written anew."""
-    wire = part.wire
     return not context.exact(wire) or not isinstance(wire.value, dict) or context.grammar.has_valid_input(wire.value)
 
 
@@ -179,7 +168,7 @@ def legal_id(name: str) -> str:
 
 
 def _repair_result(part: ToolResult, index: int, message: Message, _side: str, context: RepairContext) -> Part | None:
-    checked = _is_sent_unchanged(part, context)
+    checked = context.exact(part.wire) or not context.grammar.renders_legal_ids
     if checked and part.call_id and not context.grammar.is_legal_id(part.call_id):
         part = edited(part, call_id=legal_id(part.call_id))
     if checked and part.name and not context.grammar.is_legal_name(part.name):
@@ -196,9 +185,8 @@ def _repair_result(part: ToolResult, index: int, message: Message, _side: str, c
     elif fewer:
         context.note("blank", index, f"a part of the result of {part.call_id or part.name} was left out")
     elif any(map(is_not, inner, part.parts)):
-        context.note(
-            "media-result", index, f"a placeholder replaced media in the result of {part.call_id or part.name}"
-        )
+        words = f"a placeholder replaced media in the result of {part.call_id or part.name}"
+        context.note("media-result", index, words)
     else:
         return part
     return edited(part, parts=tuple(inner))

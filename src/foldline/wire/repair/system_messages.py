@@ -38,7 +38,6 @@ def repair_prompt(index: int, message: Message, context: RepairContext) -> list[
 
 
 def _as_text(part: Part) -> Part:
-    """A call or a result as plain text."""
     if isinstance(part, ToolCall):
         return Text(text=call_as_text(part))
     return Text(text=result_as_text(part)) if isinstance(part, ToolResult) else part
@@ -57,9 +56,8 @@ def place_system_messages(out: list[OutgoingMessage], context: RepairContext) ->
         if pending and (each is None or (each.side == "assistant" and ends_turn)):
             for system in pending:
                 if before is not None and before.origin != context.predecessors.get(system.origin, before.origin):
-                    context.note(
-                        "system-moved", system.origin, "a system message was moved to the end of a user's turn"
-                    )
+                    words = "a system message was moved to the end of a user's turn"
+                    context.note("system-moved", system.origin, words)
             placed += pending
             pending = []
         if each is not None:

@@ -69,7 +69,6 @@ def _drop_call(slot: CallSlot, reason: str, context: RepairContext) -> None:
 
 
 def _free_id(name: str, count: int, taken: set[str]) -> str:
-    """An unused id, made of the old one."""
     new = f"{name[:40]}_{count}"
     while new in taken:
         new += "_"
@@ -89,10 +88,8 @@ def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) ->
         return
     for slot in slots:
         legacy = context.own(slot.call.wire) and "function_call" in slot.call.wire.value
-        same_elements = _is_of_elements(slot.entry, context) or (
-            slot.answer is not None and _is_of_elements(slot.answer.entry, context)
-        )
-        if legacy or not same_elements:
+        entries = [slot.entry, slot.answer.entry] if slot.answer is not None else [slot.entry]
+        if legacy or not any(_is_of_elements(entry, context) for entry in entries):
             continue
         new = _free_id("call", slot.entry.index, taken)
         context.note("id", slot.entry.index, f"a call without an id got one: {new}")

@@ -46,21 +46,17 @@ def _match(
         waiting.setdefault(_key(call), deque()).append(call)
     keys_called = set(waiting)
     for result in results:
-        key = _key_of_call(result, waiting, grammar)
+        key, label = _key_of_call(result, waiting, grammar), _label(result)
         if key is not None:
             name = waiting[key].popleft().name
             if grammar.pairing == "name" and name != result.name:
-                yield Violation(
-                    "result-name", result.at, f"the result of{_label(result)} has another name than its call"
-                )
+                yield Violation("result-name", result.at, f"the result of{label} has another name than its call")
         elif _key(result) in keys_called:
-            yield Violation("result-duplicate", result.at, f"more than one result for{_label(result)}")
+            yield Violation("result-duplicate", result.at, f"more than one result for{label}")
         elif result.id and result.id in known:
-            yield Violation(
-                "result-late", result.at, f"the result of{_label(result)} does not directly follow its call"
-            )
+            yield Violation("result-late", result.at, f"the result of{label} does not directly follow its call")
         else:
-            yield Violation("result-orphan", result.at, f"a result for{_label(result)}, which is not called")
+            yield Violation("result-orphan", result.at, f"a result for{label}, which is not called")
     for left in waiting.values():
         for call in left:
             yield Violation("call-unanswered", call.at, f"no result directly follows the call{_label(call)}")
@@ -98,9 +94,8 @@ def check_anywhere(turns: list[PlainTurn]) -> Iterator[Violation]:
                 if block.id in answered:
                     yield Violation("result-duplicate", block.at, f"more than one result for {block.id}")
                 elif block.id not in calls:
-                    yield Violation(
-                        "result-orphan", block.at, f"a result for {block.id}, which is not called before it"
-                    )
+                    words = f"a result for {block.id}, which is not called before it"
+                    yield Violation("result-orphan", block.at, words)
                 answered.add(block.id)
     for call in calls.values():
         if call.id not in answered:

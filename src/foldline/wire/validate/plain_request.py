@@ -76,7 +76,7 @@ def string(value: Any) -> str:
 def text_of(block: Mapping[str, Any], index: int, request: PlainRequest) -> str:
     """Text of a text block; a violation when it has none."""
     text = block.get("text")
-    if not isinstance(text, str):
-        request.refuse("shape", index, "a text block has no text")
-        return "?"
-    return text
+    if isinstance(text, str):
+        return text
+    request.refuse("shape", index, "a text block has no text")
+    return "?"

@@ -13,7 +13,7 @@ from typing import Any
 
 from foldline.wire.formats import element_format, grammar_of, request_format
 from foldline.wire.grammar import Grammar, RequestLimits
-from foldline.wire.validate import calls_and_results
+from foldline.wire.validate.calls_and_results import check_adjacent, check_anywhere, check_server_calls, is_paused_turn
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, Violation
 
 
@@ -35,23 +35,16 @@ def check(
         return (Violation("shape", -1, f"there is no list of messages under {key!r}"),)
     request = grammar.read(list(elements), body if isinstance(body, Mapping) else {})
     turns = _merged_turns(request.turns, grammar)
-    kinds = {block.kind for turn in turns for block in turn.blocks}
     violations = [
         *request.violations,
         *_check_blocks(request.turns, grammar),
         *_check_first_and_last(turns, grammar),
         *_check_system_messages(request.turns, grammar),
         *_check_sizes(request, len(elements), limits or grammar.limits),
+        *(check_anywhere(turns) if grammar.adjacency == "after" else check_adjacent(turns, grammar)),
+        *_check_thinking(turns, grammar),
+        *check_server_calls(turns, grammar),
     ]
-    if "call" in kinds or "result" in kinds:
-        anywhere = grammar.adjacency == "after"
-        violations += (
-            calls_and_results.check_anywhere(turns) if anywhere else calls_and_results.check_adjacent(turns, grammar)
-        )
-    if "thinking" in kinds:
-        violations += _check_thinking(turns, grammar)
-    if "server-call" in kinds or "server-result" in kinds:
-        violations += calls_and_results.check_server_calls(turns, grammar)
     violations.sort(key=lambda violation: violation.index)
     return tuple(
         replace(each, message=f"{each.message} ({grammar.name}: {grammar.says[each.code]})")
@@ -78,7 +71,6 @@ def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
 
 
 def _check_blocks(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations of one message or block by itself."""
     for turn in turns:
         if not turn.blocks and turn.role not in grammar.empty:
             yield Violation("empty", turn.at, "a message without content")
@@ -134,13 +126,12 @@ def _check_result(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Itera
 
 
 def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations of who starts, who ends, and who must take part."""
     talk = [turn for turn in turns if turn.role != "system"]
     if not talk:
         return
     if grammar.start and talk[0].role not in grammar.start:
         yield Violation("start", talk[0].at, f"the conversation starts with the {talk[0].role}")
-    if grammar.end and talk[-1].role not in grammar.end and not calls_and_results.is_paused_turn(talk[-1]):
+    if grammar.end and talk[-1].role not in grammar.end and not is_paused_turn(talk[-1]):
         yield Violation("end", talk[-1].at, f"the conversation ends with the {talk[-1].role}")
     if grammar.needs_user and not any(turn.role == "user" for turn in talk):
         yield Violation("no-user", talk[0].at, "no message is the user's")
@@ -158,7 +149,7 @@ def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator
     for turn, after in zip_longest(turns, turns[1:]):
         if turn.role != "system":
             before = turn
-        elif before is None or (before.role != "user" and not calls_and_results.is_paused_turn(before)):
+        elif before is None or (before.role != "user" and not is_paused_turn(before)):
             yield Violation("system-place", turn.at, "a system message that does not follow a user's turn")
         elif after is not None and after.role == "user":
             yield Violation("system-place", turn.at, "a system message inside a user's turn")
