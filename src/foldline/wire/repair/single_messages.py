@@ -48,7 +48,10 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
         if not changed:
             context.note("shape", index, "rewritten, because a field of it was empty")
         message = message.with_parts(*remaining)
-    return _with_unique_item(index, message, context)
+    wire = message.wire
+    if wire is not None and _is_message_item(wire.value) and _is_duplicate_item(index, wire, context):
+        return message.with_parts(*message.parts)
+    return message
 
 
 def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
@@ -70,14 +73,6 @@ def _is_malformed(message: Message, context: RepairContext) -> bool:
     """True for a message whose own wire form breaks a rule that its parts do not show."""
     wire = message.wire
     return context.exact(wire) and isinstance(wire.value, dict) and context.grammar.is_malformed(wire.value)
-
-
-def _with_unique_item(index: int, message: Message, context: RepairContext) -> Message:
-    """The message; without its item id when an earlier item has the same."""
-    wire = message.wire
-    if context.grammar.item_ids and context.exact(wire) and _is_message_item(wire.value):
-        return message.with_parts(*message.parts) if _is_duplicate_item(index, wire, context) else message
-    return message
 
 
 def _is_message_item(value: Any) -> bool:

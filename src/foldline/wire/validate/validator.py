@@ -76,28 +76,20 @@ def _check_blocks(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violatio
             yield Violation("empty", turn.at, "a message without content")
         for block in turn.blocks:
             kind = block.kind
-            if kind == "text":
-                if grammar.is_blank(block.text):
-                    yield Violation("blank", block.at, "a text without a visible character")
-            elif kind == "call":
+            if kind == "call":
                 yield from _check_call(block, turn, grammar)
             elif kind == "result":
                 yield from _check_result(block, turn, grammar)
-            elif kind == "media":
-                if turn.role not in grammar.media_roles:
-                    yield Violation("media-role", block.at, f"media in a message of the {turn.role}")
-            elif kind != "other":
-                yield from _check_assistant_block(block, turn, grammar)
-
-
-def _check_assistant_block(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Iterator[Violation]:
-    if block.kind == "thinking":
-        if turn.role != "assistant":
-            yield Violation("thinking-role", block.at, f"thinking in a message of the {turn.role}")
-        elif grammar.signed_thinking and not block.signed:
-            yield Violation("thinking-unsigned", block.at, "thinking without its signature")
-    elif grammar.server_calls and turn.role != "assistant":
-        yield Violation("call-role", block.at, f"the provider's own tool in a message of the {turn.role}")
+            elif kind == "text" and grammar.is_blank(block.text):
+                yield Violation("blank", block.at, "a text without a visible character")
+            elif kind == "media" and turn.role not in grammar.media_roles:
+                yield Violation("media-role", block.at, f"media in a message of the {turn.role}")
+            elif kind == "thinking" and turn.role != "assistant":
+                yield Violation("thinking-role", block.at, f"thinking in a message of the {turn.role}")
+            elif kind == "thinking" and grammar.signed_thinking and not block.signed:
+                yield Violation("thinking-unsigned", block.at, "thinking without its signature")
+            elif kind.startswith("server-") and grammar.server_calls and turn.role != "assistant":
+                yield Violation("call-role", block.at, f"the provider's own tool in a message of the {turn.role}")
 
 
 def _check_call(block: PlainBlock, turn: PlainTurn, grammar: Grammar) -> Iterator[Violation]:
