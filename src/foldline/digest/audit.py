@@ -1,7 +1,6 @@
 """The loss report of a digest: which facts it shows, which only recall can give back, and which claims have no source.
 
-A fact counts as shown if the text has its name, or most of its words, since a model paraphrases. Paths, ids and quoted
-requests that never occurred are unsourced claims. If too few facts are shown, the missing ones are appended.
+A fact counts as shown if the text has its name, or most of its words, since a model paraphrases.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from foldline.digest.carryover import words_around
-from foldline.digest.extract.facts import MAX_PER_KIND, Fact, Facts
+from foldline.digest.extract.facts import MAX_PER_KIND, Facts
 from foldline.digest.extract.identifiers import WORD, identifiers_in, reuse_probability, was_forgotten
 from foldline.digest.markup import HEADINGS, entry, quote
 from foldline.fold import Loss
@@ -20,7 +19,6 @@ from foldline.fold import Loss
 AUDITED_KINDS = ("constraint", "request", "open", "failed", "modified", "decision", "error")
 """Kinds of facts that a digest should show, the most important first."""
 _MAX_REPORTED = 20
-"""Missing facts and claims that a report names."""
 _MAX_IDENTIFIERS = 150
 """Likeliest identifiers that count as facts."""
 _MAX_FACTS, _FIRST_FACTS = 40, 5
@@ -36,8 +34,6 @@ _QUOTED_REQUEST = re.compile(
 
 
 class _AuditedFact(NamedTuple):
-    """A fact as it is searched for in a text."""
-
     entry: str
     """The line that would show it."""
     words: frozenset[str]
@@ -78,7 +74,7 @@ def add_missing_facts(  # noqa: PLR0913 (keyword arguments)
     needed = int(min_coverage * loss.facts) + 1 - loss.kept
     lines: list[str] = []
     room = max_tokens - count_tokens(_append_carryover(text, [""]))
-    for fact in _missing(text, _audited_facts(facts, kept_indexes))[: 2 * needed]:
+    for fact in _missing(text, list(_audited_facts(facts, kept_indexes)))[: 2 * needed]:
         cost = count_tokens(fact.entry) + 1
         if cost <= room and not any(fact.name and fact.name in line for line in lines):
             lines.append(fact.entry)
@@ -104,17 +100,14 @@ def _append_carryover(text: str, lines: list[str]) -> str:
     return "\n".join([*rows[: start + 1], *body, *lines, *rows[stop:]])
 
 
-def _missing(text: str, audited: Collection[_AuditedFact] | Iterator[_AuditedFact]) -> list[_AuditedFact]:
+def _missing(text: str, audited: list[_AuditedFact]) -> list[_AuditedFact]:
     lower = text.lower()
     return [fact for fact in audited if not fact.is_shown(text, lower)]
 
 
 def _audited_facts(facts: Facts, kept_indexes: Collection[int]) -> Iterator[_AuditedFact]:
     """The facts that count: those of `AUDITED_KINDS`, then the likeliest identifiers."""
-    by_kind: dict[str, list[Fact]] = {}
-    for fact in facts.facts.values():
-        if not all(index in kept_indexes for index in fact.indexes):
-            by_kind.setdefault(fact.kind, []).append(fact)
+    by_kind = facts.by_kind(kept_indexes)
     for kind in AUDITED_KINDS:
         found = by_kind.get(kind, [])
         if len(found) > _MAX_FACTS:

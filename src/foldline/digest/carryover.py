@@ -1,8 +1,7 @@
 """The carryover of a local digest: the identifiers most likely needed again, shown in the lines that explain them.
 
-An identifier alone does not tell what it is, and a line for each leaves no room for most of them. So the likeliest are
-shown inside excerpts of lines, chosen so that one excerpt explains several, and as many others as fit are only named.
-A large budget also shows whole lines of the files in work, because an edit must quote a whole line.
+The likeliest are shown inside excerpts of lines, chosen so that one excerpt explains several, and as many others as fit
+are only named. A large budget also shows whole lines of the files in work, because an edit must quote a whole line.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from foldline.digest.extract.identifiers import SourceLine, reuse_probability
 from foldline.digest.markup import handles_of, has_instruction, quote
 
 _EXCERPT_CHARS = 48
-"""Characters of a line around an identifier."""
 _NEIGHBOURS = 3
 """Words that an excerpt shows beside its identifier in any case."""
 _EXCERPT_SHARE = 0.35
@@ -102,16 +100,11 @@ class Carryover:
             elif room < _LINE_CHARS + _LABEL_CHARS:
                 break
         chosen.sort(key=lambda each: (each[0], each[1].number))
-        return [
-            LineExcerpt(
-                line.text, SourceLine(line.text, line.message_index, path, line.identifiers, 0), line.identifiers
-            )
-            for path, line in chosen
-        ]
+        lines = [SourceLine(line.text, line.message_index, path, line.identifiers, 0) for path, line in chosen]
+        return [LineExcerpt(line.text, line, line.identifiers) for line in lines]
 
     @cached_property
     def _file_lines(self) -> list[tuple[str, FileLine]]:
-        """The lines of the files in work that leave the view, the most likely edits per character first."""
         facts = self._facts
         calls = {name: found.call_count for name, found in facts.identifiers.items()}
         weighed = [

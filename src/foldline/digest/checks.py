@@ -1,14 +1,13 @@
-"""Checks of a digest. To add one: a function that returns the reason for a rejection, or "".
+"""Checks of a digest: each returns the reason for a rejection, or "".
 
-`REPLY_CHECKS` look at a model's reply as it came: a digest must not be an apology, an echo or half a text. `too_large`,
-`too_small` and `no_gain` look at the size of the finished digest. The reasons are plain sentences because they are
-recorded as the cause of the local digest. An accepted reply is cleaned: no secrets, no forged markup, no instructions.
+`reject_reply` looks at a model's reply as it came: a digest must not be an apology, an echo or half a text.
+`too_large`, `too_small` and `no_gain` look at the size of the finished digest. The reason is recorded with the fold.
+`clean_reply` removes secrets, forged markup and instructions from an accepted reply.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from foldline.digest.digester import DigesterReply
 from foldline.digest.markup import HEADINGS, body_of, escape_line, remove_instructions
@@ -46,41 +45,29 @@ _PROMPT_LINES = frozenset(line for line in (*CONDENSER_BRIEF.split("\n"), *SECTI
 def reject_reply(reply: DigesterReply, *, prompt: str = "") -> str:
     """Why a reply is no digest; "" when it may be one. `prompt` is the turn it replies to."""
     text = _REASONING.sub("", reply.text)
-    return next((reason for check in REPLY_CHECKS if (reason := check(reply, text, prompt))), "")
+    return _check_stop(reply) or _check_text(reply, text) or _check_echo(text, prompt)
 
 
-def _check_error(reply: DigesterReply, _text: str, _prompt: str) -> str:
-    failed = reply.error or reply.stop.lower() in _FAILED
-    return f"the reply ended with {reply.stop or 'an error'}: {reply.error}".removesuffix(": ") if failed else ""
+def _check_stop(reply: DigesterReply) -> str:
+    stop = reply.stop.lower()
+    if reply.error or stop in _FAILED:
+        return f"the reply ended with {reply.stop or 'an error'}: {reply.error}".removesuffix(": ")
+    if reply.has_tool_calls or stop in _CALLED:
+        return "the reply calls a tool"
+    if stop in _TRUNCATED:
+        return f"the reply was cut off ({reply.stop})"
+    return f"the reply was filtered ({reply.stop})" if stop in _FILTERED else ""
 
 
-def _check_tool_call(reply: DigesterReply, _text: str, _prompt: str) -> str:
-    return "the reply calls a tool" if reply.has_tool_calls or reply.stop.lower() in _CALLED else ""
-
-
-def _check_truncation(reply: DigesterReply, _text: str, _prompt: str) -> str:
-    return f"the reply was cut off ({reply.stop})" if reply.stop.lower() in _TRUNCATED else ""
-
-
-def _check_filter(reply: DigesterReply, _text: str, _prompt: str) -> str:
-    return f"the reply was filtered ({reply.stop})" if reply.stop.lower() in _FILTERED else ""
-
-
-def _check_content(reply: DigesterReply, text: str, _prompt: str) -> str:
-    if _VISIBLE.search(text):
-        return ""
-    return "the reply is only reasoning" if reply.has_reasoning or text != reply.text else "the reply says nothing"
-
-
-def _check_tool_call_text(_reply: DigesterReply, text: str, _prompt: str) -> str:
-    return "the reply is a tool call written as text" if _TOOL_CALL.match(text) else ""
-
-
-def _check_error_text(_reply: DigesterReply, text: str, _prompt: str) -> str:
+def _check_text(reply: DigesterReply, text: str) -> str:
+    if not _VISIBLE.search(text):
+        return "the reply is only reasoning" if reply.has_reasoning or text != reply.text else "the reply says nothing"
+    if _TOOL_CALL.match(text):
+        return "the reply is a tool call written as text"
     return "the reply is an error text" if len(text) <= _ERROR_CHARS and _ERROR_TEXT.match(text) else ""
 
 
-def _check_echo(_reply: DigesterReply, text: str, prompt: str) -> str:
+def _check_echo(text: str, prompt: str) -> str:
     lines = [line.strip() for line in text.split("\n")]
     if sum(line in _PROMPT_LINES for line in lines) > 1:
         return "the reply repeats its instructions"
@@ -92,21 +79,6 @@ def _check_echo(_reply: DigesterReply, text: str, prompt: str) -> str:
         or (len(text.strip()) > 10 * _LINE_CHARS and text.strip() in prompt)
     )
     return "the reply repeats the transcript" if repeats else ""
-
-
-REPLY_CHECKS: tuple[Callable[[DigesterReply, str, str], str], ...] = (
-    *(
-        _check_error,
-        _check_tool_call,
-        _check_truncation,
-        _check_filter,
-        _check_content,
-        _check_tool_call_text,
-        _check_error_text,
-        _check_echo,
-    ),
-)
-"""Checks of a reply, its text without reasoning, and the prompt; the first that objects gives the reason."""
 
 
 def too_large(tokens: int, max_tokens: int) -> str:
@@ -138,9 +110,8 @@ def clean_reply(text: str, *, allowed: str = "") -> tuple[str, int]:
     lines = []
     for line in text.split("\n"):
         bare = line.strip()
-        if bare in HEADINGS or not bare:
-            lines.append(bare)
-            continue
-        indent = line[: len(line) - len(line.lstrip())]
-        lines.append(indent + (f"## {escape_line(bare.lstrip('# '))}" if bare.startswith("#") else escape_line(line)))
+        if bare and bare not in HEADINGS:
+            indent = line[: len(line) - len(line.lstrip())]
+            bare = indent + (f"## {escape_line(bare.lstrip('# '))}" if bare.startswith("#") else escape_line(line))
+        lines.append(bare)
     return "\n".join(lines).strip(), removed

@@ -36,7 +36,6 @@ def chunked(texts: Iterable[str], max_tokens: int, count_tokens: CountTokens) ->
 
 
 def _split(text: str, max_tokens: int, count_tokens: CountTokens) -> Iterator[str]:
-    """One message's text in pieces that fit."""
     found = _SPEAKER.match(text)
     mark = (found[0] if found else "»") + CONTINUED
     prefix = ""

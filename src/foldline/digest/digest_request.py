@@ -19,12 +19,10 @@ class DigestRequest:
     messages: Sequence[Message]
     """The messages that leave the view now and are covered by no digest yet."""
     count_tokens: Callable[[str], int]
-    """Counts a text as the session does."""
     max_tokens: int
     covered_tokens: int = 0
     """Tokens that leave the view; the digest must be smaller. 0: unknown."""
     first_index: int = 0
-    """Index of the first message in the record."""
     facts: Facts | None = None
     """Facts of everything that is folded; by default those of `messages`."""
     cut: int | None = None
@@ -32,7 +30,6 @@ class DigestRequest:
     kept_indexes: Collection[int] = ()
     """Messages that stay in the view verbatim, before or after the cut."""
     prior_digest: str = ""
-    """The digest of what was folded before."""
     scope: DigestScope = SESSION
     prompt: DigestPrompt | None = None
     """How the digester is asked; by default for the documented sections."""

@@ -50,7 +50,6 @@ class DigesterReply:
     has_tool_calls: bool = False
     has_reasoning: bool = False
     error: str = ""
-    """The provider's error message."""
     usage: Usage | None = None
     model: str = ""
 
@@ -72,7 +71,6 @@ class Digester:
     count: Callable[[str], int] | None = None
     """Counts tokens; by default as the model does, rounded up."""
     known: Model = field(init=False, repr=False)
-    """The model's row in the table of models."""
 
     def __post_init__(self) -> None:
         known = model_of(self.model)

@@ -1,8 +1,7 @@
 """Runs a model digest, sync or async: calls the digester, waits, retries, and keeps one deadline.
 
-`_with_retries` decides (a generator that needs only a clock); the two `write_model_digest` functions call, wait and
-hand back. A digester that is a plain function runs in a daemon thread, so that one which hangs is abandoned: neither
-the caller nor the interpreter's exit waits for it.
+`_with_retries` decides (a generator that needs only a clock); the two `write_model_digest` functions call and wait. A
+plain function runs in a daemon thread, so neither the caller nor the interpreter's exit waits for one that hangs.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import CompleteFunction, Digester, DigesterCall, DigesterReply
@@ -47,25 +47,8 @@ class RetryLimits:
     longest_pause: float = 8.0
 
 
-class _CallStep(NamedTuple):
-    """Call the digester, for at most `call.seconds`."""
-
-    call: DigesterCall
-
-
-class _PauseStep(NamedTuple):
-    """Wait before the next attempt."""
-
-    seconds: float
-
-
-class _FlowResult(NamedTuple):
-    """The flow has ended."""
-
-    result: Digest | FoldRefused
-
-
-_Steps = Generator[_CallStep | _PauseStep, DigesterReply | None, Digest | FoldRefused]
+_Steps = Generator[DigesterCall | float, DigesterReply | None, Digest | FoldRefused]
+"""Yields a call to make, for at most `call.seconds`, or the seconds to wait before the next attempt."""
 
 
 def write_model_digest(
@@ -79,16 +62,16 @@ def write_model_digest(
     """The digest that the digester writes, or what replaces it. Errors of the digester are not raised."""
     steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
     outcome: DigesterReply | Exception | None = None
-    while not isinstance(step := _next_step(steps, outcome), _FlowResult):
+    while isinstance(step := _next_step(steps, outcome), DigesterCall | float):
         try:
-            if isinstance(step, _PauseStep):
-                sleep(step.seconds)
+            if isinstance(step, float):
+                sleep(step)
                 outcome = None
             else:
-                outcome = _call_in_thread(digester.complete, step.call)
+                outcome = _call_in_thread(digester.complete, step)
         except Exception as error:  # noqa: BLE001 (the flow decides)
             outcome = error
-    return step.result
+    return step
 
 
 async def write_model_digest_async(
@@ -102,24 +85,25 @@ async def write_model_digest_async(
     """`write_model_digest` for callers that must not block."""
     steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
     outcome: DigesterReply | Exception | None = None
-    while not isinstance(step := _next_step(steps, outcome), _FlowResult):
+    while isinstance(step := _next_step(steps, outcome), DigesterCall | float):
         try:
-            if isinstance(step, _PauseStep):
-                await sleep(step.seconds)
+            if isinstance(step, float):
+                await sleep(step)
                 outcome = None
             else:
-                outcome = await _call_async(digester.complete, step.call)
+                outcome = await _call_async(digester.complete, step)
         except Exception as error:  # noqa: BLE001 (the flow decides)
             outcome = error
-    return step.result
+    return step
 
 
-def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> _CallStep | _PauseStep | _FlowResult:
-    """The step after the outcome of the last one."""
+def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> DigesterCall | float | Digest | FoldRefused:
+    """The next call or pause, or the result at the end."""
     try:
         return steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
     except StopIteration as end:
-        return _FlowResult(end.value)
+        result: Digest | FoldRefused = end.value
+        return result
 
 
 def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], float]) -> _Steps:
@@ -137,7 +121,7 @@ def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], flo
                     error = DigestTimeout(timeout)
                     break
                 try:
-                    reply = yield _CallStep(replace(call, seconds=left))
+                    reply = yield replace(call, seconds=left)
                     error = None if reply is not None else TypeError("the digester gave nothing")
                 except Exception as raised:  # noqa: BLE001 (the flow decides)
                     error = raised
@@ -146,7 +130,7 @@ def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], flo
                 pause = max(min(limits.longest_pause, limits.first_pause * 2**attempt), _retry_after(error))
                 if clock() + pause >= end:
                     break
-                yield _PauseStep(pause)
+                yield float(pause)
             if error is not None and clock() >= end and not isinstance(error, DigestTimeout | DigestCancelled):
                 error = DigestTimeout(timeout)
             call = flow.throw(error) if error is not None else flow.send(reply or DigesterReply())
@@ -156,7 +140,6 @@ def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], flo
 
 
 def _is_temporary(error: Exception) -> bool:
-    """Whether a retry may succeed."""
     if isinstance(error, DigestTimeout | DigestCancelled):
         return False
     status = getattr(error, "status_code", None)
@@ -202,7 +185,8 @@ async def _call_async(complete: CompleteFunction, call: DigesterCall) -> Digeste
     """The reply. The caller's own cancellation is raised; the digester's does not reach the caller."""
     _raise_if_cancelled(call)
     end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
-    reply: Any = complete(call) if _is_async(complete) else asyncio.wrap_future(_start_thread(lambda: complete(call)))
+    is_async = inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
+    reply: Any = complete(call) if is_async else asyncio.wrap_future(_start_thread(lambda: complete(call)))
     while inspect.isawaitable(reply):  # twice where a plain function returned a coroutine
         reply = await _await_until(reply, call, end)
     return reply  # type: ignore[no-any-return]  # checked by the flow
@@ -230,26 +214,20 @@ async def _await(reply: Any) -> DigesterReply:
     return await reply  # type: ignore[no-any-return]  # checked by the flow
 
 
-def _is_async(complete: CompleteFunction) -> bool:
-    return inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
-
-
 def _raise_if_cancelled(call: DigesterCall) -> None:
     """Raise if the caller's signal is set: an event, or a token that is cancelled or aborted."""
     for name in ("is_set", "is_cancelled", "cancelled", "aborted"):
         found = getattr(call.signal, name, None)
         if found is not None:
-            try:
+            is_set = False
+            with suppress(Exception):  # a foreign object may raise anything
                 is_set = bool(found() if callable(found) else found)
-            except Exception:  # noqa: BLE001 (a foreign object)
-                return
             if is_set:
                 raise DigestCancelled("stopped by the caller")
             return
 
 
 def _start_thread(work: Callable[[], DigesterReply | Awaitable[DigesterReply]]) -> Future[Any]:
-    """The future of work in a daemon thread."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
 

@@ -1,7 +1,6 @@
 """The local digest: written from facts without a model, deterministic, in milliseconds.
 
-`write_local_digest` is the entry. Sections come first, each within its share of the budget, then the carryover fills
-the rest. Every line ends with the handles of the messages it comes from.
+Sections come first, each within its share of the budget, then the carryover fills the rest.
 """
 
 from __future__ import annotations
@@ -106,12 +105,11 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
     before the facts.
     """
     kept = frozenset(kept_indexes)
-    end = facts.end if cut is None else cut
-    inside = sum(facts.first <= index < end for index in kept)
+    first_index, end = facts.first, facts.end if cut is None else cut
+    inside = sum(first_index <= index < end for index in kept)
     counted = ""
-    if end > facts.first:
-        name = handle(facts.first, end - 1)
-        counted = condensed_messages(end - facts.first - inside, name, partly=inside > 0)
+    if end > first_index:
+        counted = condensed_messages(end - first_index - inside, handle(first_index, end - 1), partly=inside > 0)
     head = "\n".join(filter(None, (header, counted)))
     first = header.partition("\n")[0]
     text = ""
@@ -122,8 +120,6 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
 
 
 class _LocalDigest:
-    """One local digest while its lines are chosen."""
-
     def __init__(self, facts: Facts, max_tokens: int, count_tokens: CountTokens, kept: Collection[int]) -> None:
         self.facts, self.max_tokens, self.count_tokens, self.kept = facts, max_tokens, count_tokens, kept
         self.sections = DigestSections(facts, kept)
@@ -132,7 +128,7 @@ class _LocalDigest:
         """The whole text: the sections first, then as much carryover as fits."""
         room = self.max_tokens - self.count_tokens(_render(head, {}, []))
         chosen = {name: self._fitting(self.sections.lines(name), int(share * room)) for name, share in SHARES.items()}
-        prior = self._fitting((f"- {line}" for line in _prior_lines(prior_digest)), room // 4)
+        prior = self._fitting((f"- {quote(text)}" for _, text, _ in read_entries(prior_digest, 0)), room // 4)
         text = _render(head, chosen, prior)
         spare = self.max_tokens - self.count_tokens(text)
         chars = spare * len(text) // max(1, self.count_tokens(text))
@@ -169,10 +165,8 @@ class _LocalDigest:
             if cost <= room:
                 taken.append(line)
                 room -= cost
-            else:
-                skipped += 1
-                if skipped > _MAX_SKIPPED:
-                    break
+            elif (skipped := skipped + 1) > _MAX_SKIPPED:
+                break
         return taken
 
     def _truncated(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
@@ -183,11 +177,6 @@ class _LocalDigest:
             last.pop()
             text = _render(head, chosen, carried)
         return redact(text)
-
-
-def _prior_lines(prior_digest: str) -> list[str]:
-    """The entries of the prior digest as quoted lines."""
-    return [quote(text) for _, text, _ in read_entries(prior_digest, 0)] if prior_digest else []
 
 
 def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
@@ -205,5 +194,4 @@ def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
 
 
 def _first_index(line: str) -> int:
-    """The first number in a line's handles."""
     return int(line[line.rindex("[#") + 2 : -1].partition(",")[0].partition("-")[0])

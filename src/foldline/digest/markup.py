@@ -33,7 +33,6 @@ class DigestScope:
     header: str
     """The digest's first line. It is pinned: clients find digests in a list by it."""
     kind: str
-    """The kind of the message that holds the digest."""
     frame: str
     """The first line of the prompt."""
 
@@ -134,8 +133,7 @@ def read_entries(text: str, index: int) -> Iterator[tuple[str, str, tuple[int, .
     [('open', 'ship it', (2, 3))]
     """
     section = ""
-    for raw in text.split("\n"):
-        line = raw.strip()
+    for line in map(str.strip, text.split("\n")):
         heading = _SECTION.match(line)
         if heading:
             section = (heading[1] or heading[2]).lower()
@@ -156,17 +154,15 @@ def _indexes(handles: str, index: int) -> tuple[int, ...]:
 # Escaping of quoted text
 
 _BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]+")
-_QUOTED_HEADER = re.compile(
-    r"\[(?=\s*(?:session digest|branch digest|condensed earlier context))",
-    re.IGNORECASE,
+_TAG_NAMES = "conversation-summary|scrollback|carried-digest|system|summary|context|transcript"
+_ESCAPES = (
+    ("[", re.compile(r"\[(?=\s*(?:session digest|branch digest|condensed earlier context))", re.IGNORECASE), "("),
+    ("<", re.compile(rf"<(?=\s*/?\s*(?:{_TAG_NAMES})\b)", re.IGNORECASE), "("),
+    ("»", re.compile(r"»(?=\s*(?:you|agent|tool|shell|note|digest)\b)"), "›"),
+    ("#", re.compile(r"^[\s>*-]*#+\s+"), ""),
+    ("#", re.compile(r"#+\s*(?=(?:objective|guardrails|status|rationale|plan|carryover)\b)", re.IGNORECASE), ""),
 )
-_QUOTED_TAG = re.compile(
-    r"<(?=\s*/?\s*(?:conversation-summary|scrollback|carried-digest|system|summary|context|transcript)\b)",
-    re.IGNORECASE,
-)
-_QUOTED_HEADING = re.compile(r"^[\s>*-]*#+\s+")
-_QUOTED_SECTION = re.compile(r"#+\s*(?=(?:objective|guardrails|status|rationale|plan|carryover)\b)", re.IGNORECASE)
-_QUOTED_SPEAKER = re.compile(r"»(?=\s*(?:you|agent|tool|shell|note|digest)\b)")
+"""A character, the markup that begins with it, and what replaces the beginning."""
 
 
 def quote(text: str) -> str:
@@ -181,14 +177,9 @@ def quote(text: str) -> str:
 def escape_line(line: str) -> str:
     """One line without anything that looks like markup of a digest; every other character stays as it is."""
     line = without_imitations(line)
-    if "[" in line:
-        line = _QUOTED_HEADER.sub("(", line)
-    if "<" in line:
-        line = _QUOTED_TAG.sub("(", line)
-    if "»" in line:
-        line = _QUOTED_SPEAKER.sub("›", line)
-    if "#" in line:
-        line = _QUOTED_SECTION.sub("", _QUOTED_HEADING.sub("", line))
+    for mark, pattern, replacement in _ESCAPES:
+        if mark in line:
+            line = pattern.sub(replacement, line)
     return line.strip()
 
 

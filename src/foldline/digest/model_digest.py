@@ -5,8 +5,7 @@
     call = flow.send(reply)       # the next one, until StopIteration holds the digest
 
 The transcript is cut into chunks that fit the digester's window, each chunk becomes a digest, and these are merged by
-the same step until one is left. If anything fails, the local digest is written with the cause in the record, or the
-fold is refused, as the policy says.
+the same step until one is left. If anything fails, the local digest is written or the fold is refused.
 """
 
 from __future__ import annotations
@@ -95,8 +94,10 @@ class _ModelDigest:
                 if self.request.cached_prefix and self.room_share == 1.0:
                     return (yield from self._call(_ABOVE, last=True))
                 return (yield from self._digest_chunks())
+            except DigestRejected:
+                raise
             except Exception as error:
-                if not _is_overflow(error):
+                if not isinstance(error, _RequestTooLong) and not _OVERFLOW.search(redact_error(error)):
                     raise
                 self.room_share *= _SHRINK_RATIO
                 self.partial_digests.clear()
@@ -106,9 +107,8 @@ class _ModelDigest:
         """One call if the transcript fits, else one for each chunk and one or more to merge the results."""
         request, size = self.request, self.digester.size
         room, prior = self._room(), redact(request.prior_digest)
-        texts = [
-            "\n".join(transcript_lines(message, with_thinking=request.with_thinking)) for message in request.messages
-        ]
+        thinking = request.with_thinking
+        texts = ["\n".join(transcript_lines(message, with_thinking=thinking)) for message in request.messages]
         if size(prior) > room // 3:
             texts, prior = [*transcript_lines(user(prior, kind="digest")), *texts], ""
         room -= size(prior)
@@ -125,7 +125,6 @@ class _ModelDigest:
         return (yield from self._call("".join(chunks), prior_digest=prior, last=True))
 
     def _room(self) -> int:
-        """Tokens for the transcript in one request."""
         window = self.digester.window
         around = self.prompt.write(
             "", prior_digest="none", max_words=self.reply_tokens, instructions=self.request.instructions
@@ -138,7 +137,6 @@ class _ModelDigest:
     def _call(
         self, transcript: str, *, prior_digest: str = "", last: bool = False
     ) -> Generator[DigesterCall, DigesterReply, str]:
-        """One call and its reply, checked and cleaned."""
         request = self.request
         call = DigesterCall(
             system=self.prompt.system,
@@ -160,16 +158,12 @@ class _ModelDigest:
         if not isinstance(reply, DigesterReply):
             raise DigestRejected(f"the digester returned {type(reply).__name__} instead of a DigesterReply")
         self.usage = _sum(self.usage, reply.usage)
-        cause = ""
-        if len(reply.text) > _MAX_CHARS_PER_TOKEN * request.max_tokens:
-            cause = too_large(request.count_tokens(reply.text), request.max_tokens)
-        cause = cause or reject_reply(reply, prompt=call.text)
-        if cause:
-            raise DigestRejected(redact(cause)[:_CAUSE_CHARS])
+        is_long = len(reply.text) > _MAX_CHARS_PER_TOKEN * request.max_tokens
+        cause = too_large(request.count_tokens(reply.text), request.max_tokens) if is_long else ""
+        _reject(redact(cause or reject_reply(reply, prompt=call.text))[:_CAUSE_CHARS])
         text, removed = clean_reply(reply.text, allowed=self.user_text)
         self.removed_instructions += removed
-        if not text:
-            raise DigestRejected("the reply says nothing")
+        _reject("" if text else "the reply says nothing")
         return text
 
     def finish(self, body: str) -> Digest:
@@ -178,9 +172,8 @@ class _ModelDigest:
         facts = request.facts or extract_facts(request.messages, request.first_index)
         reference = "" if request.plain_list else f"{REFERENCE}\n"
         head = count_tokens(request.scope.message(reference, header=request.header).text)
-        cause = too_large(count_tokens(body) + head, request.max_tokens) or too_small(count_tokens(body), self._least())
-        if cause:
-            raise DigestRejected(cause)
+        _reject(too_large(count_tokens(body) + head, request.max_tokens))
+        _reject(too_small(count_tokens(body), self._least()))
         text, loss = add_missing_facts(
             body,
             facts,
@@ -192,16 +185,14 @@ class _ModelDigest:
         text = without_handles(text) if request.plain_list else text
         text, removed = remove_instructions(text, allowed=f"{self.user_text}\n{facts.user_text}")
         message = request.scope.message(f"{reference}{text}", header=request.header, role=request.role)
-        cause = no_gain(count_tokens(message.text), request.covered_tokens) if request.covered_tokens else ""
-        if cause:
-            raise DigestRejected(cause)
+        if request.covered_tokens:
+            _reject(no_gain(count_tokens(message.text), request.covered_tokens))
         removed += self.removed_instructions
         if removed:
             loss = replace(loss, unsourced=(*loss.unsourced, f"orders to the reader: {removed}"))
         return Digest(message=message, by=self.digester.name, loss=loss, usage=self.usage)
 
     def _least(self) -> int:
-        """The least size of the digest."""
         request = self.request
         if request.min_tokens is not None:
             return request.min_tokens
@@ -210,14 +201,12 @@ class _ModelDigest:
         return min(_MIN_TOKENS, int(_MIN_SHARE * covered))
 
 
+def _reject(cause: str) -> None:
+    if cause:
+        raise DigestRejected(cause)
+
+
 def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
     if one is None or two is None:
         return one or two
     return Usage(*(left + right for left, right in zip(one, two, strict=True)))
-
-
-def _is_overflow(error: Exception) -> bool:
-    """Whether an error says that the request was too long for the model."""
-    if isinstance(error, DigestRejected):
-        return False
-    return isinstance(error, _RequestTooLong) or bool(_OVERFLOW.search(redact_error(error)))

@@ -1,8 +1,7 @@
 """The prompt for a digester: its role, the transcript as fenced data, and the sections to fill.
 
-A transcript holds instructions for others and text that looks like this prompt. So the model is told to keep a record
-and not to take part, the transcript stands inside a fence, and text in it that looks like a fence, a speaker's mark or
-a model's control token is escaped. Secrets are redacted before that. Media are named and never sent.
+A transcript holds instructions for others and text that looks like this prompt. So it stands inside a fence, and text
+in it that looks like a fence, a speaker's mark or a model's control token is escaped. Secrets are redacted before that.
 """
 
 from __future__ import annotations
@@ -138,7 +137,6 @@ def transcript_lines(message: Message, *, with_thinking: bool = True) -> Iterato
 
 
 def _part_text(part: Part) -> str:
-    """A part as text; an unknown one as JSON."""
     if isinstance(part, Text):
         return part.text
     if isinstance(part, Media):

@@ -1,11 +1,8 @@
-"""The lines of each section of the local digest, the most important first, produced only as far as they are needed.
-
-A line is text of the transcript, or a few words of ours around a file or a command, with the handles of its messages.
-"""
+"""The lines of each section of the local digest, the most important first, produced only as far as they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from foldline.digest.extract.facts import Fact, Facts
 from foldline.digest.markup import entry, quote
@@ -27,7 +24,6 @@ _REPLY_CHARS = 400
 _LABEL_CHARS = 60
 """Characters of the file or command before what was read from it."""
 _MAX_COMMANDS = 4
-"""Successful commands that are shown."""
 _MAX_FAILURES = 6
 """Failures that are shown: an older one that was not taken up again has mostly been abandoned."""
 _REQUEST_SPACES = 3
@@ -40,10 +36,7 @@ class DigestSections:
     """The facts that leave the view, by section."""
 
     def __init__(self, facts: Facts, kept_indexes: Collection[int]) -> None:
-        self._by_kind: dict[str, list[Fact]] = {}
-        for fact in facts.facts.values():
-            if not all(index in kept_indexes for index in fact.indexes):
-                self._by_kind.setdefault(fact.kind, []).append(fact)
+        self._by_kind = facts.by_kind(kept_indexes)
         self._first_prompt = facts.first_prompt
         self.files = [fact.text for kind in ("modified", "read") for fact in self._newest(kind)]
         self.root = common_root(self.files)
@@ -61,28 +54,26 @@ class DigestSections:
         """The file or command before what was read from it: the end of a path, the beginning of a command."""
         shown = self.short_path(source)
         if len(shown) > _LABEL_CHARS:
-            is_command = " " in shown
             start, end = shown[:_LABEL_CHARS].rpartition(" ")[0], shown[-_LABEL_CHARS:].partition("/")[2]
-            shown = f"{start} …" if is_command else f"…/{end}"
+            shown = f"{start} …" if " " in shown else f"…/{end}"
         return f"{quote(shown)}: " if shown else ""
 
     def _newest(self, kind: str) -> list[Fact]:
         return self._by_kind.get(kind, [])[::-1]
 
     def _objective(self) -> Iterator[str]:
-        requests = self._by_kind.get("request", [])
-        first = [fact for fact in requests if fact.indexes[0] == self._first_prompt]
-        others = [fact for fact in reversed(requests) if fact not in first and fact.text.count(" ") >= _REQUEST_SPACES]
-        for fact in (*first, *others):
-            yield entry(fact.text, fact.indexes, max_chars=_REQUEST_CHARS)
+        return self._prompt_entries("request", lambda fact: fact.text.count(" ") >= _REQUEST_SPACES)
 
     def _guardrails(self) -> Iterator[str]:
-        constraints = self._by_kind.get("constraint", [])
         requests = {fact.text for fact in self._by_kind.get("request", ())}
-        first = [fact for fact in constraints if fact.indexes[0] == self._first_prompt]
-        later = [fact for fact in reversed(constraints) if fact not in first and fact.text not in requests]
-        for fact in (*first, *later):
-            yield entry(fact.text, fact.indexes, max_chars=_REQUEST_CHARS)
+        return self._prompt_entries("constraint", lambda fact: fact.text not in requests)
+
+    def _prompt_entries(self, kind: str, is_shown: Callable[[Fact], bool]) -> Iterator[str]:
+        """Entries of the first prompt, then those of later prompts that `is_shown` accepts, newest first."""
+        facts = self._by_kind.get(kind, [])
+        first = [fact for fact in facts if fact.indexes[0] == self._first_prompt]
+        later = [fact for fact in reversed(facts) if fact not in first and is_shown(fact)]
+        return (entry(fact.text, fact.indexes, max_chars=_REQUEST_CHARS) for fact in (*first, *later))
 
     def _shipped(self) -> Iterator[str]:
         published = [fact for fact in self._newest("command") if _is_publishing(fact)]
@@ -106,8 +97,7 @@ class DigestSections:
     def _stuck(self) -> Iterator[str]:
         failures = sorted((*self._newest("failed"), *self._newest("error")), key=lambda fact: -fact.indexes[-1])
         for fact in failures[:_MAX_FAILURES]:
-            is_error = fact.kind == "error"
-            text = fact.text if is_error else f"{self.short_path(fact.text)}: failed{_note(fact)}"
+            text = fact.text if fact.kind == "error" else f"{self.short_path(fact.text)}: failed{_note(fact)}"
             yield entry(text, fact.indexes)
 
     def _rationale(self) -> Iterator[str]:

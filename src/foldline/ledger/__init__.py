@@ -15,7 +15,7 @@ from foldline.errors import InputError
 from foldline.ledger import branches as branch_table
 from foldline.ledger import schema
 from foldline.ledger.chains import Tenant
-from foldline.ledger.connections import ConnectionPool, Database, WriteConflict
+from foldline.ledger.connections import ConnectionPool, Database
 from foldline.ledger.index_feed import MessageIndex
 from foldline.ledger.message_keys import ROOT
 from foldline.ledger.records import MAIN, Branch, Head
@@ -108,15 +108,10 @@ def _upgrade(pool: ConnectionPool) -> None:
 
 def _tenant(pool: ConnectionPool, name: str) -> Tenant:
     """The row of a tenant, inserted if it is new."""
-    sql = "SELECT id FROM owners WHERE name = ?"
-    with pool.connection() as connection:
-        rows = connection.run(sql, (name,))
-    if not rows:
-        try:
-            with pool.transaction() as connection:
-                rows = connection.run(sql, (name,))
-                if not rows:
-                    rows = connection.run("INSERT INTO owners (name) VALUES (?) RETURNING id", (name,))
-        except WriteConflict:
-            return _tenant(pool, name)
-    return Tenant(rows[0][0], name)
+    while True:
+        with pool.connection() as connection:
+            rows = connection.run("SELECT id FROM owners WHERE name = ?", (name,))
+        if rows:
+            return Tenant(rows[0][0], name)
+        with pool.transaction() as connection:
+            connection.run("INSERT INTO owners (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from foldline.errors import InputError
 from foldline.ledger.chains import Tenant
 from foldline.ledger.connections import Connection, Values
@@ -58,8 +60,7 @@ def begin_session(connection: Connection, owner: Tenant, name: str, at: float) -
     found = find(connection, owner, name, MAIN)
     if found is not None:
         return found
-    sql = "INSERT INTO sessions (owner, name, made_at) VALUES (?, ?, ?)"
-    connection.run(sql, (owner.id, name, at))
+    connection.run("INSERT INTO sessions (owner, name, made_at) VALUES (?, ?, ?)", (owner.id, name, at))
     return add_branch(connection, owner, Branch(id=0, session=name), at)
 
 
@@ -67,11 +68,10 @@ def add_branch(connection: Connection, owner: Tenant, branch: Branch, at: float)
     """Insert a branch into a session."""
     sql = (
         "INSERT INTO branches (owner, session, name, origin, origin_seq, made_at) "
-        "SELECT owner, id, ?, ?, ?, ? FROM sessions WHERE owner = ? AND name = ?"
+        "SELECT owner, id, ?, ?, ?, ? FROM sessions WHERE owner = ? AND name = ? RETURNING id"
     )
-    connection.run(sql, (branch.name, branch.origin, branch.origin_seq, at, owner.id, branch.session))
-    sql = _BRANCH + "WHERE b.owner = ? AND s.name = ? AND b.name = ?"
-    return _branch(connection.run(sql, (owner.id, branch.session, branch.name))[0])
+    values = (branch.name, branch.origin, branch.origin_seq, at, owner.id, branch.session)
+    return replace(branch, id=connection.run(sql, values)[0][0])
 
 
 def session_infos(connection: Connection, owner: Tenant) -> tuple[SessionInfo, ...]:

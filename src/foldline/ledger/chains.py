@@ -1,9 +1,8 @@
 """Storage of message chains.
 
-A chain is stored in strands. A strand is a run of consecutive messages; it starts at the message of another strand
-where it forked off, or at the beginning. A path is therefore a few ranges of rows that can be read in order from any
-position. Appending at the end of a strand extends it; appending anywhere else starts a new strand. `position` counts
-from the first message of the path on every strand.
+A strand is a run of consecutive messages; it starts at the message of another strand where it forked off, or at the
+beginning. A path is therefore a few ranges of rows. Appending at the end of a strand extends it; appending anywhere
+else starts a new strand. `position` counts from the first message of the path on every strand.
 """
 
 from __future__ import annotations
@@ -19,9 +18,15 @@ from foldline.ledger.serialize import message_body, meta_body, meta_of, pack, re
 from foldline.message import Message
 
 PAGE = 64
-"""Messages per query while a path is read."""
 KEYS_PER_QUERY = 400
-"""Keys per query."""
+KEY_AT = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
+READ = """
+SELECT m.position, m.key, m.at, m.body, COALESCE(
+    (SELECT r.meta FROM remarks r WHERE r.owner = m.owner AND r.strand = m.strand AND r.position = m.position
+     ORDER BY r.id DESC LIMIT 1), m.meta)
+FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.position < ? ORDER BY m.position LIMIT ?
+"""
+"""Messages of a strand with their newest metadata."""
 
 
 class Tenant(NamedTuple):
@@ -87,19 +92,10 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
     if length == 0:
         return ChainPosition()
     strand = spans(connection, owner, ChainPosition(place.strand, length), length - 1)[-1].strand
-    sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
-    rows = connection.run(sql, (owner.id, strand, length - 1))
+    rows = connection.run(KEY_AT, (owner.id, strand, length - 1))
     if not rows:
         raise LedgerCorrupt(f"message {length - 1} of strand {strand} is missing", hint="run `foldline verify`")
     return ChainPosition(strand, length, rows[0][0])
-
-
-_READ = """
-SELECT m.position, m.key, m.at, m.body, COALESCE(
-    (SELECT r.meta FROM remarks r WHERE r.owner = m.owner AND r.strand = m.strand AND r.position = m.position
-     ORDER BY r.id DESC LIMIT 1), m.meta)
-FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.position < ? ORDER BY m.position LIMIT ?
-"""
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
@@ -118,7 +114,7 @@ def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) ->
 
 def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredMessage]:
     """The first page of messages of a span."""
-    rows = connection.run(_READ, (owner.id, span.strand, span.start, span.stop, PAGE))
+    rows = connection.run(READ, (owner.id, span.strand, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
         raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run `foldline verify`")
     return [
@@ -132,9 +128,7 @@ class ChainWriter:
     def __init__(self, connection: Connection, owner: Tenant, now: float) -> None:
         self.connection, self.owner, self.now = connection, owner, now
         self.inserted: list[InsertedMessage] = []
-        """The messages that the last `put` inserted."""
         self.strands: list[int] = []
-        """The strand of each message of the last `put`."""
 
     def put(self, branch: int, place: ChainPosition, encoded: Sequence[EncodedMessage]) -> ChainPosition:
         """Append messages and return the position of the last; only new messages are inserted."""
@@ -144,12 +138,11 @@ class ChainWriter:
         for item in encoded:
             key = link(self.owner.name, key, item.body)
             keys.append(key)
-        known = 0
-        for row in self._known(keys):
-            place = ChainPosition(row[1], row[2] + 1, row[0])
-            self._remark(place, row[3], encoded[known])
-            self.strands.append(row[1])
-            known += 1
+        for item, (key, strand, position, meta) in zip(encoded, self._known(keys), strict=False):
+            place = ChainPosition(strand, position + 1, key)
+            self._remark(place, meta, item)
+            self.strands.append(strand)
+        known = len(self.strands)
         return self._write(branch, place, list(zip(keys[known:], encoded[known:], strict=True)))
 
     def _known(self, keys: list[bytes]) -> Iterator[Values]:

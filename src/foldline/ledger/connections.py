@@ -1,7 +1,6 @@
 """Connection pool, transactions, and the protocols that a database implements.
 
-A store may be used from many threads. Each transaction takes a connection from a small pool; a connection that broke is
-discarded. A forked process starts an empty pool.
+A store may be used from many threads. A forked process starts an empty pool.
 
 To support another database, implement `Database` and `Connection` in a file beside sqlite.py and postgres.py, and
 select it by its URL in __init__.py.
@@ -114,15 +113,9 @@ class ConnectionPool:
         self._idle: list[Connection] = []
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
-        """Borrow a connection for single read statements."""
-        with self._borrowed() as connection:
-            yield connection
-
-    @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """Borrow a connection for several statements that read one snapshot."""
-        with self._borrowed() as connection:
+        with self.connection() as connection:
             connection.begin_read()
             try:
                 yield connection
@@ -132,7 +125,7 @@ class ConnectionPool:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Run a transaction: committed when the block ends, rolled back when it raises."""
-        with self._borrowed() as connection:
+        with self.connection() as connection:
             connection.begin()
             try:
                 yield connection
@@ -142,7 +135,8 @@ class ConnectionPool:
                 raise
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Connection]:
+        """Borrow a connection for single read statements."""
         if self._closed:
             raise LedgerError("the ledger is closed", hint="open it again")
         if self._process != os.getpid():
@@ -150,45 +144,32 @@ class ConnectionPool:
             self._reset()
         if not self._free.acquire(timeout=self.database.wait_s):
             raise LedgerBusy(f"all {self.database.connections} connections are in use", hint="finish open reads first")
+        is_broken = False
         connection: Connection | None = None
         try:
-            connection = self._next()
+            with suppress(IndexError):
+                connection = self._idle.pop()
+            connection = connection or self.database.connect()
             yield connection
         except Exception as cause:
             error = self.database.translate_error(cause)
-            if isinstance(error, ConnectionLost):
-                self._discard(connection)
-                connection = None
+            is_broken = isinstance(error, ConnectionLost)  # and so are the idle connections
             if error is None:
                 raise
             raise error from cause
         finally:
             if connection is not None:
                 self._idle.append(connection)
+            if is_broken or self._closed:
+                self._close_idle()
             self._free.release()
-            if self._closed:
-                self.close()  # the pool was closed meanwhile
 
-    def _next(self) -> Connection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self.database.connect()
-
-    def _discard(self, connection: Connection | None) -> None:
-        """Close a broken connection, and the idle ones, which broke with it."""
-        for broken in (connection, *self._idle):
-            if broken is not None:
-                _close(broken)
-        self._idle = []
+    def _close_idle(self) -> None:
+        while self._idle:
+            with suppress(Exception):  # it may be broken already
+                self._idle.pop().close()
 
     def close(self) -> None:
         """Close all connections."""
         self._closed = True
-        while self._idle:
-            _close(self._idle.pop())
-
-
-def _close(connection: Connection) -> None:
-    with suppress(Exception):  # it may be broken already
-        connection.close()
+        self._close_idle()

@@ -1,9 +1,8 @@
 """Export of a ledger as lines of JSON, and import of such lines.
 
-The lines contain no ids of the database. Sessions and branches come first, then the strands with their messages (each
-strand after the one it forked from), then logs, jobs and events. Both directions handle one line at a time. An import
-writes everything or nothing. Every message must match its key under the tenant it was exported from; under another
-tenant it gets a new key.
+Sessions and branches come first, then the strands with their messages (each strand after the one it forked from), then
+logs, jobs and events. Both directions handle one line at a time. Every message must match its key under the tenant it
+was exported from; under another tenant it gets a new key.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import Any
 from foldline.errors import InputError
 from foldline.ledger import branches as branch_table
 from foldline.ledger import log
-from foldline.ledger.chains import ChainPosition, ChainWriter, EncodedMessage, position_at, reachable
-from foldline.ledger.connections import Connection, Values
+from foldline.ledger.chains import KEY_AT, READ, ChainPosition, ChainWriter, EncodedMessage, position_at, reachable
+from foldline.ledger.connections import Connection
 from foldline.ledger.index_feed import MessageIndex, add_unindexed
 from foldline.ledger.jobs import INSERT
 from foldline.ledger.log import NewEntry, Transactions
@@ -28,18 +27,14 @@ from foldline.ledger.serialize import dump, pack, read_message, unpack
 FORMAT = 1
 PAGE = 64
 BATCH = 256
-"""Messages that an import writes at once."""
 
 
 def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
     """The lines of some sessions, or of all."""
     with tx.pool.snapshot() as connection:
-        names = (
-            [info.name for info in branch_table.session_infos(connection, tx.owner)]
-            if sessions is None
-            else list(sessions)
-        )
-        branches = [branch for name in names for branch in branch_table.branches_of(connection, tx.owner, name)]
+        if sessions is None:
+            sessions = [info.name for info in branch_table.session_infos(connection, tx.owner)]
+        branches = [branch for name in sessions for branch in branch_table.branches_of(connection, tx.owner, name)]
         yield _line({"foldline": FORMAT, "owner": tx.owner.name})
         yield from _branches(connection, tx, branches)
         yield from _strands(connection, tx, branches)
@@ -68,30 +63,23 @@ def _strands(connection: Connection, tx: Transactions, branches: list[Branch]) -
     needed = reachable(connection, tx.owner, [branch.id for branch in branches])
     inside = {branch.id for branch in branches}
     sql = "SELECT id, branch, base, start FROM strands WHERE owner = ? ORDER BY id"
-    where = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
     for strand, number, base, start in connection.run(sql, (tx.owner.id,)):
         if strand not in needed:
             continue
         source = branch_table.branch_by_id(connection, tx.owner, number if number in inside else branches[0].id)
-        after = ROOT if base is None else connection.run(where, (tx.owner.id, base, start - 1))[0][0]
+        after = ROOT if base is None else connection.run(KEY_AT, (tx.owner.id, base, start - 1))[0][0]
         value = {"strand": strand, "base": base, "start": start, "after": after.hex()}
         yield _line({**value, "session": source.session, "branch": source.name})
         yield from _messages(connection, tx, strand, needed[strand])
 
 
 def _messages(connection: Connection, tx: Transactions, strand: int, stop: int) -> Iterator[str]:
-    sql = (
-        "SELECT m.position, m.key, m.at, m.body, COALESCE((SELECT r.meta FROM remarks r WHERE r.owner = m.owner "
-        "AND r.strand = m.strand AND r.position = m.position ORDER BY r.id DESC LIMIT 1), m.meta) "
-        "FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position > ? AND m.position < ? "
-        "ORDER BY m.position LIMIT ?"
-    )
-    last = -1
-    while rows := connection.run(sql, (tx.owner.id, strand, last, stop, PAGE)):
+    first = 0
+    while rows := connection.run(READ, (tx.owner.id, strand, first, stop, PAGE)):
         for _, key, at, body, meta in rows:
             value = {"message": json.loads(unpack(body)), "meta": meta and json.loads(meta), "at": at}
             yield _line({**value, "key": key.hex()})
-        last = rows[-1][0]
+        first = rows[-1][0] + 1
 
 
 _LOG = (
@@ -167,11 +155,10 @@ class ImportReader:
             self._message(value)
         else:
             self.flush()
-            for name, step in self._steps.items():
-                if name in value:
-                    step(self, value)
-                    return
-            raise InputError("unknown kind of line")
+            step = next((step for name, step in self._steps.items() if name in value), None)
+            if step is None:
+                raise InputError("unknown kind of line")
+            step(self, value)
 
     def _message(self, value: dict[str, Any]) -> None:
         body = dump(value["message"])
@@ -203,8 +190,7 @@ class ImportReader:
         """The stored position of the message that the export has at (`strand`, `length`)."""
         segments = self.strands[strand]
         actual = segments[bisect_right(segments, length - 1, key=lambda segment: segment[0]) - 1][1]
-        sql = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
-        rows = self.connection.run(sql, (self.tx.owner.id, actual, length - 1))
+        rows = self.connection.run(KEY_AT, (self.tx.owner.id, actual, length - 1))
         return ChainPosition(actual, length, rows[0][0])
 
     def _strand(self, value: dict[str, Any]) -> None:
@@ -242,8 +228,7 @@ class ImportReader:
 
     def _job(self, value: dict[str, Any]) -> None:
         body = None if value["body"] is None else dump(value["body"])
-        row: Values = (self.tx.owner.id, self.branch.id, value["job"], *value["row"], body)
-        self.connection.run(INSERT, row)
+        self.connection.run(INSERT, (self.tx.owner.id, self.branch.id, value["job"], *value["row"], body))
 
     def _event(self, value: dict[str, Any]) -> None:
         sql = "INSERT INTO events (owner, branch, kind, at, body) VALUES (?, ?, ?, ?, ?)"

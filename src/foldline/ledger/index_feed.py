@@ -1,9 +1,8 @@
 """Feed of new messages to a text index.
 
-Indexing a message takes longer than writing it, and indexing many at once is faster than one by one. So a transaction
-that writes messages only adds a row for their range to the table `unread`. When the ranges exceed a limit, the next
-writer passes them to the index; a search does so, too. Since the ranges are in the ledger, nothing is missed when a
-process is killed or a store has no index. The tables of an index are created by a migration.
+Indexing many messages at once is faster than one by one. So a transaction that writes messages only adds a row for
+their range to the table `unread`. When the ranges exceed a limit, the next writer passes them to the index; a search
+does so, too. Since the ranges are in the ledger, nothing is missed when a process is killed or a store has no index.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ MAX_UNINDEXED_BYTES = 1 << 17
 ROW_BYTES = 256
 """Bytes added to the size of each message."""
 MAX_RANGES = 2 * MAX_UNINDEXED_BYTES // ROW_BYTES
-"""Maximum number of ranges read at once."""
 PAGE = 64
-"""Messages per query."""
+_INSERT = "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?)"
 
 
 class IndexRow(NamedTuple):
@@ -53,10 +51,7 @@ def add_unindexed(
     """Record that consecutive messages of one strand are unindexed; index some if too many are."""
     if not inserted:
         return
-    sql = (
-        "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?) "
-        "RETURNING (SELECT COALESCE(SUM(size), 0) FROM unread WHERE owner = ?)"
-    )
+    sql = _INSERT + " RETURNING (SELECT COALESCE(SUM(size), 0) FROM unread WHERE owner = ?)"  # noqa: S608  # constants
     owner, size = tx.owner.id, sum(ROW_BYTES + item.size for item in inserted)
     row = (owner, inserted[0].strand, inserted[0].position, inserted[-1].position + 1, size, owner)
     before = int(connection.run(sql, row)[0][0])
@@ -91,18 +86,15 @@ def _index_ranges(
             index.add(connection, rows)
             at = rows[-1].position + 1 if rows else stop  # the messages may have been deleted
             count, max_bytes = count + len(rows), max_bytes - size
-        where = (owner, strand, start)
-        connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start = ?", where)
+        connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start = ?", (owner, strand, start))
         if at < stop:
-            rest = "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?)"
-            connection.run(rest, (owner, strand, at, stop, (stop - at) * ROW_BYTES))
+            connection.run(_INSERT, (owner, strand, at, stop, (stop - at) * ROW_BYTES))
         if max_bytes <= 0:
             break
     return count
 
 
 def _page(connection: Connection, owner: int, strand: int, start: int, stop: int) -> tuple[list[IndexRow], int]:
-    """One page of messages of a strand, and their size."""
     sql = (
         "SELECT id, position, body, meta FROM messages WHERE owner = ? AND strand = ? AND position >= ? "
         "AND position < ? ORDER BY position LIMIT ?"

@@ -1,16 +1,15 @@
 """Claims on background jobs, so that a job's result is committed once.
 
-A job has a name and belongs to a branch. Every change is a new row with the next number; the number is unique in the
-database, so two processes cannot both claim a job. The newest row is the job's state. Each claim has a higher fence
-number than the one before, and a commit with an older fence is refused. When a lease runs out, the next worker may
-claim the job, which counts as a failure of the one before. A renewal never extends a lease past the deadline.
-
-On SQLite a job can also be requested with a row, which worker processes look for.
+Every change is a new row with the next number; the number is unique in the database, so two processes cannot both claim
+a job. The newest row is the job's state. Each claim has a higher fence number than the one before, and a commit with an
+older fence is refused. When a lease runs out, the next worker may claim the job, which counts as a failure of the one
+before. On SQLite a job can also be requested with a row, which worker processes look for.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from foldline.errors import Conflict
@@ -118,7 +117,7 @@ class Jobs:
                 holder=holder,
                 until_at=min(now + lease_s, deadline),
                 deadline_at=deadline,
-                failures=last.failures + (last.kind in HELD_KINDS),
+                failures=last.failures + last.is_held,
                 body=op,
             )
             self._write(connection, branch, name, row)
@@ -128,26 +127,17 @@ class Jobs:
 
     def request(self, branch: Branch, name: str = FOLD) -> bool:
         """Request a job from worker processes; False if it is requested or held already."""
-        if not self.tx.read(lambda connection: self._is_requestable(connection, branch, name)):
-            return False
 
-        def work(connection: Connection) -> bool:
-            self.tx.lock(connection, branch)
-            if not self._is_requestable(connection, branch, name):
-                return False
-            last = self._newest(connection, branch, name)
-            row = last._replace(kind=REQUESTED, failures=last.failures + (last.kind in HELD_KINDS), body=None)
-            self._write(connection, branch, name, row)
-            return True
+        def next_row(last: JobState, now: float) -> JobState | None:
+            is_requested = last.kind == REQUESTED and last.at > now - REQUEST_EXPIRY_S / 2
+            if is_requested or (last.is_held and last.until_at > now):
+                return None
+            return last._replace(kind=REQUESTED, failures=last.failures + last.is_held, body=None)
 
-        return self.tx.write(work)
+        def would_change(connection: Connection) -> bool:
+            return next_row(self._newest(connection, branch, name), self.tx.now(connection)) is not None
 
-    def _is_requestable(self, connection: Connection, branch: Branch, name: str) -> bool:
-        """Whether a request would change the state."""
-        last, now = self._newest(connection, branch, name), self.tx.now(connection)
-        if last.kind == REQUESTED:
-            return last.at <= now - REQUEST_EXPIRY_S / 2
-        return last.kind not in HELD_KINDS or last.until_at <= now
+        return self.tx.read(would_change) and self._change(branch, name, next_row)
 
     def pending(self, *, all_owners: bool = False) -> list[JobRequest]:
         """The requested jobs that no worker holds, oldest first, of this tenant or of all."""
@@ -170,12 +160,11 @@ class Jobs:
     def renew(self, claim: Claim, *, lease_s: float) -> None:
         """Extend a lease, at most until the deadline. Raises `Conflict` if the claim was lost."""
 
-        def work(connection: Connection) -> None:
-            last = self.check_claim(connection, claim)
-            until = min(self.tx.now(connection) + lease_s, last.deadline_at)
-            self._write(connection, claim.branch, claim.name, last._replace(kind="beat", until_at=until, body=None))
+        def next_row(last: JobState, now: float) -> JobState:
+            until = min(now + lease_s, last.deadline_at)
+            return _require(claim, last)._replace(kind="beat", until_at=until, body=None)
 
-        self.tx.write(work)
+        self._change(claim.branch, claim.name, next_row)
 
     def check(self, claim: Claim) -> None:
         """Raise `Conflict` if the claim is no longer held."""
@@ -184,53 +173,48 @@ class Jobs:
     def fail(self, claim: Claim, cause: str, *, rest_s: float = 0.0) -> None:
         """Release a job that failed; it can be claimed again after `rest_s` seconds. Idempotent."""
 
-        def work(connection: Connection) -> None:
-            self.tx.lock(connection, claim.branch)
-            last = self._newest(connection, claim.branch, claim.name)
+        def next_row(last: JobState, now: float) -> JobState | None:
             if (last.fence, last.kind) == (claim.fence, "failed"):
-                return
-            last = self.check_claim(connection, claim)
-            until, failures = self.tx.now(connection) + rest_s, last.failures + 1
-            row = last._replace(kind="failed", until_at=until, failures=failures, body=cause)
-            self._write(connection, claim.branch, claim.name, row)
+                return None
+            failures = _require(claim, last).failures + 1
+            return last._replace(kind="failed", until_at=now + rest_s, failures=failures, body=cause)
 
-        self.tx.write(work)
+        self._change(claim.branch, claim.name, next_row)
 
     def finish(self, claim: Claim, result: Any = None) -> None:
         """Mark a job as done if it adds nothing to the log of its branch. Idempotent."""
 
-        def work(connection: Connection) -> None:
-            self.tx.lock(connection, claim.branch)
-            last = self._newest(connection, claim.branch, claim.name)
-            if (last.fence, last.kind) != (claim.fence, "done"):
-                self.complete(connection, claim, result)
+        def next_row(last: JobState, now: float) -> JobState | None:
+            return None if (last.fence, last.kind) == (claim.fence, "done") else _done(claim, last, now, result)
 
-        self.tx.write(work)
+        self._change(claim.branch, claim.name, next_row)
 
     def cancel(self, branch: Branch, name: str = FOLD) -> bool:
         """Invalidate the current claim, so that its result is refused; False if there is none."""
 
-        def work(connection: Connection) -> bool:
-            self.tx.lock(connection, branch)
-            last = self._newest(connection, branch, name)
-            if last.kind not in HELD_KINDS:
-                return False
-            row = last._replace(kind="cancelled", until_at=self.tx.now(connection), body=None)
-            self._write(connection, branch, name, row)
-            return True
+        def next_row(last: JobState, now: float) -> JobState | None:
+            return last._replace(kind="cancelled", until_at=now, body=None) if last.is_held else None
 
-        return self.tx.write(work)
-
-    def check_claim(self, connection: Connection, claim: Claim) -> JobState:
-        """The fencing check: lock the branch, and return the newest row if the claim is still valid."""
-        self.tx.lock(connection, claim.branch)
-        return _require(claim, self._newest(connection, claim.branch, claim.name))
+        return self._change(branch, name, next_row)
 
     def complete(self, connection: Connection, claim: Claim, result: Any = None) -> None:
         """Mark a job as done, in the caller's transaction."""
-        last = self.check_claim(connection, claim)
-        row = last._replace(kind="done", until_at=self.tx.now(connection), failures=0, body=result)
+        self.tx.lock(connection, claim.branch)
+        last = self._newest(connection, claim.branch, claim.name)
+        row = _done(claim, last, self.tx.now(connection), result)
         self._write(connection, claim.branch, claim.name, row)
+
+    def _change(self, branch: Branch, name: str, next_row: Callable[[JobState, float], JobState | None]) -> bool:
+        """Insert the row that `next_row` makes of the newest row and the time; False if it makes none."""
+
+        def work(connection: Connection) -> bool:
+            self.tx.lock(connection, branch)
+            row = next_row(self._newest(connection, branch, name), self.tx.now(connection))
+            if row is not None:
+                self._write(connection, branch, name, row)
+            return row is not None
+
+        return self.tx.write(work)
 
     def _newest(self, connection: Connection, branch: Branch, name: str) -> JobState:
         rows = connection.run(_SQL, (self.tx.owner.id, branch.id, name))
@@ -246,8 +230,11 @@ class Jobs:
         connection.run(INSERT, (*where, row.until_at, row.deadline_at, row.failures, now, body))
 
 
+def _done(claim: Claim, last: JobState, now: float, result: Any) -> JobState:
+    return _require(claim, last)._replace(kind="done", until_at=now, failures=0, body=result)
+
+
 def _require(claim: Claim, last: JobState) -> JobState:
-    """Return `last` if the claim is still valid, else raise `Conflict`."""
     if last.fence != claim.fence or not last.is_held:
         raise Conflict("the job is no longer held", hint="it was cancelled or took too long; its result is discarded")
     return last

@@ -1,14 +1,13 @@
 """The log of a branch (numbered, hash-chained entries), and the transactions that write it.
 
 An entry's number is unique in the database, so of two processes that write the same number one gets a write conflict.
-Every entry repeats the position of the branch, so the newest entry alone gives it.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from foldline.errors import Conflict, LedgerBusy
@@ -26,12 +25,11 @@ ATTEMPTS = 8
 """How often a transaction is tried when it conflicts with others."""
 APPEND, FOLD = "append", "fold"
 
-_HEAD = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
-_ENTRY = (
+_MARKS = (
     "SELECT seq, kind, length, tip, at, op, key, cut, CASE WHEN cut IS NULL THEN body END FROM entries "
-    "WHERE owner = ? AND branch = ? "
+    "WHERE owner = ? AND branch = ? AND kind <> 'append' "
 )
-"""An entry without the body of a fold, since only one fold of a log is in force."""
+"""Marks without the bodies of folds, since only one fold of a log is in force."""
 
 
 class NewEntry(NamedTuple):
@@ -111,7 +109,11 @@ def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_upda
 
 def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
     """The head of a branch."""
-    rows = connection.run(_HEAD + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
+    sql = (
+        "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
+        "ORDER BY seq DESC LIMIT 1"
+    )
+    rows = connection.run(sql, (owner.id, branch.id))
     if not rows:
         check_branch(connection, owner, branch)
         return Head(log=root_key(owner, branch))
@@ -135,22 +137,16 @@ def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> 
     return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
 
 
-def entries(branch: Branch, rows: Iterable[Values]) -> list[LogEntry]:
-    """Rows of a log as entries."""
-    return [LogEntry._make((branch.name, *row, body and json.loads(unpack(body)))) for *row, body in rows]
-
-
 def marks(connection: Connection, owner: Tenant, branch: Branch, upto: int | None = None) -> list[LogEntry]:
     """All entries except appends: those inherited from the origin first, then the branch's own."""
     found: list[LogEntry] = []
     if branch.origin is not None:
         source = branch_table.branch_by_id(connection, owner, branch.origin)
         found = marks(connection, owner, source, branch.origin_seq)
-    sql = _ENTRY + "AND kind <> 'append' "
-    values: Values = (owner.id, branch.id)
-    if upto is not None:
-        sql, values = sql + "AND seq <= ? ", (*values, upto)
-    return found + entries(branch, connection.run(sql + "ORDER BY seq", values))
+    sql, values = (_MARKS, ()) if upto is None else (_MARKS + "AND seq <= ? ", (upto,))
+    for *row, body in connection.run(sql + "ORDER BY seq", (owner.id, branch.id, *values)):
+        found.append(LogEntry._make((branch.name, *row, body and json.loads(unpack(body)))))
+    return found
 
 
 def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldReference) -> Fold:
@@ -164,14 +160,12 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
     return fold_of(json.loads(unpack(rows[0][0]))["fold"])
 
 
-def find_operation(
-    connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None
-) -> LogEntry | None:
-    """The entry that an operation wrote already: among all marks, or among all entries after number `after`."""
-    sql = _ENTRY + ("AND kind <> 'append' AND op = ?" if after is None else "AND op = ? AND seq > ?")
-    values = (owner.id, branch.id, op) if after is None else (owner.id, branch.id, op, after)
-    found = entries(branch, connection.run(sql, values))
-    return found[-1] if found else None
+def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
+    """Whether an operation wrote its entry already: a mark, or any entry after number `after`."""
+    sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
+    if after is None:
+        return bool(connection.run(sql + "kind <> 'append'", (owner.id, branch.id, op)))
+    return bool(connection.run(sql + "seq > ?", (owner.id, branch.id, op, after)))
 
 
 def new_operation_id() -> str:

@@ -1,8 +1,7 @@
 """Keys and traces of messages.
 
 A key is the hash of the tenant, the key of the message before, and the stored bytes. The same history therefore has the
-same keys, a re-sent history adds only its new messages, a fork shares its prefix, and damage is detected. Two byte
-forms of the same content are two messages; otherwise a client could get back bytes that another one sent.
+same keys, a re-sent history adds only its new messages, a fork shares its prefix, and damage is detected.
 
 Clients rarely send a reply back byte for byte: they drop empty fields, move cache marks and omit reasoning. Such a
 history is found by its trace, a second hash chain over texts, calls and results only.

@@ -15,8 +15,6 @@ from foldline.errors import ConfigError, LedgerBusy, LedgerCorrupt, LedgerError,
 from foldline.ledger import connections as pool
 
 SCHEMA = "foldline"
-WAIT_S = 10.0
-"""Seconds to wait for a lock."""
 CONNECTIONS = 8
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 MIGRATING = 0x666F6C64
@@ -41,7 +39,7 @@ class Postgres:
     ledger_exists = f"SELECT 1 FROM pg_tables WHERE schemaname = '{SCHEMA}' AND tablename = 'migrations'"  # noqa: S608  # ours
     connections = CONNECTIONS
 
-    def __init__(self, url: str, *, wait_s: float = WAIT_S) -> None:
+    def __init__(self, url: str, *, wait_s: float) -> None:
         try:
             import psycopg  # noqa: PLC0415  # an extra
         except ImportError:
@@ -105,8 +103,7 @@ class Postgres:
 
 
 @cache
-def _spelled(sql: str) -> str:
-    """The statement with psycopg's placeholders."""
+def _with_psycopg_placeholders(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
 
 
@@ -120,13 +117,13 @@ class PostgresConnection:
 
     def run(self, sql: str, values: pool.Values = ()) -> list[pool.Values]:
         """Run one statement and return all its rows."""
-        cursor = self.link.execute(_spelled(sql), values)
+        cursor = self.link.execute(_with_psycopg_placeholders(sql), values)
         return cursor.fetchall() if cursor.description else []
 
     def many(self, sql: str, rows: Iterable[pool.Values]) -> None:
         """Run one statement for many rows."""
         with self.link.cursor() as cursor:
-            cursor.executemany(_spelled(sql), rows)
+            cursor.executemany(_with_psycopg_placeholders(sql), rows)
 
     def begin(self) -> None:
         """Start a transaction, and get the server's time in the same round trip."""

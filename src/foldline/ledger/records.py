@@ -1,8 +1,7 @@
 """Values that the ledger returns, and the state derived from a branch's log.
 
 Every branch has a log of numbered entries that never change. An `append` entry records the new length of the path. All
-other entries are marks: fold, unfold, pin, unpin, move, branch, and notes of the caller. The state of a branch is
-derived from its marks in order, so two processes that read the same rows have the same state.
+other entries are marks: fold, unfold, pin, unpin, move, branch, and notes of the caller.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from foldline.ledger.serialize import message_of
 from foldline.message import Message
 
 MAIN = "main"
-"""The branch a session starts with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +35,9 @@ class Head:
     """The newest entry of a branch: position, length and version."""
 
     seq: int = 0
-    """Number of the newest entry."""
     mark: int = 0
     """Number of the newest entry that is not an append: the version that a fold or pin was decided on."""
     length: int = 0
-    """Number of messages on the path."""
     key: bytes = ROOT
     """Key of the newest message."""
     at: float = 0.0

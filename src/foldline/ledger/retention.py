@@ -5,7 +5,6 @@ Messages that a remaining session shares stay. SQLite overwrites the deleted row
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 from foldline.ledger import branches as branch_table
@@ -25,13 +24,10 @@ def prune(tx: Transactions, older_than: float, index: MessageIndex | None = None
             connection.run(tx.pool.database.lock_writers)
         infos = branch_table.session_infos(connection, tx.owner)
         old = tuple([info.name for info in infos if info.last_at < older_than])
-        remaining = [info.name for info in infos if info.last_at >= older_than]
-        branch_ids = [
-            branch.id for name in remaining for branch in branch_table.branches_of(connection, tx.owner, name)
-        ]
         for name in old:
             _session(connection, tx, name)
-        _strands(connection, tx, reachable(connection, tx.owner, branch_ids), index)
+        rows = connection.run("SELECT id FROM branches WHERE owner = ?", (tx.owner.id,))
+        _strands(connection, tx, reachable(connection, tx.owner, [number for (number,) in rows]), index)
         connection.run("DELETE FROM events WHERE owner = ? AND at < ?", (tx.owner.id, older_than))
         return old
 
@@ -72,17 +68,12 @@ def _strands(connection: Connection, tx: Transactions, needed: dict[int, int], i
 
 
 def _messages(connection: Connection, tx: Transactions, strand: int, stop: int, index: MessageIndex | None) -> None:
-    if index is not None:
-        for ids in _ids(connection, tx, strand, stop):
-            index.drop(tx, connection, ids)
+    sql = "SELECT id, position FROM messages WHERE owner = ? AND strand = ? AND position >= ? ORDER BY 2 LIMIT ?"
+    first = stop
+    while index is not None and (rows := connection.run(sql, (tx.owner.id, strand, first, PAGE))):
+        index.drop(tx, connection, [row[0] for row in rows])
+        first = rows[-1][1] + 1
     drop_unindexed(connection, tx.owner.id, strand, stop)
     for table in ("messages", "remarks"):
         sql = f"DELETE FROM {table} WHERE owner = ? AND strand = ? AND position >= ?"  # noqa: S608  # table names from the line above
         connection.run(sql, (tx.owner.id, strand, stop))
-
-
-def _ids(connection: Connection, tx: Transactions, strand: int, stop: int) -> Iterator[list[int]]:
-    sql = "SELECT id, position FROM messages WHERE owner = ? AND strand = ? AND position >= ? ORDER BY 2 LIMIT ?"
-    while rows := connection.run(sql, (tx.owner.id, strand, stop, PAGE)):
-        yield [row[0] for row in rows]
-        stop = rows[-1][1] + 1

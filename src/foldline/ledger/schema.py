@@ -1,8 +1,7 @@
 """The tables and their migrations, in one text for all databases.
 
-`{id}`, `{blob}` and `{words}` are replaced by each database's own SQL. A migration and its record are applied in one
-transaction. A released migration is never edited; changes are a new one. The tenant (`owner`) is in every table and
-index, so no query depends on an id alone.
+`{id}`, `{blob}` and `{words}` are replaced by each database's own SQL. A released migration is never edited; changes
+are a new one. The tenant (`owner`) is in every table and index, so no query depends on an id alone.
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ CREATE TABLE documents (
 """
 """What recall needs to know of a message without reading it."""
 WAITING = "CREATE INDEX jobs_wanted ON jobs (at) WHERE kind = 'wanted'"
-"""For the look-up of requested jobs."""
 
 UNREAD = """
 CREATE TABLE unread (

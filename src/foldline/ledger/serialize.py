@@ -2,8 +2,7 @@
 
 A message is stored once: its wire form in full, and of its parts only what the wire form does not contain. A part that
 repeats a string or a value of the wire form stores its number in document order instead. If the wire form was parsed
-from text, the text is stored and parsed again on reading. So the original bytes are kept, and a message takes little
-more space than on the wire. Large bodies are compressed.
+from text, the text is stored and parsed again on reading, so the original bytes are kept.
 """
 
 from __future__ import annotations
@@ -188,9 +187,8 @@ def _wire_of(value: list[Any]) -> Wire:
     format_, exact, how, content = value
     if how == "value":
         return Wire(format_, content, None, exact)
-    if how == "both":
-        return Wire(format_, content[0], content[1], exact)
-    return Wire(format_, _parsed(how, content), content, exact)
+    parsed, raw = content if how == "both" else (_parsed(how, content), content)
+    return Wire(format_, parsed, raw, exact)
 
 
 def _parsed(how: str, raw: str) -> Any:
@@ -239,24 +237,16 @@ def fold_value(fold: Fold) -> dict[str, Any]:
 def fold_of(value: dict[str, Any]) -> Fold:
     """The fold of a JSON value."""
     given = dict(value)
-    for name in ("pinned", "carried"):
-        given[name] = tuple(given[name])
+    given |= {name: tuple(given[name]) for name in ("pinned", "carried")}
     given["stubs"] = {at: (_read_with_meta(stub), size) for at, stub, size in given["stubs"]}
     if "digest" in given:
         digest = dict(given["digest"])
         loss, usage = digest["loss"], digest["usage"]
         digest["message"] = _read_with_meta(digest["message"])
-        digest["loss"] = loss and _loss_of(loss)
+        digest["loss"] = loss and Loss(**loss | {name: tuple(loss[name]) for name in ("missing", "unsourced")})
         digest["usage"] = usage and Usage(*usage)
         given["digest"] = Digest(**digest)
     return Fold(**given)
-
-
-def _loss_of(value: dict[str, Any]) -> Loss:
-    given = dict(value)
-    for name in ("missing", "unsourced"):
-        given[name] = tuple(given[name])
-    return Loss(**given)
 
 
 def _with_meta(message: Message) -> list[Any]:

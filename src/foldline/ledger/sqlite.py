@@ -12,10 +12,7 @@ from foldline.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavai
 from foldline.ledger import connections as pool
 
 MEMORY = ":memory:"
-WAIT_S = 10.0
-"""Seconds to wait for a lock."""
 CACHE_KIB = 8_192
-"""Page cache per connection."""
 CONNECTIONS = 4
 OLDEST = (3, 35, 0)
 """The first version with RETURNING."""
@@ -38,7 +35,7 @@ class Sqlite:
     reclaim_space: tuple[str, ...] = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
     ledger_exists = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
 
-    def __init__(self, path: str, *, wait_s: float = WAIT_S) -> None:
+    def __init__(self, path: str, *, wait_s: float) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise LedgerUnavailable(f"SQLite {sqlite3.sqlite_version} is too old", hint="use 3.35 or newer")
         self.path, self.wait_s = path, wait_s

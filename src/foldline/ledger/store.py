@@ -16,6 +16,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -24,7 +25,7 @@ from foldline.fold import Fold
 from foldline.ledger import branches as branch_table
 from foldline.ledger import chains, export_import, log, retention, verify
 from foldline.ledger.chains import ChainPosition, ChainWriter, Tenant
-from foldline.ledger.connections import Connection, ConnectionPool, Values
+from foldline.ledger.connections import Connection, ConnectionPool
 from foldline.ledger.index_feed import MessageIndex, add_unindexed
 from foldline.ledger.jobs import Claim, Jobs
 from foldline.ledger.log import NewEntry
@@ -49,6 +50,8 @@ from foldline.message import Message
 
 RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
 """Kinds of entries that have a meaning to the ledger."""
+_MarkBody = Callable[[Connection, Head], tuple[Any, ChainPosition]]
+"""Makes the body of a mark and the new position of the branch."""
 
 
 class Store:
@@ -72,7 +75,7 @@ class Store:
         return self.tx.owner.name
 
     def close(self) -> None:
-        """Close the ledger, also for stores of other tenants fork with `for_owner`."""
+        """Close the ledger, also for the stores of other tenants that `for_owner` opened."""
         self.tx.pool.close()
 
     # Sessions and branches
@@ -107,7 +110,7 @@ class Store:
             length = _check_length(before, before.length if at is None else at)
             known = branch_table.find(connection, owner, branch.session, name)
             if known is not None:
-                if log.find_operation(connection, owner, known, op, None) is not None:
+                if log.has_operation(connection, owner, known, op):
                     return known  # an earlier attempt was committed, but its answer was lost
                 raise InputError(f"session {branch.session!r} already has a branch {name!r}", hint="use another name")
             to = chains.position_at(connection, owner, log.position_of(before), length)
@@ -139,7 +142,7 @@ class Store:
 
         def work(connection: Connection) -> AppendResult:
             before = self.tx.lock(connection, branch)
-            if first and log.find_operation(connection, self.tx.owner, branch, op, first[0]) is not None:
+            if first and log.has_operation(connection, self.tx.owner, branch, op, first[0]):
                 return AppendResult(head=before, written=0)  # an earlier attempt was committed, but its answer was lost
             first[:] = [before.seq]
             if expected is not None and before.key != expected:
@@ -164,12 +167,9 @@ class Store:
         for span in self.spans(where, start=max(0, start), stop=length):
             rest = span
             while rest.start < rest.stop:
-                found = self._page(rest)
+                found = self.tx.read(partial(chains.read_page, owner=self.tx.owner, span=rest))
                 yield from found
                 rest = rest._replace(start=rest.start + len(found))
-
-    def _page(self, span: Span) -> list[StoredMessage]:
-        return self.tx.read(lambda connection: chains.read_page(connection, self.tx.owner, span))
 
     def spans(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> list[Span]:
         """The ranges of rows that make up a path."""
@@ -279,20 +279,13 @@ class Store:
         place = chains.position_at(connection, self.tx.owner, log.position_of(before), _check_length(before, to))
         return {"shared": to, "from": before.key.hex()}, place
 
-    def _mark(
-        self,
-        branch: Branch,
-        kind: str,
-        body: Callable[[Connection, Head], tuple[Any, ChainPosition]],
-        mark: int | None,
-        op: str,
-    ) -> Head:
+    def _mark(self, branch: Branch, kind: str, body: _MarkBody, mark: int | None, op: str) -> Head:
         """Add a mark, once per operation id; raises `Conflict` if another mark was added after `mark`."""
         op = op or log.new_operation_id()
 
         def work(connection: Connection) -> Head:
             before = self.tx.lock(connection, branch)
-            if log.find_operation(connection, self.tx.owner, branch, op, None) is not None:
+            if log.has_operation(connection, self.tx.owner, branch, op):
                 return before
             if mark is not None and before.mark != mark:
                 raise Conflict("the branch was changed meanwhile", hint="read its state again, then retry")
@@ -316,11 +309,8 @@ class Store:
     def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000) -> list[StoredEvent]:
         """The recorded events of a branch, oldest first."""
         sql = "SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ? AND id > ? ORDER BY id LIMIT ?"
-        values: Values = (self.tx.owner.id, branch.id, after, limit)
-        rows = self.tx.read(lambda connection: connection.run(sql, values))
-        return [
-            StoredEvent(row[0], row[1], row[2], None if row[3] is None else json.loads(unpack(row[3]))) for row in rows
-        ]
+        rows = self.tx.read(lambda connection: connection.run(sql, (self.tx.owner.id, branch.id, after, limit)))
+        return [StoredEvent._make((*row, body and json.loads(unpack(body)))) for *row, body in rows]
 
     # Maintenance
 

@@ -1,7 +1,6 @@
 """Integrity check: derives every key again and compares it with the stored one.
 
-A changed, missing or damaged row is reported with its position, and the check goes on. Nothing is repaired; intact
-sessions can still be exported.
+A changed, missing or damaged row is reported with its position, and the check goes on. Nothing is repaired.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from foldline.ledger.records import Branch, Head, IntegrityFault
 from foldline.ledger.serialize import fold_of, read_message, unpack
 
 PAGE = 256
-"""Rows per query."""
 DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineError)
 """Exceptions that reading a damaged body can raise."""
 
@@ -62,9 +60,8 @@ def _strand(
         sql = "SELECT key, trace FROM messages WHERE owner = ? AND strand = ? AND position = ?"
         before = connection.run(sql, (owner.id, base, start - 1))
         if not before:
-            yield IntegrityFault(
-                where=f"strand {strand}", what=f"message {start - 1}, the message before it, is missing"
-            )
+            what = f"message {start - 1}, the message before it, is missing"
+            yield IntegrityFault(where=f"strand {strand}", what=what)
             return
         key, trace_ = before[0]
     position = start

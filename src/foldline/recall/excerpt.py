@@ -18,7 +18,6 @@ from foldline.recall.terms import occurrences
 MAX_TERMS = 12
 """Terms that are located: those with the highest weights."""
 MAX_OCCURRENCES = 20_000
-"""Occurrences in one message that are compared."""
 _BREAK = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
 
@@ -83,11 +82,8 @@ def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int,
 
 def _next_start(text: str, start: int, first: int) -> int:
     """The next beginning of a sentence, a line or at least a word from `start` on, not after `first`."""
-    for break_ in (_BREAK, _SPACE):
-        found = break_.search(text, start, first)
-        if found:
-            return found.end()
-    return start
+    found = _BREAK.search(text, start, first) or _SPACE.search(text, start, first)
+    return found.end() if found else start
 
 
 def _last_end(text: str, last: int, end: int) -> int:

@@ -1,8 +1,7 @@
 """Recall by handle: messages verbatim, one page at a time.
 
 A handle names messages by their number (`#120`, `#120-131`), on the current branch or on a strand of another session
-(`17#120`). A page that ends within a message names the handle of the next one (`#120-131+8000`: from character 8,000 of
-#120 on). A model writes handles, so they are parsed strictly.
+(`17#120`). A page that ends within a message names the next handle (`#120-131+8000`: from character 8,000 of #120 on).
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ class Page:
 
     run: RecalledRun
     rest: Handle | None = None
-    """The handle of the next page."""
     tokens: int = 0
 
     def __str__(self) -> str:
@@ -89,8 +87,6 @@ def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
 
 
 class _PageBuilder:
-    """A page while it is filled."""
-
     def __init__(self, wanted: Handle, tokens: int, counter: Counter) -> None:
         self.wanted, self.tokens, self.counter = wanted, tokens, counter
         self.messages: tuple[RecalledMessage, ...] = ()
@@ -118,7 +114,6 @@ class _PageBuilder:
         return self._page((*self.messages, part), replace(rest, skip=rest.skip + length))
 
     def _fitting_chars(self, message: RecalledMessage, rest: Handle) -> int:
-        """How many characters of a message fit."""
         text = message.text
         limit = MAX_CHARS_PER_TOKEN * self.tokens
         if len(text) <= limit and self._page_with(message, rest, len(text)).tokens <= self.tokens:
@@ -133,8 +128,8 @@ class _PageBuilder:
         return fits
 
     def _page(self, messages: tuple[RecalledMessage, ...], rest: Handle | None) -> Page:
-        shown = (
-            replace(self.wanted, first=messages[0].position, last=messages[-1].position) if messages else self.wanted
-        )
+        shown = self.wanted
+        if messages:
+            shown = replace(shown, first=messages[0].position, last=messages[-1].position)
         page = Page(run=RecalledRun(handle=str(shown), messages=messages), rest=rest)
         return replace(page, tokens=self.counter.count(str(page)).upper)

@@ -1,14 +1,15 @@
 """The order of the messages that match a query: pure arithmetic on what the index holds, the same on every database.
 
 A message scores by the rare terms it shares with the query, less for its length, more if it is a prompt. Close
-neighbours add to its score, so that a short remark amid a relevant discussion is found and the discussion comes back as
-one run. Terms that the best messages share are added to the query (pseudo-relevance feedback), because people do not
-repeat their own words. All constants were fitted on one half of the questions of `bench recall`.
+neighbours add to its score, so that a short remark amid a relevant discussion is found. Terms that the best messages
+share are added to the query (pseudo-relevance feedback). All constants were fitted on one half of the questions of
+`bench recall`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from math import exp, log, sqrt
 from typing import NamedTuple
 
@@ -35,7 +36,6 @@ EXPANSION_TERMS = 25
 EXPANSION_SHARE = 0.4
 """The weight of all expansion terms together, relative to the query's own."""
 QUERY_TERMS = 48
-"""Terms of a query that are used."""
 
 _QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
 
@@ -58,9 +58,8 @@ def query_terms(query: str) -> dict[str, float]:
     {'port': 1.0, 'worker': 1.0, 'us': 1.0}
     """
     found = terms(query)
-    return dict.fromkeys(
-        [term for term in found if term not in _QUESTION_WORDS][:QUERY_TERMS] or found[:QUERY_TERMS], 1.0
-    )
+    wanted = [term for term in found if term not in _QUESTION_WORDS] or found
+    return dict.fromkeys(wanted[:QUERY_TERMS], 1.0)
 
 
 def rarity(frequency: int, total: int) -> float:
@@ -88,14 +87,9 @@ def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
 
 
 def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
-    """The score of each message without its neighbours."""
-    return [matched.get(doc.id, 0.0) * _message_weight(doc) for doc in docs]
-
-
-def _message_weight(doc: Document) -> float:
-    """How much a match in a message counts: less in a long one, more in a prompt."""
-    length = 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS
-    return (PROMPT_WEIGHT if doc.is_prompt else 1.0) / length
+    """The score of each message without its neighbours: a match counts less in a long one, more in a prompt."""
+    lengths = ((doc, 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS) for doc in docs)
+    return [matched.get(doc.id, 0.0) * ((PROMPT_WEIGHT if doc.is_prompt else 1.0) / length) for doc, length in lengths]
 
 
 def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> list[float]:
@@ -106,15 +100,14 @@ def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> l
     squares = [score_ * score_ for score_ in scores]
     out = list(squares)
     for order in (range(len(docs)), range(len(docs) - 1, -1, -1)):
-        carried, before = 0.0, -1
-        for at in order:
-            if before >= 0 and are_adjacent(docs[before], docs[at]):
+        carried = 0.0
+        for before, at in pairwise(order):
+            if are_adjacent(docs[before], docs[at]):
                 apart = (docs[before].size + docs[at].size) / 2
                 carried = (carried + squares[before]) * exp(-apart / NEAR_CHARS)
                 out[at] += carried
             else:
                 carried = 0.0
-            before = at
     return [sqrt(square) for square in out]
 
 
@@ -161,11 +154,7 @@ def choose(
     chosen: list[int] = []
     runs, spent = 0, 0.0
     for at in order:
-        beside = sum(
-            other in shown and are_adjacent(docs[other], docs[at])
-            for other in (at - 1, at + 1)
-            if 0 <= other < len(docs)
-        )
+        beside = sum(other in shown and are_adjacent(docs[other], docs[at]) for other in (at - 1, at + 1))
         if spent + costs[at] > budget or (not beside and runs >= results):
             continue
         shown.add(at)

@@ -4,14 +4,13 @@
     print(found)            # the text for the model
     found.results[0].handle # '#120-131'
 
-The database looks up the query's terms by checksum (`text_index.py`), `ranking.py` orders the messages, and only those
-that are shown are read.
+The database looks up the query's terms (`text_index.py`), and `ranking.py` orders the messages.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import combinations, groupby
@@ -37,11 +36,8 @@ TOKENS = 2000
 LEAST_TOKENS = 50
 RESULTS = 10
 QUERY_CHARS = 4000
-"""Characters of a query that are read."""
 PROMPT_CHARS = 700
-"""Characters of a prompt that are shown."""
 OTHER_CHARS = 200
-"""Characters of any other message that are shown."""
 HITS = 4000
 """Messages that are looked up for one term, the newest first."""
 PAIRED_TERMS = 3
@@ -51,7 +47,6 @@ PAIRED_HITS = 40_000
 EXPANSION_HITS = 300
 """An expansion term with more hits than this is dropped."""
 EXPANSION_CHARS = 4000
-"""Characters of a message that expansion terms are taken from."""
 CANDIDATES = 150
 """Best messages that are scored together with their neighbours."""
 CANDIDATES_TRIED = 2000
@@ -76,7 +71,6 @@ class RecalledMessage:
     role: str
     text: str
     is_whole: bool
-    """Nothing was omitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +145,6 @@ def search(store: Store, where: Branch | Head, query: RecallQuery, counter: Coun
 
 
 class _Search:
-    """One search, on one connection."""
-
     def __init__(self, store: Store, connection: Connection, spans: Sequence[Span] | None, stop: int) -> None:
         self.store, self.connection = store, connection
         self.path = None if spans is None else _BranchPath(spans, stop)
@@ -177,9 +169,8 @@ class _Search:
         chosen = ranking.choose(docs, scores, costs, results=query.results, budget=query.tokens)
         return self._within_budget([docs[at] for at in chosen], term_scores, query.tokens, counter)
 
-    def _hits(self, wanted: Iterable[str]) -> dict[str, list[int]]:
+    def _hits(self, wanted: Collection[str]) -> dict[str, list[int]]:
         """The messages that have each term: of a common one the newest, and older ones with two common terms."""
-        wanted = list(wanted)
         hits = dict(zip(wanted, self.index.find([[term] for term in wanted], HITS), strict=True))
         common = {term: self._frequency(ids, HITS) for term, ids in hits.items() if len(ids) >= HITS}
         few = [term for term in common if common[term] <= PAIRED_HITS]
@@ -201,24 +192,19 @@ class _Search:
         return ranking.rarity(self._frequency(ids, limit), self.total)
 
     def _candidates(self, matched: Mapping[int, float]) -> list[Document]:
-        """The messages that match best."""
         ordered = ranking.top_ids(matched, CANDIDATES_TRIED)
         found: list[Document] = []
         for start in range(0, len(ordered), CANDIDATES):
-            found += filter(self._is_searched, self.index.by_id(ordered[start : start + CANDIDATES]))
+            docs = self.index.by_id(ordered[start : start + CANDIDATES])
+            found += docs if self.path is None else filter(self.path.has, docs)
             if len(found) >= CANDIDATES:
                 break
         return found
 
     def _best_texts(self, matched: Mapping[int, float]) -> list[tuple[float, str]]:
-        """The score and the text of the few best messages."""
         docs = self._candidates(matched)
-        scored = [
-            (score, doc.id)
-            for score, doc in zip(ranking.score_documents(docs, matched), docs, strict=True)
-            if score > 0
-        ]
-        best = sorted(scored, reverse=True)[: ranking.FEEDBACK]
+        scored = zip(ranking.score_documents(docs, matched), [doc.id for doc in docs], strict=True)
+        best = sorted([item for item in scored if item[0] > 0], reverse=True)[: ranking.FEEDBACK]
         read = self.index.messages([id_ for _, id_ in best])
         return [(score, searchable_text(read[id_])[:EXPANSION_CHARS]) for score, id_ in best if id_ in read]
 
@@ -228,14 +214,12 @@ class _Search:
         places = {(doc.strand, doc.position + step) for doc in self._candidates(matched) for step in steps}
         if self.path is not None:
             places = {self.path.locate(position) for _, position in places if 0 <= position < self.path.stop}
-        around = [doc for strand, positions in _by_strand(places) for doc in self.index.by_position(strand, positions)]
+        by_strand = groupby(sorted(places), key=itemgetter(0))
+        around = [doc for strand, group in by_strand for doc in self.index.by_position(strand, [at for _, at in group])]
         if self.path is not None:
             around = [doc._replace(strand=0) for doc in around]
         docs = sorted(around, key=lambda doc: (doc.strand, doc.position))
         return docs, ranking.score_documents(docs, matched)
-
-    def _is_searched(self, doc: Document) -> bool:
-        return self.path is None or self.path.has(doc.strand, doc.position)
 
     def _within_budget(
         self, chosen: list[Document], term_scores: Mapping[str, float], tokens: int, counter: Counter
@@ -271,11 +255,10 @@ class _Search:
         return tuple([self._run(run, tuple([shown[doc] for doc in run])) for run in runs])
 
     def _run(self, run: Sequence[Document], messages: tuple[RecalledMessage, ...]) -> RecalledRun:
-        name, strand = handle(run[0].position, run[-1].position), run[0].strand
-        if not strand:
-            return RecalledRun(handle=name, messages=messages)
-        session = branch_table.branch_of_strand(self.connection, self.store.tx.owner, strand).session
-        return RecalledRun(handle=f"{strand}{name}", messages=messages, session=session)
+        strand, owner = run[0].strand, self.store.tx.owner
+        session = branch_table.branch_of_strand(self.connection, owner, strand).session if strand else ""
+        name = f"{strand or ''}{handle(run[0].position, run[-1].position)}"
+        return RecalledRun(handle=name, messages=messages, session=session)
 
 
 class _BranchPath:
@@ -290,24 +273,17 @@ class _BranchPath:
         """The strand of this position, and the position."""
         return self.spans[bisect_right(self.starts, position) - 1].strand, position
 
-    def has(self, strand: int, position: int) -> bool:
+    def has(self, doc: Document) -> bool:
         """Whether the branch has this message."""
-        span = self.by_strand.get(strand)
-        return span is not None and span.start <= position < min(span.stop, self.stop)
-
-
-def _by_strand(places: Iterable[tuple[int, int]]) -> list[tuple[int, list[int]]]:
-    """Positions by strand, in order."""
-    return [(strand, [at for _, at in group]) for strand, group in groupby(sorted(places), key=itemgetter(0))]
+        span = self.by_strand.get(doc.strand)
+        return span is not None and span.start <= doc.position < min(span.stop, self.stop)
 
 
 def _recalled(doc: Document, message: Message, term_scores: Mapping[str, float], chars: int) -> RecalledMessage:
-    """A message as it is shown, in at most `chars` characters."""
     text = searchable_text(message)
     shown = excerpt(text, term_scores, chars)
     return RecalledMessage(position=doc.position, role=message.role[:ROLE_CHARS], text=shown, is_whole=shown == text)
 
 
 def _shown_chars(doc: Document) -> int:
-    """How many characters of a message are shown."""
     return PROMPT_CHARS if doc.is_prompt else OTHER_CHARS

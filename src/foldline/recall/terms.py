@@ -1,8 +1,7 @@
 """Terms: what is indexed of a text, the same for a message and for a query.
 
 A tokenizer for prose fails on code: `getUserId`, `get_user_id` and `user id` must match, a path must be found by its
-file name, a commit by its short id, and Chinese without spaces. So terms are made here, in one linear pass, and both
-databases index nothing else. Any text is accepted.
+file name, a commit by its short id, and Chinese without spaces. So both databases index only these terms.
 
     >>> terms("She parsed getUserId in src/user_store.py")
     ['pars', 'getuserid', 'get', 'user', 'id', 'src', 'userstore.py', 'stor', 'py']
@@ -47,7 +46,6 @@ _STOP = (
     "there here can could should would will shall may might must about into s t d m ll re ve"
 )
 STOP = frozenset(_STOP.split())
-"""Stop words: never terms."""
 
 
 def terms(text: str) -> list[str]:
@@ -104,7 +102,6 @@ def checksum(term: str) -> int:
 
 
 def _without_accents(text: str) -> str:
-    """The text without accents, in one normal form."""
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
@@ -117,9 +114,7 @@ def _word_terms(word: str) -> tuple[str, ...]:
         return () if lower in STOP else (stem(lower)[:TERM_CHARS],)
     if lower.isdigit():
         return (lower[:TERM_CHARS],)
-    pieces: list[str] = []
-    for segment in _SEGMENTS.findall(word):
-        pieces += _pieces(segment)
+    pieces = [piece for segment in _SEGMENTS.findall(word) for piece in _pieces(segment)]
     whole = lower.replace("_", "").replace("-", "").replace(",", "")[:TERM_CHARS]
     return tuple(pieces) if not whole or pieces[:1] == [whole] else (whole, *pieces)
 
@@ -148,11 +143,7 @@ def _pieces(segment: str) -> list[str]:
 
 
 def _grams(run: str) -> tuple[str, ...]:
-    """Every character and every pair of neighbours."""
-    found: list[str] = []
-    for here, there in pairwise(run):
-        found += (here, here + there)
-    return (*found, run[-1])
+    return (*(gram for here, there in pairwise(run) for gram in (here, here + there)), run[-1])
 
 
 def stem(word: str) -> str:

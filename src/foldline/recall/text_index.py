@@ -2,8 +2,7 @@
 
 A term is stored as a number: the checksum of the term mixed with that of its scope, once for the message's strand (a
 part of a session that branches share) and once for its owner. So one lookup gives the messages of one session or one
-owner only, and no word of a message or a query is ever part of an SQL statement. SQLite keeps the numbers in an FTS5
-table, PostgreSQL as arrays under a GIN index. Two terms share a number once in 2**31, which ranking tolerates.
+owner only, and no word of a message or a query is ever part of an SQL statement.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from foldline.recall.ranking import Document
 from foldline.recall.terms import checksum, checksums
 
 BATCH = 400
-"""Values in one statement."""
 MAX_STRANDS = 64
 """A branch of more strands is searched among all of the owner's messages and filtered afterwards."""
 
@@ -58,9 +56,7 @@ class TextIndex:
         sql = "SELECT message FROM documents WHERE message"
         known = {id_ for (id_,) in _among(connection, sql, (), [row.id for row in rows])}
         documents, words = [], []
-        for row in rows:
-            if row.id in known:
-                continue
+        for row in [row for row in rows if row.id not in known]:
             text = searchable_text(row.message)
             words.append((row.id, index_numbers(row.owner, row.strand, text)))
             documents.append((row.id, row.owner, row.strand, row.position, len(text), int(row.message.is_prompt)))
@@ -100,10 +96,9 @@ class IndexReader:
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
         self._match_words = store.tx.pool.database.match_words
-        few = strands is not None and 0 < len(strands) <= MAX_STRANDS
-        self.scopes = (
-            [IndexScope("strand", strand) for strand in strands or ()] if few else [IndexScope("owner", self.owner)]
-        )
+        self.scopes = [IndexScope("owner", self.owner)]
+        if strands and len(strands) <= MAX_STRANDS:
+            self.scopes = [IndexScope("strand", strand) for strand in strands]
 
     def find(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         """For each group of terms, the ids of the newest messages that have all of them, newest first."""
@@ -118,9 +113,8 @@ class IndexReader:
             # The database's own SQL, without values of the caller
             queries.append(f"SELECT {at}, rowid FROM ({matching} ORDER BY rowid DESC LIMIT ?) AS newest")  # noqa: S608
             values += [*terms, limit]
-        sql = " UNION ALL ".join(queries)
         found: list[list[int]] = [[] for _ in wanted]
-        for at, id_ in self.connection.run(sql, tuple(values)):
+        for at, id_ in self.connection.run(" UNION ALL ".join(queries), tuple(values)):
             found[at].append(id_)
         return [sorted(ids, reverse=True) for ids in found]
 

@@ -4,14 +4,14 @@
     client.chat.completions.create(tools=tools.definitions("openai"), ...)
     session.add(tools.answer(call))         # a tool call as the SDK gives it, or as a dict
 
-The arguments of a call are checked, and an invalid call is answered with the reason and what to do instead. The newest
-step is never folded, so a call of `fold` and its answer stay together in the view.
+An invalid call is answered with the reason and what to do instead.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,19 +29,15 @@ class ToolSession(Protocol):
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
         """Messages that match a query, or those of a handle."""
-        ...
 
     def pin(self, text: str = "", *, handle: str = "") -> Any:
         """Pin a text, or the messages of a handle."""
-        ...
 
     def fold(self) -> Any:
         """Fold now."""
-        ...
 
     def load(self) -> Load:
         """The load of the window."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +157,9 @@ class Tools:
 
     def answer(self, call: Any) -> Message:
         """The message that answers a call, to be added to the session."""
-        result = self.run_call(call)
-        try:
+        result, parsed = self.run_call(call), ToolCall(id="", name="")
+        with suppress(InputError):
             parsed = parse_call(call)
-        except InputError:
-            parsed = ToolCall(id="", name="")
         return tool(parsed.id, result.text, name=parsed.name, is_error=result.is_error)
 
     def _recall(self, arguments: dict[str, Any]) -> str:
@@ -186,10 +180,9 @@ def describe_load(load: Load) -> str:
     >>> describe_load(Load(request=75_000, history=70_000, count=100, usable=100_000))
     '75,000 of 100,000 tokens are used (75%), 25,000 are left.'
     """
-    used, usable = load.request, max(1, load.usable)
-    room = load.usable - used
-    rest = f"{room:,} are left" if room >= 0 else f"{-room:,} too many"
-    return f"{used:,} of {load.usable:,} tokens are used ({used / usable:.0%}), {rest}."
+    used, usable = load.request, load.usable
+    rest = f"{usable - used:,} are left" if usable >= used else f"{used - usable:,} too many"
+    return f"{used:,} of {usable:,} tokens are used ({used / max(1, usable):.0%}), {rest}."
 
 
 def parse_call(thing: Any) -> ToolCall:

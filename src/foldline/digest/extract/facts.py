@@ -9,15 +9,14 @@
 | `done`, `open` | tasks and their state | calls that keep a task list |
 
 To add a kind, extract it in `_FactExtractor` and show it in a section of `sections.py`; `audit.py` lists the kinds that
-a digest should show. A later fact replaces an earlier one about the same thing. Every message is read once: a session
-passes its facts so far to the next extraction, with the same result as reading all messages at once.
+a digest should show. Every message is read once: a session passes its facts so far to the next extraction.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,7 +45,6 @@ class Fact(NamedTuple):
     note: str = ""
     """A status, an error line, or the purpose of a call."""
     times: int = 1
-    """How often it was done."""
 
 
 class PendingCall(NamedTuple):
@@ -83,6 +81,14 @@ class Facts:
         """The user's requests and constraints."""
         return "\n".join(fact.text for fact in self.facts.values() if fact.kind in {"request", "constraint"})
 
+    def by_kind(self, kept_indexes: Collection[int]) -> dict[str, list[Fact]]:
+        """The facts by kind, except those that only messages in `kept_indexes` hold."""
+        found: dict[str, list[Fact]] = {}
+        for fact in self.facts.values():
+            if not all(index in kept_indexes for index in fact.indexes):
+                found.setdefault(fact.kind, []).append(fact)
+        return found
+
 
 def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None = None) -> Facts:
     """The facts of messages numbered from `first`, added to `prior` facts. Only these messages are read."""
@@ -93,8 +99,6 @@ def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None =
 
 
 class _FactExtractor:
-    """Facts while messages are read."""
-
     def __init__(self, prior: Facts) -> None:
         self.prior = prior
         self.found = dict(prior.facts)
@@ -234,9 +238,8 @@ class _FactExtractor:
             key = f"command {interpreted.command}"
             old = self.found.get(key, Fact("command", interpreted.command, (), times=0))
             note = outcome.line if outcome.failed else interpreted.purpose
-            self._put(
-                key, Fact("failed" if outcome.failed else "command", interpreted.command, indexes, note, old.times + 1)
-            )
+            kind = "failed" if outcome.failed else "command"
+            self._put(key, Fact(kind, interpreted.command, indexes, note, old.times + 1))
         elif outcome.failed and outcome.line:
             self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
 
@@ -248,10 +251,8 @@ class _FactExtractor:
         self.found[key] = fact
         self.counts[fact.kind] += 1
         if self.counts[fact.kind] > MAX_PER_KIND:
-            same = (
-                old for old, it in self.found.items() if it.kind == fact.kind and it.indexes[0] != self.first_prompt
-            )
-            self._drop(next(same, key))
+            same = ((old, it.indexes[0]) for old, it in self.found.items() if it.kind == fact.kind)
+            self._drop(next((old for old, index in same if index != self.first_prompt), key))
 
     def _drop(self, key: str) -> None:
         old = self.found.pop(key, None)
@@ -300,15 +301,13 @@ _OPEN = re.compile(
     r"|下一步|还需要",
     re.IGNORECASE,
 )
-_MAX_SENTENCE_CHARS = 320
-_MIN_SENTENCE_CHARS = 12
+_MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 12, 320
 _REASON_SPACES = 5
 """Spaces in a sentence that is long enough to give a reason."""
 _BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
 def _without_host_text(text: str) -> str:
-    """What the user wrote to the model, without what the host added."""
     request = _HOST_TAGS.sub(" ", _COMMAND_ECHO.sub(" ", _HOST_TEXT.sub(" ", text))).strip()
     return "" if request in _HOST_COMMANDS else request
 

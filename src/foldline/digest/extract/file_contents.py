@@ -1,8 +1,7 @@
 """The files in work as they were last seen, line by line.
 
-An edit must quote the text that it replaces exactly. No digest has room for whole files, but most edits are made near
-the last one, or where identifiers in use stand, in recently touched files. So the lines of files are kept, and the
-digest shows those that are most likely to be edited next.
+An edit must quote the text that it replaces exactly, and no digest has room for whole files. So the lines of files are
+kept, and the digest shows those that are most likely to be edited next.
 """
 
 from __future__ import annotations

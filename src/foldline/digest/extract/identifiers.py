@@ -1,8 +1,7 @@
 """Identifiers (paths, names in code, ids, long numbers, addresses): how each was used, and the lines that explain it.
 
 They cannot be guessed or paraphrased, so a digest must show them exactly. They are found by their shape, one word at a
-time. For each, usage counts and at most two lines are kept, so this index grows far slower than the session. The
-probability that an identifier is needed again follows from its use alone.
+time. For each, usage counts and at most two lines are kept, so this index grows far slower than the session.
 """
 
 from __future__ import annotations
@@ -32,10 +31,6 @@ _WITH_LINE_NUMBER = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
 _MIN_CHARS = 6
 _MIN_PATH_CHARS = 5
-
-
-def _find_urls(text: str) -> list[str]:
-    return [found.rstrip(".,;:") for found in _URL.findall(text)] if "://" in text else []
 
 
 def identifiers_in(word: str) -> tuple[tuple[str, str], ...]:
@@ -77,12 +72,9 @@ def _kind_by_shape(inner: str) -> str:
         return "number" if len(inner) <= 20 else ""
     if "_" in inner.strip("_"):
         return "identifier"
-    digits = any(letter.isdecimal() for letter in inner)
-    if digits and len(inner) <= 40:
-        lower = inner.lower()
-        if all(letter in "0123456789abcdef" for letter in lower) and len(inner) >= 7:
-            return "id"
-        if len(inner) == _MIN_CHARS and inner.isupper():
+    if len(inner) <= 40 and any(letter.isdecimal() for letter in inner):
+        is_hex = len(inner) >= 7 and all(letter in "0123456789abcdef" for letter in inner.lower())
+        if is_hex or (len(inner) == _MIN_CHARS and inner.isupper()):
             return "id"
     return "identifier" if len(inner) <= 80 and _CAMEL_CASE.search(inner) else ""
 
@@ -96,7 +88,6 @@ _BREAK_CHARS = " ,;&(){}[]<>\"'"
 _EXPLAINING_WORDS = 4
 """Words that a line needs to explain an identifier in it."""
 _SHORT_LINE_CHARS = 100
-"""A line up to this length can be shown whole."""
 _DEFINITIONS = (
     *("class ", "const ", "def ", "export ", "fn ", "func ", "function ", "interface ", "pub ", "struct ", "type "),
 )
@@ -110,7 +101,6 @@ class Origin:
 
 
 IdentifiedLine = tuple[str, tuple[str, ...]]
-"""A line and the identifiers in it."""
 
 
 class SourceLine(NamedTuple):
@@ -183,7 +173,7 @@ class IdentifierIndex:
     ) -> None:
         """Add the identifiers of a text of message `index`; its lines are appended to `lines`."""
         by_word = self._by_word
-        for url in _find_urls(text):
+        for url in [found.rstrip(".,;:") for found in _URL.findall(text)] if "://" in text else ():
             self._use(url, "url", SourceLine(url, index, source, (url,), origin), origin, is_call=is_call)
         for piece in _split_lines(text):
             found: dict[str, str] = {}
@@ -245,8 +235,6 @@ def _checksum(name: str) -> int:
 
 
 class _MessageUse:
-    """How one message uses an identifier."""
-
     __slots__ = ("is_call", "is_write", "kind", "line", "origin")
 
     def __init__(self, kind: str, line: SourceLine, origin: int, is_call: bool) -> None:
@@ -255,12 +243,11 @@ class _MessageUse:
 
 
 def _split_lines(text: str) -> Iterator[str]:
-    """The stripped lines of a text, long ones in pieces."""
     for raw in text.split("\n"):
         line = raw.strip()
         while len(line) > _MAX_LINE_CHARS:
-            cut = max([line.rfind(char, _MAX_LINE_CHARS // 2, _MAX_LINE_CHARS) for char in _BREAK_CHARS]) + 1
-            cut = cut or _MAX_LINE_CHARS
+            last = max([line.rfind(char, _MAX_LINE_CHARS // 2, _MAX_LINE_CHARS) for char in _BREAK_CHARS])
+            cut = last + 1 or _MAX_LINE_CHARS
             yield line[:cut].rstrip()
             line = line[cut:].lstrip()
         if len(line) > _EXPLAINING_WORDS:
