@@ -104,7 +104,7 @@ class MemoryManager:
         self, config: AgentConfig | None = None, *, counter: Counter | None = None, format: str | None = None
     ) -> None:
         self.config = config or AgentConfig()
-        self.formatat = format
+        self._format = format
         self.fallback = self.config.context_budget_mode == "tokens" and counter is None
         self._caps = self.config.caps()
         self._counter = counter if counter and self.config.context_budget_mode == "tokens" else WORDS
@@ -124,7 +124,7 @@ class MemoryManager:
         self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
     ) -> AssembledPrompt:
         """The prompt in parts. `user_message` is a text, or a message in the format of the history."""
-        caller = CallerMessages([*history, *([] if isinstance(user_message, str) else [user_message])], self.formatat)
+        caller = CallerMessages([*history, *([] if isinstance(user_message, str) else [user_message])], self._format)
         new = caller.messages[len(history) :] or (user(str(user_message)),)
         shown = [_labelled(message, item) for message, item in zip(caller.messages, history, strict=False)]
         timeline = timeline_of(shown, (size_of(message, self._counter) for message in shown))

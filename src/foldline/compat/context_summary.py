@@ -18,25 +18,23 @@ from typing import Any, NamedTuple
 from foldline.compat.caller_messages import CallerMessages
 from foldline.compat.context_policy import (
     MIN_COMPACTION_GAIN_TOKENS,
+    PRESET,
+    AgentSpec,
+    CompactionConfig,
+    CompactionExecutionMode,
     CompactionPlan,
+    ContextWindowPolicy,
     apply_summary,
     compaction_policy,
     is_summary,
     plan_compaction,
     truncation_policy,
 )
-from foldline.compat.context_settings import (
-    PRESET,
-    AgentSpec,
-    CompactionConfig,
-    CompactionExecutionMode,
-    ContextWindowPolicy,
-)
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.markup import body_of
-from foldline.digest.prompt import cumulative_prompt
+from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, cumulative_prompt
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4
@@ -47,7 +45,6 @@ from foldline.models.table import plain_name
 from foldline.policy import Policy
 
 _RETRIES = RetryLimits(seconds=PRESET.digest_seconds)
-_FRAMING = TEXT_ONLY
 
 
 class CompactionEvent(NamedTuple):
@@ -106,22 +103,10 @@ def session_policy(spec: AgentSpec, model: str = "") -> Policy:
     bare = truncation_policy(policy, spec.artifact_compaction, model)
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return bare
-    default = CompactionConfig()
-    if (config.summarizer_system_prompt, config.summarizer_user_prompt) != (
-        default.summarizer_system_prompt,
-        default.summarizer_user_prompt,
-    ):
+    if (config.summarizer_system_prompt, config.summarizer_user_prompt) != (SUMMARY_SYSTEM, SUMMARY_TEMPLATE):
         raise ConfigError("a session cannot use other summarizer prompts", hint="use compact() with your own prompts")
-    return compaction_policy(policy, config, keep_turns=1).but(
-        window_tokens=bare.window_tokens,
-        reply_tokens=bare.reply_tokens,
-        counter=bare.counter,
-        prune_arrival_tokens=bare.prune_arrival_tokens,
-        preview_chars=bare.preview_chars,
-        preview_lines=bare.preview_lines,
-        background=True,
-        digest_model=summarizer_model(config, model),
-    )
+    compacting = compaction_policy(bare, policy, config, keep_turns=1)
+    return compacting.but(background=True, digest_model=summarizer_model(config, model))
 
 
 def compact(  # noqa: PLR0913 (all but the first two are named)
@@ -158,8 +143,6 @@ async def acompact(  # noqa: PLR0913 (as above)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PendingCompaction:
-    """A compaction that is due."""
-
     messages: Sequence[Any]
     plan: CompactionPlan
     config: CompactionConfig
@@ -187,7 +170,7 @@ class _PendingCompaction:
         before = next((body_of(each.text, PRESET.digest_header) for each in read if is_summary(each)), "")
         request = DigestRequest(
             messages=[each for each in covered if not each.meta.hidden and not is_summary(each)],
-            count_tokens=_text_size,
+            count_tokens=lambda text: CHARS_4.count(text).tokens,
             max_tokens=config.summary_max_tokens or PRESET.digest_tokens,
             covered_tokens=sum(map(_size, covered)),
             prior_digest=before,
@@ -216,8 +199,4 @@ class _PendingCompaction:
 
 
 def _size(message: Message) -> int:
-    return message_tokens(message, CHARS_4, _FRAMING)
-
-
-def _text_size(text: str) -> int:
-    return CHARS_4.count(text).tokens
+    return message_tokens(message, CHARS_4, TEXT_ONLY)

@@ -270,7 +270,6 @@ def _is_text(message: Message) -> bool:
 
 
 def _policy(cap: int) -> Policy:
-    """The foldline policy of a history budget."""
     return _PRESET.but(rules=(f"clip when history > {cap}",) if cap else ())
 
 

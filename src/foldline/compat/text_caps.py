@@ -128,6 +128,5 @@ def _inside(lines: list[str]) -> list[str]:
 
 
 def _fence(line: str) -> str:
-    """The fence of a line that opens a code block."""
     found = _FENCE.match(line)
     return found[1] if found else ""

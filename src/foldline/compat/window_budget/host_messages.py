@@ -149,7 +149,6 @@ def _read_one(item: Any, format: str) -> Message:
 
 
 def _opaque_message(item: Any) -> Message:
-    """A message for an element that cannot be read."""
     role, call = _field(item, "role"), _field(item, "toolCallId")
     try:
         value = plain_json(item)

@@ -98,7 +98,7 @@ def local_digest_text(source: DigestInput, deps: SummarizeDeps, cause: str = "")
 
 
 def _digest_text(made: Any) -> DigestText:
-    if isinstance(made, FoldRefused):  # not reached: `_job` asks for a local digest on failure
+    if isinstance(made, FoldRefused):  # not reached: the request asks for a local digest on failure
         return DigestText("", made.cause)
     text = made.message.text
     first, _, body = text.partition("\n")
@@ -107,7 +107,8 @@ def _digest_text(made: Any) -> DigestText:
 
 def _digest_request(source: DigestInput, deps: SummarizeDeps) -> DigestRequest:
     request: tuple[Message, ...] = (user(source.request),) if source.request else ()
-    prior = _prior(source, deps)
+    from_deps = without_header(deps.prior_digest or "").replace(REQUEST, f"\\{REQUEST}")
+    prior = "\n\n".join(filter(None, (from_deps, source.prior)))
     covered = sum(map(tokens, source.messages)) + _size(prior)
     return DigestRequest(
         messages=request + source.messages,
@@ -134,7 +135,6 @@ class _Host:
         self.complete, self.deps = complete, deps
 
     async def __call__(self, call: DigesterCall) -> DigesterReply:
-        """One request."""
         context = Context(systemPrompt=call.system, messages=[UserMessage(content=call.text)])
         options = SimpleStreamOptions(reasoning="high", signal=self.deps.signal, maxTokens=self.deps.max_tokens)
         reply: Any = self.complete(self.deps.model, context, options)
@@ -147,11 +147,6 @@ class _Host:
 
 def _name(model: Any) -> str:
     return text_of(model) or text_of(pick(model, "id")) or text_of(pick(model, "name"))
-
-
-def _prior(source: DigestInput, deps: SummarizeDeps) -> str:
-    from_deps = without_header(deps.prior_digest or "").replace(REQUEST, f"\\{REQUEST}")
-    return "\n\n".join(filter(None, (from_deps, source.prior)))
 
 
 def _host_completer() -> CompleteFn | None:
