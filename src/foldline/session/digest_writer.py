@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from foldline.digest import endpoints
 from foldline.digest.audit import audit
@@ -29,6 +29,9 @@ from foldline.session.record import Record
 from foldline.session.state import State
 from foldline.view.compose import marker
 
+if TYPE_CHECKING:
+    from foldline.session.worker import LeaseKeeper
+
 PAGE = 500
 """Folded messages read at once."""
 NEWEST_READ, OPENING_READ = 2_000, 100
@@ -37,33 +40,22 @@ _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
     "openai": ("OPENAI_API_KEY", endpoints.openai),
     "anthropic": ("ANTHROPIC_API_KEY", endpoints.anthropic),
 }
-"""Vendors of models that can be asked by their name alone: the variable with the API key, and the client."""
-
-
-class CancelSignal(Protocol):
-    """Tells a digest that is being written whether to stop, and pauses between attempts."""
-
-    def is_set(self) -> bool:
-        """Whether the digest is no longer wanted."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Wait so long, or until the digest is no longer wanted."""
-        ...
+"""Environment variable of the API key and client, by vendor, for digest models that are given by name only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """How a digest is to be written."""
+    """Options for writing one digest."""
 
     must: bool = False
-    """The fold must be made: if the model fails, the local digest is taken."""
+    """The fold must be made: if the model fails, a local digest is used."""
     local: str = ""
-    """Why no model is asked although there is a digester."""
+    """The reason to write a local digest although there is a digester; empty to call the digester."""
     instructions: str = ""
     text: str | None = None
     """A person's own digest."""
-    cancel: CancelSignal | None = None
+    cancel: LeaseKeeper | None = None
+    """The stop signal of the background job that makes the fold."""
 
 
 def choose_digester(digester: Digester | None, policy: Policy) -> Digester | None:
@@ -117,7 +109,7 @@ class DigestWriter:
     def _by_hand(self, state: State, fold: Fold, text: str) -> Digest:
         """A person's own text, with the same report of what it leaves out."""
         if not text.strip():
-            raise InputError("the digest is empty", hint="write the text that stands for the folded messages")
+            raise InputError("the digest is empty", hint="write the text that replaces the folded messages")
         policy = state.policy
         message = SESSION.message(text, header=policy.digest_header, role=policy.digest_role)
         loss = audit(text, self._facts_so_far(state), kept_indexes=_verbatim(state, fold))
@@ -177,14 +169,14 @@ class DigestWriter:
 
 
 def _verbatim(state: State, fold: Fold) -> frozenset[int]:
-    """The messages that stay in the view word for word."""
+    """Positions of the messages that stay in the view unchanged."""
     timeline = state.timeline
     whole = (index for index in range(fold.cut, len(timeline)) if timeline.shown[index] is timeline.messages[index])
     return frozenset((*fold.pinned, *fold.carried, *whole)).difference(fold.stubs)
 
 
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:
-    """The view as it stands, if asking for the digest behind it costs less than sending the leaving messages anew."""
+    """The current view, if a digest request after it costs less than sending the folded messages again; else empty."""
     own, policy = state.model, state.policy
     if not policy.digest_shared or digester is None or digester.model != own.name:
         return ()

@@ -31,9 +31,11 @@ def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
     cooling = is_cooling(session)
     if cooling and not must:
         return True
-    background = _in_background(session) and planned.cut > session.timeline.cut
-    if background and not must and session.worker is not None:
-        session.worker.request_fold(session.record.search_target()[1])
+    worker, policy = session.worker, session.policy
+    able = worker is not None and (worker.is_remote or session.digester is not None)
+    background = able and policy.background and policy.leave == "digest" and planned.cut > session.timeline.cut
+    if background and not must and worker is not None:
+        worker.request_fold(session.record.search_target()[1])
         return True
     local = "it could not wait" if background else ""
     if cooling and session.refusal is not None:
@@ -43,13 +45,6 @@ def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
     if background:
         session.cancel()  # a background fold is superseded now
     return True
-
-
-def _in_background(session: Session) -> bool:
-    """Whether the worker makes the folds that can wait."""
-    worker, policy = session.worker, session.policy
-    able = worker is not None and (worker.is_remote or session.digester is not None)
-    return able and policy.background and policy.leave == "digest"
 
 
 def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None = None) -> bool:

@@ -9,12 +9,10 @@ from foldline.message import user
 from foldline.plan.timeline import handle as handle_of
 from foldline.recall.excerpt import searchable_text
 from foldline.recall.handles import parse_handle
+from foldline.session.record import ATTEMPTS, too_many_conflicts
 
 if TYPE_CHECKING:
     from foldline.session.session import Session
-
-ATTEMPTS = 5
-"""How often a pin is tried again when another process has written first."""
 
 
 def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
@@ -34,7 +32,7 @@ def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -
 
 
 def _pin_message(session: Session, position: int, name: str) -> str:
-    """Pin a message where it stands; if it has left the view, its text is added at the end and pinned there."""
+    """Pin a message that the view shows; of a folded or pruned one, add the text at the end and pin that."""
     name, moves = name or handle_of(position), session.state.snapshot.moves
     for _ in range(ATTEMPTS):
         if session.state.snapshot.moves != moves:
@@ -49,7 +47,7 @@ def _pin_message(session: Session, position: int, name: str) -> str:
             continue
         session.reload()
         return name
-    raise Conflict(f"gave up after {ATTEMPTS} write conflicts with other processes", hint="try again")
+    raise too_many_conflicts()
 
 
 def _repeat(session: Session, position: int) -> int:

@@ -1,4 +1,4 @@
-"""A fold before it is made, for a person to approve: what would leave, the digest, tokens and costs."""
+"""The preview of a fold, for a person to approve: the messages to be folded, the digest, tokens and costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Preview:
 
     fold: Fold
     leaves: str
-    """The handle of what would leave."""
+    """The handle of the messages that would be folded."""
     before: int
     after: int
     entry: int
@@ -33,7 +33,7 @@ class Preview:
     money_once: float | None = None
     """Cost of the fold itself: the kept part is written to the cache anew."""
     pays_with: int | None = None
-    """The request with which the fold has paid for itself; None when never, or where prices are not known."""
+    """Number of requests after which the fold has saved its cost; None if never, or if prices are not known."""
 
     def __str__(self) -> str:
         lines = [f"{self.leaves} would leave: {self.before:,} → {self.after:,} tokens"]
@@ -47,19 +47,13 @@ class Preview:
 
 def preview_of(state: State, fold: Fold, record: object) -> Preview:
     """The preview of a complete fold, at the prices of the session's model."""
-    timeline = state.timeline
-    preview = Preview(
-        fold=fold,
-        leaves=handle(timeline.cut, fold.cut - 1),
-        before=fold.before,
-        after=fold.after,
-        entry=state.snapshot.version.entry,
-        record=record,
-    )
+    timeline, before, after = state.timeline, fold.before, fold.after
+    leaves, entry = handle(timeline.cut, fold.cut - 1), state.snapshot.version.entry
+    preview = Preview(fold=fold, leaves=leaves, before=before, after=after, entry=entry, record=record)
     if state.model.prices is None:
         return preview
     prices, head = prices_of(state.model), state.tools + timeline.prefix[timeline.lead]
-    before, after, rewritten = fold.before, fold.after, max(0, fold.after - head)
+    rewritten = max(0, after - head)
     return replace(
         preview,
         money_before=request_cost(prices, tokens=before, common=before, warm=True) / _MILLION,

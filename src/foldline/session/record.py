@@ -24,6 +24,14 @@ SETTINGS = "settings"
 REFUSED = "refused"
 """The kind of log entry that says a fold was not made, and why; the next attempt waits."""
 
+ATTEMPTS = 5
+"""Attempts at a change when other processes write to the record at the same time."""
+
+
+def too_many_conflicts() -> Conflict:
+    """The error after the last attempt."""
+    return Conflict(f"gave up after {ATTEMPTS} write conflicts with other processes", hint="try again")
+
 
 class Refusal(NamedTuple):
     """A fold that was not made."""

@@ -32,9 +32,9 @@ from foldline.policy import Policy, Rule
 from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
-from foldline.session.digest_writer import CancelSignal, DigestWriter, WriteOptions, choose_digester
+from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
 from foldline.session.preview import Preview
-from foldline.session.record import MemoryRecord, Record, Refusal
+from foldline.session.record import ATTEMPTS, MemoryRecord, Record, Refusal, too_many_conflicts
 from foldline.session.setup import setup
 from foldline.session.state import State
 from foldline.view.compose import View
@@ -43,10 +43,7 @@ from foldline.wire.formats import plain_message
 from foldline.wire.reader import parse, sign_of
 
 if TYPE_CHECKING:
-    from foldline.session.worker import Worker
-
-ATTEMPTS = 5
-"""How often a change is decided again when another process has written first."""
+    from foldline.session.worker import LeaseKeeper, Worker
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -179,7 +176,7 @@ class Session:
                 continue
             unchanged = self.state.snapshot is snapshot and len(self.timeline.messages) == length
             return state.view(load, plan.verdict) if unchanged else self.state.view()
-        raise _gave_up()
+        raise too_many_conflicts()
 
     @_locked
     def plan(self) -> Plan:
@@ -214,7 +211,7 @@ class Session:
             options = WriteOptions(must=force, instructions=instructions, text=digest)
             if folding.make_fold(self, planned, options):
                 return self.timeline.fold if self.folds > folds else None
-        raise _gave_up()
+        raise too_many_conflicts()
 
     @_locked
     def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
@@ -239,10 +236,10 @@ class Session:
         self.reload()
 
     @_locked
-    def work(self, claim: Claim, cancel: CancelSignal, *, local: str = "") -> bool:
+    def work(self, claim: Claim, cancel: LeaseKeeper, *, local: str = "") -> bool:
         """Make the fold that is due, for the holder of its job; False when none is. `Conflict` when it is superseded.
 
-        `local` says why no model is asked.
+        A non-empty `local` is the reason to write a local digest without a model.
         """
         self.refresh()
         folds, plan = self.folds, self.state.plan()
@@ -310,7 +307,7 @@ class Session:
                 continue
             self.reload()
             return
-        raise _gave_up()
+        raise too_many_conflicts()
 
     # Events
 
@@ -398,7 +395,3 @@ def _sign(thing: Any) -> str | None:
     if isinstance(thing, Message) and all(type(part) is Text for part in thing.parts):
         return None
     return sign_of(thing)
-
-
-def _gave_up() -> Conflict:
-    return Conflict(f"gave up after {ATTEMPTS} write conflicts with other processes", hint="try again")

@@ -96,7 +96,8 @@ class State:
                 if shown is not None:
                     tokens = self.size(shown)
                     self.pruned += 1
-        if self._account is not None and message.role == "assistant" and self._starts_reply():
+        sent = self.timeline.messages
+        if self._account is not None and message.role == "assistant" and sent and sent[-1].role != "assistant":
             self._account = self._account.after_request(self._proposal(message.meta.at), self._prices)
         self.timeline.append(message, tokens, shown, traits)
         if traits.has_media:
@@ -104,7 +105,7 @@ class State:
         return tokens
 
     def _shortened(self, message: Message, tokens: int) -> Message | None:
-        """What is shown of a message that no request could carry, or that is far too large; None: all of it."""
+        """The shortened form of a message that is too large or has oversized media; None to show all of it."""
         index, limit = len(self.timeline), self.setup.arrival_limit
         sendable = without_oversized_media(message, index, self.setup.media)
         shown = sendable if sendable is not message else None
@@ -166,7 +167,7 @@ class State:
         timeline.skip(fold.cut - len(timeline))
 
     def _stored_calibration(self, fold: Fold) -> Calibration:
-        """What usage had taught of this model when the fold was made."""
+        """The calibration stored with the fold, if it is of this model."""
         values = {key: value for key, value in fold.learned.items() if key not in {"model", "account"}}
         same = fold.learned.get("model", "") == self.model.name
         return Calibration.from_stored(values) if same and values else self._initial_calibration()
@@ -174,7 +175,7 @@ class State:
     # Folding
 
     def apply(self, fold: Fold, version: Version) -> None:
-        """Put a new fold in force, which the record has as `version`."""
+        """Apply a new fold, which the record has stored as `version`."""
         self.follow(version, fold=fold, folds=self.snapshot.folds + 1, refusal=None)
         self._apply(fold)
 
@@ -195,14 +196,14 @@ class State:
             self._latch()
 
     def shows(self, index: int) -> bool:
-        """Whether a message stands in the view word for word."""
+        """Whether the view shows a message unchanged."""
         fold = self.timeline.fold
         if fold is None or index < self.timeline.lead:
             return True
         return index not in fold.stubs and (index >= fold.cut or index in fold.pinned or index in fold.carried)
 
     def complete(self, fold: Fold, digest: Digest | None) -> Fold:
-        """A planned fold with its digest, its true sizes, and what a later process needs to go on from it."""
+        """A planned fold with its digest, its final sizes, and the calibration for a later process."""
         timeline, setup = self.timeline, self.setup
         stubs = timeline.fold.stubs.items() if timeline.fold else ()
         kept = {index: stub for index, stub in stubs if index >= fold.cut or index in fold.carried}
@@ -219,7 +220,7 @@ class State:
         return replace(whole, digest_tokens=tokens, after=after, learned=learned)
 
     def plan(self, load: Load | None = None) -> Plan:
-        """What would be done now."""
+        """The plan for the current state."""
         load = load or self.load()
         verdict = gate(load, self.policy, self.latched)
         if verdict is NOTHING_DUE:
@@ -227,7 +228,7 @@ class State:
         return plan(self.timeline, load, self.policy, self.size, verdict=verdict)
 
     def plan_by_hand(self, *, force: bool) -> Fold | None:
-        """The fold that a person asks for; None when nothing would leave."""
+        """The plan of a manual fold; None if no message would be folded."""
         return manual_fold(self.timeline, self.load(), self.policy, self.size, force=force)
 
     def plan_media(self) -> Fold | None:
@@ -248,22 +249,16 @@ class State:
 
     # Costs
 
-    def _starts_reply(self) -> bool:
-        """Whether a message of the model that comes now begins a reply, so that a request was sent."""
-        messages = self.timeline.messages
-        return bool(messages) and messages[-1].role != "assistant"
-
     def _proposal(self, at: float | None = None) -> FoldProposal:
         """What a fold down to the floors would do to the request as it stands."""
         floor = cut.floor(self.timeline, self.policy, self.usable)
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
-    def _rent_share(self) -> float:
+    def _earned_share(self, account: FoldAccount) -> float:
         """The share of the price of folding that is earned; 0 right after a fold."""
         fold = self.timeline.fold
-        if self._account is None or (fold is not None and fold.made_at == len(self.timeline)):
-            return 0.0
-        return self._account.earned_share(self._proposal(), self._prices)
+        is_new = fold is not None and fold.made_at == len(self.timeline)
+        return 0.0 if is_new else account.earned_share(self._proposal(), self._prices)
 
     # The request as it stands
 
@@ -282,7 +277,7 @@ class State:
             self.tools + max(0, request - local),
             self.gauge.upper if uncertain else 0,
             MARGIN if uncertain else 0.0,
-            self._rent_share() if self._account is not None else 0.0,
+            self._earned_share(self._account) if self._account is not None else 0.0,
             blocks,
         )
 

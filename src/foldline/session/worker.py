@@ -20,7 +20,7 @@ from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from types import ModuleType
-from typing import Protocol
+from typing import TypeAlias
 
 from foldline.digest.digester import Digester
 from foldline.errors import ConfigError, Conflict, FoldlineError, LedgerError
@@ -62,22 +62,6 @@ class JobOutcome(StrEnum):
     DROPPED = "dropped"
     """The branch changed, the claim was lost or the worker stopped, so the result was discarded."""
     FAILED = "failed"
-
-
-class Worker(Protocol):
-    """Makes background folds for the sessions of a ledger."""
-
-    is_remote: bool
-    """Whether folds are made by other processes, with digesters of their own."""
-
-    def request_fold(self, branch: Branch) -> None:
-        """Request the fold that is due on a branch and return at once. A repeated request has no effect."""
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no job runs in this process; False on timeout."""
-
-    def close(self) -> None:
-        """Stop. Running jobs are dropped; other workers can claim them at once."""
 
 
 class LeaseKeeper:
@@ -194,18 +178,15 @@ class ThreadWorker:
                 thread.start()
 
     def _run(self) -> None:
-        while (branch := self._next()) is not None:
+        while True:
+            with self._change:
+                if not self._queue:
+                    self._threads.discard(threading.current_thread())
+                    self._change.notify_all()
+                    return
+                branch = self._queue.pop(next(iter(self._queue)))
             with suppress(FoldlineError):  # the ledger is unreachable: the session's own calls report it
                 self.run_job(branch)
-
-    def _next(self) -> Branch | None:
-        with self._change:
-            number = next(iter(self._queue), None)
-            if number is not None:
-                return self._queue.pop(number)
-            self._threads.discard(threading.current_thread())
-            self._change.notify_all()
-            return None
 
     def run_job(self, branch: Branch, *, delivery: str = "") -> JobOutcome:
         """Make the fold that is due on a branch, in the calling thread."""
@@ -281,6 +262,10 @@ class RemoteWorker:
 
     def close(self) -> None:
         """Do nothing: no job runs in this process."""
+
+
+Worker: TypeAlias = ThreadWorker | RemoteWorker
+"""Makes background folds; `is_remote` if in other processes, with digesters of their own."""
 
 
 def job_queue_module() -> ModuleType:

@@ -47,15 +47,11 @@ def _attempts(messages: Sequence[Message]) -> int:
     """How often the model was asked to go on since the last prompt."""
     count = 0
     for message in reversed(messages):
-        if _is_attempt(message):
+        if message.kind == "note" and placeholder_kind(message.text) == "prompt":
             count += 1
         elif message.role != "assistant":
             break
     return count
-
-
-def _is_attempt(message: Message) -> bool:
-    return message.kind == "note" and placeholder_kind(message.text) == "prompt"
 
 
 def _is_complete(call: ToolCall) -> bool:
