@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.digest.chunks import CONTINUED, chunked
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import BRANCH, HEADINGS, REFERENCE, SESSION
+from foldline.digest.model_digest import CONTINUED, chunked
 from foldline.digest.prompt import CONDENSER_BRIEF, cumulative_prompt
 from foldline.fold import Digest
 from foldline.message import Media, Message, Text, Thinking, ToolCall, ToolResult, Usage, assistant, tool, user

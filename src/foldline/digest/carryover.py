@@ -207,11 +207,7 @@ def format_paths(paths: Iterable[str]) -> str:
     for path in paths:
         folder, slash, base = path.rpartition("/")
         folders.setdefault(folder + slash, []).append(base)
-    return ", ".join(
-        [
-            f"{folder}{{{', '.join(bases)}}}"
-            if folder and len(bases) > 1
-            else ", ".join(folder + base for base in bases)
-            for folder, bases in folders.items()
-        ]
-    )
+    shown: list[str] = []
+    for folder, bases in folders.items():
+        shown += [f"{folder}{{{', '.join(bases)}}}"] if folder and len(bases) > 1 else [folder + base for base in bases]
+    return ", ".join(shown)

@@ -1,7 +1,6 @@
 """The interface to a digester: one call, one reply, and what is known of its model.
 
-A digester is a function from `DigesterCall` to `DigesterReply`, plain or async, with the name of its model. Window and
-prices follow from the name and can be given instead. An SDK, a local model, a host's own completer and a fake all fit.
+A digester is a function from `DigesterCall` to `DigesterReply`, plain or async, with the name of its model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Ready-made digesters: any OpenAI-compatible endpoint, Anthropic, and a small model on this machine.
 
 Each is a plain function over the provider's SDK, which is imported when it is used (`pip install foldline[llm]`).
-Retries and deadlines are the driver's, so those of the SDK are off. The local model needs no key and no network; it
-shows that digests by a model work, not how good they can be.
+Retries and deadlines are the driver's, so those of the SDK are off. The local model needs no key and no network.
 
     digester = openai("gpt-5-mini")                                          # OPENAI_API_KEY
     digester = openai("qwen3", base_url="http://127.0.0.1:8080/v1", api_key="none")
@@ -135,9 +134,8 @@ def weights_file() -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     found = next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
     if found is None:
-        raise ConfigError(
-            "no weights file for the local model was found", hint=f"{INSTALL}, or name a .gguf file in {GGUF}"
-        )
+        hint = f"{INSTALL}, or name a .gguf file in {GGUF}"
+        raise ConfigError("no weights file for the local model was found", hint=hint)
     return found
 
 

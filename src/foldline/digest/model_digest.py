@@ -11,17 +11,16 @@ the same step until one is left. If anything fails, the local digest is written 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
 from foldline.digest.audit import add_missing_facts
 from foldline.digest.checks import clean_reply, no_gain, reject_reply, too_large, too_small
-from foldline.digest.chunks import chunked
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.extract.facts import extract_facts
-from foldline.digest.local import write_local_digest
+from foldline.digest.local import CountTokens, write_local_digest
 from foldline.digest.markup import REFERENCE, remove_instructions
 from foldline.digest.prompt import sections_prompt, transcript_lines
 from foldline.fold import Digest
@@ -210,3 +209,63 @@ def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
     if one is None or two is None:
         return one or two
     return Usage(*(left + right for left, right in zip(one, two, strict=True)))
+
+
+# A transcript in chunks: a chunk that continues a message repeats the speaker's mark, so that no cut can forge one
+
+CONTINUED = " (goes on): "
+_SPEAKER = re.compile(r"» [^\s:]{1,40}(?: [^\s:]{1,80}(?=:))?")
+
+
+def chunked(texts: Iterable[str], max_tokens: int, count_tokens: CountTokens) -> list[str]:
+    r"""The texts in order, joined into chunks of at most `max_tokens`.
+
+    >>> chunked(["» you: the first line\nthe second line", "» agent: yes"], 36, len)
+    ['» you: the first line', '» you (goes on): the second line', '» agent: yes']
+    """
+    chunks: list[str] = []
+    batch: list[str] = []
+    used = 0
+    for text in texts:
+        for piece in _split(text, max_tokens, count_tokens):
+            tokens = count_tokens(piece) + 1
+            if batch and used + tokens > max_tokens:
+                chunks.append("\n".join(batch))
+                batch, used = [], 0
+            batch.append(piece)
+            used += tokens
+    return [*chunks, "\n".join(batch)] if batch else chunks
+
+
+def _split(text: str, max_tokens: int, count_tokens: CountTokens) -> Iterator[str]:
+    found = _SPEAKER.match(text)
+    mark = (found[0] if found else "»") + CONTINUED
+    prefix = ""
+    while text:
+        if count_tokens(prefix + text) + 1 <= max_tokens:
+            yield prefix + text
+            return
+        end = _fitting_chars(text, max_tokens - 1, count_tokens, prefix)
+        yield prefix + text[:end].removesuffix("\n")
+        text = text[end:]
+        prefix = mark
+
+
+def _fitting_chars(text: str, max_tokens: int, count_tokens: CountTokens, prefix: str) -> int:
+    """How many characters fit, at least one: up to the end of a line, else of a word, else as many as there are."""
+    low, high = 1, len(text)
+    guess = max(1, len(text) * max_tokens // max(1, count_tokens(text)))
+    while low < high:
+        middle = min(max(guess, low + 1), high) if guess else (low + high + 1) // 2
+        guess = 0
+        if count_tokens(prefix + text[:middle]) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+        if low >= high or (low > 256 and high - low < low // 8):
+            break
+    for mark in ("\n", " "):
+        at = text.rfind(mark, low // 2, low)
+        if at > 0:
+            return at + 1
+    return low

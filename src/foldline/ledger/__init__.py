@@ -3,6 +3,8 @@
 from foldline import ledger
 
 store = ledger.open("agent.db")     # or "postgresql://…", or ":memory:"
+main = store.session("ticket-42")
+store.append(main, [user("Why does the build fail?")])
 """
 
 from __future__ import annotations

@@ -27,9 +27,8 @@ FROM sessions s JOIN branches b ON b.session = s.id AND b.owner = s.owner WHERE 
 def check_name(what: str, name: str) -> None:
     """Raise `InputError` for a name that is too long or not printable."""
     if len(name) > NAME_CHARS or not name.isprintable():
-        raise InputError(
-            f"invalid name for {what}: {name!r:.80}", hint=f"use at most {NAME_CHARS} printable characters"
-        )
+        hint = f"use at most {NAME_CHARS} printable characters"
+        raise InputError(f"invalid name for {what}: {name!r:.80}", hint=hint)
 
 
 def find(connection: Connection, owner: Tenant, session: str, name: str) -> Branch | None:

@@ -117,9 +117,7 @@ def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredM
     rows = connection.run(READ, (owner.id, span.strand, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
         raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run `foldline verify`")
-    return [
-        StoredMessage(position, key, time, read_message(unpack(body), meta)) for position, key, time, body, meta in rows
-    ]
+    return [StoredMessage._make((*place, read_message(unpack(body), meta))) for *place, body, meta in rows]
 
 
 class ChainWriter:

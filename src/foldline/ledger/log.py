@@ -109,11 +109,8 @@ def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_upda
 
 def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
     """The head of a branch."""
-    sql = (
-        "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
-        "ORDER BY seq DESC LIMIT 1"
-    )
-    rows = connection.run(sql, (owner.id, branch.id))
+    sql = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
+    rows = connection.run(sql + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
     if not rows:
         check_branch(connection, owner, branch)
         return Head(log=root_key(owner, branch))

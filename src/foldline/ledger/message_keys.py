@@ -38,7 +38,8 @@ def trace(owner: str, before: bytes, message: Message) -> bytes:
     content = list(_content(message.parts))
     if not content:
         return before
-    return link(owner, before, _canonical([message.role, message.kind, content]))
+    value = [message.role, message.kind, content]
+    return link(owner, before, json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode())
 
 
 def _content(parts: tuple[Part, ...]) -> Iterator[Any]:
@@ -63,7 +64,3 @@ def _arguments(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()

@@ -114,13 +114,11 @@ def pending(connection: Connection) -> bool:
     """Whether migrations are missing; raises `LedgerTooNew` for a newer schema."""
     found = version(connection)
     if found > len(MIGRATIONS):
-        raise LedgerTooNew(
-            f"the ledger has schema {found}, this foldline supports up to {len(MIGRATIONS)}", hint="update foldline"
-        )
+        what = f"the ledger has schema {found}, this foldline supports up to {len(MIGRATIONS)}"
+        raise LedgerTooNew(what, hint="update foldline")
     return found < len(MIGRATIONS)
 
 
 def version(connection: Connection) -> int:
     """The number of the newest applied migration."""
-    found: int = connection.run("SELECT COALESCE(MAX(number), 0) FROM migrations")[0][0]
-    return found
+    return int(connection.run("SELECT COALESCE(MAX(number), 0) FROM migrations")[0][0])

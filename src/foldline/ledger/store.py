@@ -1,13 +1,6 @@
 """Reads and writes one tenant's sessions: messages, folds, pins and branches, in rows that are only added.
 
-    store = open("agent.db")
-    main = store.session("ticket-42")
-    store.append(main, [user("Why does the build fail?")])
-    for stored in store.read(main):
-        print(stored.position, stored.message.text)
-
-All methods block; call them with `asyncio.to_thread` from an event loop. A method that writes uses one transaction: it
-writes everything, or raises and writes nothing.
+All methods block; call them with `asyncio.to_thread` from an event loop. A method that writes uses one transaction.
 """
 
 from __future__ import annotations

@@ -47,9 +47,8 @@ def server(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = (
             return types.CallToolResult(content=[types.TextContent(type="text", text=NOTED)])
         async with lock:
             answer = await asyncio.to_thread(tools.run, params.name, params.arguments or {})
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error
-        )
+        text = types.TextContent(type="text", text=answer.text)
+        return types.CallToolResult(content=[text], is_error=answer.is_error)
 
     return Server("foldline", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 

@@ -64,8 +64,7 @@ def query_terms(query: str) -> dict[str, float]:
 
 def rarity(frequency: int, total: int) -> float:
     """The inverse document frequency of a term that `frequency` of `total` messages have, raised to a power."""
-    idf: float = log(1 + (max(total, frequency) - frequency + 0.5) / (frequency + 0.5)) ** RARITY_POWER
-    return idf
+    return float(log(1 + (max(total, frequency) - frequency + 0.5) / (frequency + 0.5)) ** RARITY_POWER)
 
 
 def add_term_scores(

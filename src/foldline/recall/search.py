@@ -123,10 +123,8 @@ class RecallQuery:
 
     def __post_init__(self) -> None:
         if self.tokens < LEAST_TOKENS or self.results < 1:
-            raise InputError(
-                f"{self.tokens} tokens are too few for {self.results} results",
-                hint=f"ask for at least one result and {LEAST_TOKENS} tokens",
-            )
+            hint = f"ask for at least one result and {LEAST_TOKENS} tokens"
+            raise InputError(f"{self.tokens} tokens are too few for {self.results} results", hint=hint)
 
 
 def search(store: Store, where: Branch | Head, query: RecallQuery, counter: Counter | None = None) -> RecallResult:
@@ -266,12 +264,11 @@ class _BranchPath:
 
     def __init__(self, spans: Sequence[Span], stop: int) -> None:
         self.spans, self.stop = spans, stop
-        self.starts = [span.start for span in spans]
         self.by_strand = {span.strand: span for span in spans}
 
     def locate(self, position: int) -> tuple[int, int]:
         """The strand of this position, and the position."""
-        return self.spans[bisect_right(self.starts, position) - 1].strand, position
+        return self.spans[bisect_right(self.spans, position, key=lambda span: span.start) - 1].strand, position
 
     def has(self, doc: Document) -> bool:
         """Whether the branch has this message."""

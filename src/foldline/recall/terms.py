@@ -108,7 +108,7 @@ def _without_accents(text: str) -> str:
 def _word_terms(word: str) -> tuple[str, ...]:
     """The terms of one word: a plain word is stemmed, a compound gives the whole and its pieces."""
     if _GRAM.match(word):
-        return _grams(word)
+        return (*(gram for here, there in pairwise(word) for gram in (here, here + there)), word[-1])
     lower = word.casefold()
     if lower.isalpha() and (word.islower() or word[1:].islower() or word.isupper()):
         return () if lower in STOP else (stem(lower)[:TERM_CHARS],)
@@ -140,10 +140,6 @@ def _pieces(segment: str) -> list[str]:
         return [lower[:TERM_CHARS]]
     named = [part.casefold() for part in parts if len(part) > 1 or not "A" <= part.upper() <= "Z"]
     return [stem(part)[:TERM_CHARS] for part in named if part not in STOP]
-
-
-def _grams(run: str) -> tuple[str, ...]:
-    return (*(gram for here, there in pairwise(run) for gram in (here, here + there)), run[-1])
 
 
 def stem(word: str) -> str:

@@ -7,7 +7,7 @@ owner only, and no word of a message or a query is ever part of an SQL statement
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,26 +26,19 @@ BATCH = 400
 MAX_STRANDS = 64
 """A branch of more strands is searched among all of the owner's messages and filtered afterwards."""
 
+_MASK = 0x7FFF_FFFF
 _SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
 
 
-class IndexScope:
-    """The messages of one strand, or of one owner."""
-
-    def __init__(self, kind: str, id_: int) -> None:
-        self._seed = checksum(f"{kind} {id_} ")
-
-    def numbers(self, sums: Iterable[int]) -> list[int]:
-        """Checksums of terms as the index stores them."""
-        seed = self._seed
-        return [(sum_ ^ seed) & 0x7FFF_FFFF for sum_ in sums]
+def _scope_seed(kind: str, id_: int) -> int:
+    """The number that term checksums of one strand or one owner are mixed with."""
+    return checksum(f"{kind} {id_} ")
 
 
 def index_numbers(owner: int, strand: int, text: str) -> str:
     """All numbers of a message, in the syntax of both databases."""
-    found = checksums(text)
-    both = IndexScope("owner", owner).numbers(found) + IndexScope("strand", strand).numbers(found)
-    return "{" + ",".join(map(str, both)) + "}"
+    found, seeds = checksums(text), (_scope_seed("owner", owner), _scope_seed("strand", strand))
+    return "{" + ",".join([str((sum_ ^ seed) & _MASK) for seed in seeds for sum_ in found]) + "}"
 
 
 class TextIndex:
@@ -96,9 +89,9 @@ class IndexReader:
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
         self._match_words = store.tx.pool.database.match_words
-        self.scopes = [IndexScope("owner", self.owner)]
+        self._seeds = [_scope_seed("owner", self.owner)]
         if strands and len(strands) <= MAX_STRANDS:
-            self.scopes = [IndexScope("strand", strand) for strand in strands]
+            self._seeds = [_scope_seed("strand", strand) for strand in strands]
 
     def find(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         """For each group of terms, the ids of the newest messages that have all of them, newest first."""
@@ -107,9 +100,8 @@ class IndexReader:
         queries: list[str] = []
         values: list[Any] = []
         for at, group in enumerate(wanted):
-            matching, terms = self._match_words(
-                [[number for scope in self.scopes for number in scope.numbers([checksum(term)])] for term in group]
-            )
+            numbers = [[(checksum(term) ^ seed) & _MASK for seed in self._seeds] for term in group]
+            matching, terms = self._match_words(numbers)
             # The database's own SQL, without values of the caller
             queries.append(f"SELECT {at}, rowid FROM ({matching} ORDER BY rowid DESC LIMIT ?) AS newest")  # noqa: S608
             values += [*terms, limit]
@@ -138,8 +130,7 @@ class IndexReader:
     def count_messages(self, most: int) -> int:
         """The number of the owner's messages; `most` if there are more."""
         sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE owner = ? LIMIT ?) AS counted"
-        count: int = self.connection.run(sql, (self.owner, most))[0][0]
-        return count
+        return int(self.connection.run(sql, (self.owner, most))[0][0])
 
 
 def _document(row: Values) -> Document:

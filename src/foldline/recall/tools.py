@@ -133,9 +133,8 @@ class Tools:
             return [{"type": "function", "function": function} for function in functions]
         if format == "openai-responses":
             return [{"type": "function"} | function for function in functions]
-        raise ConfigError(
-            f"no tool definitions for format {format!r}", hint="use openai, openai-responses or anthropic"
-        )
+        hint = "use openai, openai-responses or anthropic"
+        raise ConfigError(f"no tool definitions for format {format!r}", hint=hint)
 
     def run_call(self, call: Any) -> ToolAnswer:
         """Run a call, given as a `ToolCall`, a dict of a wire format, or an SDK object."""
@@ -197,9 +196,8 @@ def parse_call(thing: Any) -> ToolCall:
     arguments = named.get("arguments", named.get("input", "{}"))
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments)
-    return ToolCall(
-        id=str(value.get("call_id") or value.get("id") or ""), name=str(named.get("name") or ""), arguments=arguments
-    )
+    call_id = str(value.get("call_id") or value.get("id") or "")
+    return ToolCall(id=call_id, name=str(named.get("name") or ""), arguments=arguments)
 
 
 def _parse_arguments(text: str) -> dict[str, Any]:

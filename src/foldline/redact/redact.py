@@ -195,10 +195,8 @@ def _in_context(text: str) -> Iterator[_Hit]:
     for kind, mark, before, pattern in patterns.CONTEXT_PATTERNS:
         at = text.find(mark)
         while at >= 0:
-            found = next(
-                (hit for place in range(at - before, at + 1) if place >= 0 and (hit := pattern.match(text, place))),
-                None,
-            )
+            places = range(max(0, at - before), at + 1)
+            found = next((hit for place in places if (hit := pattern.match(text, place))), None)
             if found and not _is_placeholder(found[1]) and (kind != "auth header" or any(map(str.isdigit, found[1]))):
                 yield _Hit(*found.span(1), kind)
             at = text.find(mark, max(at + len(mark), found.end() if found else 0))
