@@ -7,7 +7,6 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +20,7 @@ from foldline.cli.shared.watch_io import (
     UnbufferedOutput,
     WriteFailures,
 )
-from foldline.text_lines import CHUNK_BYTES, LineSplitter, Tee, raw_lines_of_file, raw_lines_of_stream
+from foldline.text_lines import CHUNK_BYTES, LineSplitter, raw_lines_of_file, raw_lines_of_stream
 from foldline.watch.agent_events import DELTA_PREFIX, RawEvent, load
 from foldline.watch.cost import CostBudget, CostLimits, ProjectCosts
 from foldline.watch.meter import COMPACT_RATIO, WARN_RATIO, Meter
@@ -113,7 +112,11 @@ def _run(file: str | None, options: dict[str, Any], signals: DeferredSignals) ->
             if not chunk:
                 watcher.save()
 
-    lines = _lines(file, options, splitter, receive)
+    if file is None or file == "-":
+        lines = raw_lines_of_stream(sys.stdin.fileno(), splitter, receive)
+    else:
+        follow, idle = options["follow"], options["idle"] or 0.0
+        lines = raw_lines_of_file(file, splitter, follow=follow, idle_seconds=idle, tee=receive)
     watcher = _watcher(file, options, failures)
     garbage, go_on = 0, True
     with view:
@@ -159,7 +162,12 @@ def _feed(watcher: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, sign
 
 def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures) -> dict[str, Any]:
     """Exit code, reason, and what could not be written."""
-    code = _exit_code(watcher)
+    if watcher.limits is not None and watcher.limits.over is not None:
+        code = COST
+    elif watcher.meter.should_compact:
+        code = COMPACT
+    else:
+        code = {None: CUT, True: FAILED, False: ENDED}[watcher.last_error]
     reason = EXITS[code]
     if code == CUT and not (watcher.meter.session or watcher.meter.used or watcher.spending.usd):
         reason = NO_EVENTS
@@ -169,16 +177,6 @@ def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures) ->
         code, reason = UNWRITTEN, EXITS[UNWRITTEN]
     facts: dict[str, Any] = {"code": code, "reason": reason}
     return {**facts, "missing": failures.texts} if failures.texts else facts
-
-
-def _exit_code(watcher: Watcher) -> int:
-    if watcher.limits is not None and watcher.limits.over is not None:
-        return COST
-    if watcher.meter.should_compact:
-        return COMPACT
-    if watcher.last_error is None:
-        return CUT
-    return FAILED if watcher.last_error else ENDED
 
 
 def _watcher(file: str | None, options: dict[str, Any], failures: WriteFailures) -> Watcher:
@@ -193,30 +191,19 @@ def _watcher(file: str | None, options: dict[str, Any], failures: WriteFailures)
     return Watcher(meter=meter, writer=notes, model=model, limits=limits, state=options["state"])
 
 
-def _run_id(session: str | None) -> str:
-    """Id under which a session file's spending is recorded, so that reading it twice counts once; "" for a stream."""
-    if session is None or not os.path.isfile(session):
-        return ""
-    return hashlib.sha256(os.path.realpath(session).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
 def _limits(session: str | None, options: dict[str, Any], failures: WriteFailures) -> CostLimits | None:
     job, project, file = options["cost_limit"], options["project_limit"], options["project_costs"]
     if job is None and project is None:
         return None
-    run = _run_id(session)
+    run = ""  # a session file has an id of its own, so that reading it twice counts once
+    if session is not None and os.path.isfile(session):
+        run = hashlib.sha256(os.path.realpath(session).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     name = options["job"] or f"job-{run or os.getpid()}"
     return CostLimits(
         job=CostBudget(limit_usd=job) if job is not None else None,
         project=CostBudget(limit_usd=project, scope="project") if project is not None else None,
         costs=TolerantCostRecorder(ProjectCosts(Path(file), name, run), failures) if file is not None else None,
     )
-
-
-def _lines(file: str | None, options: dict[str, Any], splitter: LineSplitter, tee: Tee) -> Iterator[bytes]:
-    if file is None or file == "-":
-        return raw_lines_of_stream(sys.stdin.fileno(), splitter, tee)
-    return raw_lines_of_file(file, splitter, follow=options["follow"], idle_seconds=options["idle"] or 0.0, tee=tee)
 
 
 class _JsonOutput:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import ConfigError, FoldlineError
-from foldline.watch.agent_events import first_text, text_at
+from foldline.watch.agent_events import first_text, load, text_at
 from foldline.watch.scratch import FOLDER, INDEX
 from foldline.watch.stdio import print_answer, print_failure, read_stdin
 
@@ -48,30 +48,19 @@ def run() -> int:
 
 def handle(hook_input: dict[str, Any]) -> str:
     """The answer to one hook event; "" for none."""
-    match hook_input.get("hook_event_name"):
-        case "UserPromptSubmit":
-            return _record_prompt(_project_folder(hook_input), hook_input)
-        case "PreCompact":
-            return _before_compaction(_project_folder(hook_input), hook_input)
-        case "PostCompact":
-            return _after_compaction(_project_folder(hook_input), hook_input)
-        case "SessionStart" if hook_input.get("source") in ("compact", "resume"):
-            return _point_to_notes(_project_folder(hook_input), hook_input)
-    return ""
-
-
-def _project_folder(hook_input: dict[str, Any]) -> Path:
-    """Folder that holds the notes: the project's, or else the agent's current folder."""
+    event = text_at(hook_input, "hook_event_name")
+    if event not in EVENTS or (event == "SessionStart" and hook_input.get("source") not in ("compact", "resume")):
+        return ""
     name = os.environ.get("CLAUDE_PROJECT_DIR") or text_at(hook_input, "cwd") or "."
     if not os.path.isdir(name):
         raise ConfigError(
             f"{name}: no such folder", hint="no notes were written; start the agent in an existing folder"
         )
-    return Path(name)
+    handlers = (_record_prompt, _before_compaction, _after_compaction, _point_to_notes)
+    return handlers[EVENTS.index(event)](Path(name), hook_input)
 
 
 def _notes_path(project: Path, hook_input: dict[str, Any]) -> str:
-    """Path of the notes that works in the agent's current folder."""
     from foldline.watch.interventions import path_for_agent  # noqa: PLC0415  # most hooks print nothing
 
     return path_for_agent(project / FOLDER / INDEX, text_at(hook_input, "cwd"))
@@ -88,10 +77,16 @@ def _record_prompt(project: Path, hook_input: dict[str, Any]) -> str:
 
 
 def _before_compaction(project: Path, hook_input: dict[str, Any]) -> str:
+    from foldline.text_lines import LineSplitter, raw_lines_of_file  # noqa: PLC0415
     from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
+    from foldline.watch.watcher import Watcher  # noqa: PLC0415
 
     writer = ScratchWriter(project)
-    _write_session_notes(writer, hook_input)
+    watcher, path = Watcher(writer=writer), text_at(hook_input, "transcript_path")
+    for line in raw_lines_of_file(path, LineSplitter()) if path and os.path.isfile(path) else ():
+        if (event := load(line)) is not None:
+            watcher.feed(event)
+    watcher.save()
     counts = writer.counts()
     if "turn_id" in hook_input:
         return ""  # Codex takes no instructions for its summary
@@ -125,34 +120,16 @@ def _point_to_notes(project: Path, hook_input: dict[str, Any]) -> str:
     cause = "this conversation was compacted" if hook_input.get("source") == "compact" else "this session was resumed"
     notes = f"{_notes_path(project, hook_input)} ({_describe(counts)})"
     text = f"Before {cause}, working notes were kept: read {notes} for preserved context."
-    specific = {"hookEventName": "SessionStart", "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": specific})
-
-
-def _write_session_notes(writer: Any, hook_input: dict[str, Any]) -> None:
-    """Read the whole session file and bring the scratch files up to date."""
-    from foldline.text_lines import LineSplitter, raw_lines_of_file  # noqa: PLC0415
-    from foldline.watch.agent_events import load  # noqa: PLC0415
-    from foldline.watch.watcher import Watcher  # noqa: PLC0415
-
-    watcher = Watcher(writer=writer)
-    path = text_at(hook_input, "transcript_path")
-    for line in raw_lines_of_file(path, LineSplitter()) if path and os.path.isfile(path) else ():
-        event = load(line)
-        if event is not None:
-            watcher.feed(event)
-    watcher.save()
+    return json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
 
 
 def _window_warning(hook_input: dict[str, Any]) -> str:
     """Warning for the user when the last call filled the window beyond the warning threshold; else ""."""
-    from foldline.watch.agent_events import load  # noqa: PLC0415
     from foldline.watch.meter import Meter  # noqa: PLC0415
 
     meter = Meter()
     for line in _last_lines(text_at(hook_input, "transcript_path")):
-        event = load(line)
-        if event is not None:
+        if (event := load(line)) is not None:
             meter.feed(event)
     if not meter.should_warn:
         return ""

@@ -7,9 +7,7 @@ to one session and is dropped when the session changes: `/compact` would discard
 from __future__ import annotations
 
 import os
-from collections import deque
 from pathlib import Path
-from typing import NamedTuple
 
 from foldline.watch.scratch import FOLDER, INDEX
 
@@ -60,45 +58,37 @@ def is_compact_tool(name: str) -> bool:
     return name.endswith(TOOL) and (name == TOOL or (name.startswith("mcp__") and name.endswith(f"__{TOOL}")))
 
 
-class Intervention(NamedTuple):
-    """A message to the agent of one session."""
-
-    session: str
-    text: str
-
-
 class InterventionQueue:
     """Messages waiting for an agent's next turn, taken one at a time; a compaction goes first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Intervention] = deque()
+        self._waiting: list[tuple[str, str]] = []
+        """Session and text of each message."""
 
-    def put(self, session: str, text: str) -> Intervention:
+    def put(self, session: str, text: str) -> None:
         """Add a message; a new compaction replaces a waiting one."""
-        message = Intervention(session, text)
-        if _is_compact(message):
+        if _is_compact(text):
             self.drop_compact()
-            self._waiting.appendleft(message)
+            self._waiting.insert(0, (session, text))
         else:
-            self._waiting.append(message)
-        return message
+            self._waiting.append((session, text))
 
     def take(self, session: str) -> str | None:
         """Remove and return the message for the session's next turn; messages for other sessions are dropped."""
         self.keep_only(session)
-        return self._waiting.popleft().text if self._waiting else None
+        return self._waiting.pop(0)[1] if self._waiting else None
 
     def keep_only(self, session: str) -> None:
         """Drop the messages for other sessions."""
-        self._waiting = deque(message for message in self._waiting if message.session == session)
+        self._waiting = [message for message in self._waiting if message[0] == session]
 
     def drop_compact(self) -> None:
         """Drop a waiting compaction, after the agent has compacted."""
-        self._waiting = deque(message for message in self._waiting if not _is_compact(message))
+        self._waiting = [message for message in self._waiting if not _is_compact(message[1])]
 
     def __len__(self) -> int:
         return len(self._waiting)
 
 
-def _is_compact(message: Intervention) -> bool:
-    return message.text == COMPACT or message.text.startswith(COMPACT + " ")
+def _is_compact(text: str) -> bool:
+    return text == COMPACT or text.startswith(COMPACT + " ")

@@ -210,7 +210,10 @@ class Meter:
     def _look_up_window(self) -> None:
         """Take the window from the model table, unless the caller or the stream gave it."""
         if not self._is_window_given and not self._is_window_streamed:
-            self.window = _window_of_model(self.model) if self.model else _UNKNOWN
+            from foldline.models.table import model  # noqa: PLC0415  # reading it takes longer than most commands
+
+            entry = model(self.model) if self.model else None
+            self.window = WindowSize(tokens=entry.window, source=entry.source) if entry is not None else _UNKNOWN
 
     def _set_streamed_window(self, window: WindowSize | None) -> None:
         """Use the window that the stream gives, unless the caller gave one; a larger one resets the flags."""
@@ -241,13 +244,6 @@ def _window_of_result(models: dict[str, Any], model: str) -> WindowSize | None:
     if not names and len(windows) == 1:
         names = list(windows)
     return WindowSize(tokens=windows[names[0]], source=f"the stream says so of {names[0]}") if names else None
-
-
-def _window_of_model(name: str) -> WindowSize:
-    from foldline.models.table import model  # noqa: PLC0415  # reading the table takes longer than most commands
-
-    entry = model(name)
-    return WindowSize(tokens=entry.window, source=entry.source)
 
 
 def _token_count(facts: Any, *keys: str) -> int | None:

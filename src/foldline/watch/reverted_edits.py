@@ -55,7 +55,7 @@ class LineDiff:
         lines = added or removed
         self.call = call
         self.removed, self.added = frozenset(map(hash, removed)), frozenset(map(hash, added))
-        self.sample = lines[0] if len(lines) == 1 else min(lines, key=_longest_first, default="")
+        self.sample = lines[0] if len(lines) == 1 else min(lines, key=lambda line: (-len(line), line), default="")
         """The longest added line, or removed line if none was added."""
         self.key = hash(self.sample)
         self._lines = lines if len(lines) <= _MINOR_LINES else None
@@ -196,13 +196,7 @@ def _is_minor_line(line: str) -> bool:
 
 
 def _lines(text: str) -> set[str]:
-    """Lines of a text without indentation."""
     return set(map(str.strip, text.split("\n", _EDIT_LINES)[:_EDIT_LINES]))
-
-
-def _longest_first(line: str) -> tuple[int, str]:
-    """Sort key: by length, longest first, then by text."""
-    return -len(line), line
 
 
 def _with_words(lines: set[str]) -> list[str]:

@@ -233,18 +233,11 @@ def render_index(job: str, phase: str, summaries: dict[str, SectionSummary]) -> 
     for section in sections:
         count, newest = summaries[section.file]
         listed = newest[-share:]
-        lines.append(f"## {section.title}")
-        lines.append(_section_note(section, count, len(listed)))
+        entries = "1 entry" if count == 1 else f"{count:,} entries"
+        entries += f", the newest {len(listed)} here" if len(listed) < count else ""
+        lines += [f"## {section.title}", f"{entries} → {FOLDER}/{section.file}" if count else "none so far"]
         lines += [f"- #{number}: {text}" for number, text in enumerate(listed, start=count - len(listed) + 1)]
     return "\n".join(lines) + "\n"
-
-
-def _section_note(section: Section, count: int, listed: int) -> str:
-    if not count:
-        return "none so far"
-    entries = "1 entry" if count == 1 else f"{count:,} entries"
-    entries += f", the newest {listed} here" if listed < count else ""
-    return f"{entries} → {FOLDER}/{section.file}"
 
 
 def one_line(text: str) -> str:

@@ -39,7 +39,7 @@ def line(status: Any, *, colour: bool = False) -> str:
     """
     context, cost = _dict(status, "context_window"), _dict(status, "cost")
     model = _dict(status, "model").get("display_name")
-    pieces = [_clean(model)] if isinstance(model, str) and model else []
+    pieces = ["".join(filter(str.isprintable, model[:40]))] if isinstance(model, str) and model else []
     window, used = _count(context.get("context_window_size")), _used(context)
     if window and used is not None:
         share = used / window
@@ -81,10 +81,6 @@ def _number(value: Any) -> float:
 
 
 def _human(tokens: int) -> str:
-    return (
-        f"{tokens / 1_000_000:.1f}M" if tokens >= 1_000_000 else f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)
-    )
-
-
-def _clean(text: str) -> str:
-    return "".join(char for char in text[:40] if char.isprintable())
+    if tokens >= 1_000_000:
+        return f"{tokens / 1_000_000:.1f}M"
+    return f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)

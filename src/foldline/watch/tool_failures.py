@@ -69,8 +69,7 @@ _ANSWERING_PROGRAMS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep
 
 def result_text(result: dict[str, Any]) -> str:
     """Start and end of a result's text."""
-    content = result.get("content")
-    text = content if isinstance(content, str) else extract_text(content)
+    text = extract_text(result.get("content"))
     return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
 
 
@@ -129,7 +128,6 @@ def main_error_line(text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines of an output, stripped and truncated."""
     return (line.strip()[:_LINE_CHARS] for line in text.split("\n"))
 
 

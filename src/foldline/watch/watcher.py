@@ -14,7 +14,7 @@ from foldline.watch.agent_events import AgentEvent, RawEvent, text_at
 from foldline.watch.cost import CostLimits, Spending
 from foldline.watch.dead_ends import DeadEnd, DeadEndDetector
 from foldline.watch.interventions import InterventionQueue, build_compact_prompt, is_compact_tool, path_for_agent
-from foldline.watch.meter import AgentCompaction, Meter
+from foldline.watch.meter import Meter
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.turn_boundaries import TurnTracker
 
@@ -100,12 +100,13 @@ class Watcher:
         if dead_ends:
             reports += self._report_dead_ends(dead_ends)
         if kind in _COST_KINDS:
-            if event.calls:
+            if event.calls and not event.is_subagent:
                 self._take_wish(event)
             if self.limits is not None:
                 reports += self._check_costs(turn_ended=False)
         elif self._wish and event.results:
-            self._drop_refused_wish(event)
+            refused = [one.get("tool_use_id") for one in event.results if one.get("is_error") is True]
+            self._wish = "" if self._wish_call in refused else self._wish
         if self._turns.observe(event):
             return reports + self._end_turn(is_error=_is_error(raw))
         if self._turns.is_open:
@@ -200,7 +201,8 @@ class Watcher:
             self.pending.drop_compact()
             self._wish, self._is_compact_sent = "", False
             reports.append(self._report("compacted", **compaction._asdict()))
-            self.model.record_state_change("working", _describe(compaction))
+            size = f", {compaction.before:,} tokens before" if compaction.before else ""
+            self.model.record_state_change("working", f"compacted ({compaction.trigger}{size})")
         if new_flags > flags or compaction is not None:
             self.save()
         facts = meter.figures()
@@ -222,7 +224,9 @@ class Watcher:
         if (self.meter.should_compact or self._wish) and not self._is_compact_sent:
             self._is_compact_sent = True
             writer = self.writer if self.save() else None
-            text = self._compact_prompt(path_for_agent(writer.path, self._cwd) if writer is not None else "")
+            path = path_for_agent(writer.path, self._cwd) if writer is not None else ""
+            task, state = self._wish or self.model.job or "the current task", self._state or "in progress"
+            text = build_compact_prompt(task=task, cfa_state=state, scratch_path=path)
             self._wish = ""
             self.pending.put(self.meter.session, text)
             reports.append(self._report("intervention", text=text))
@@ -230,22 +234,13 @@ class Watcher:
             self._is_compact_sent = False
         return reports
 
-    def _compact_prompt(self, path: str) -> str:
-        task = self._wish or self.model.job or "the current task"
-        return build_compact_prompt(task=task, cfa_state=self._state or "in progress", scratch_path=path)
-
     def _take_wish(self, event: AgentEvent) -> None:
         """Remember a call by which the agent asks for its own compaction."""
-        for call in event.calls if not event.is_subagent else ():
+        for call in event.calls:
             if is_compact_tool(text_at(call, "name")):
                 self._wish_call = text_at(call, "id")
                 self._wish = text_at(call.get("input"), "focus") or "the task"
                 self._is_compact_sent = False
-
-    def _drop_refused_wish(self, event: AgentEvent) -> None:
-        for result in event.results:
-            if result.get("is_error") is True and result.get("tool_use_id") == self._wish_call:
-                self._wish = ""
 
     def _report_dead_ends(self, found: list[DeadEnd]) -> list[WatchEvent]:
         for dead_end in found:
@@ -268,11 +263,6 @@ class Watcher:
 def _is_error(raw: RawEvent) -> bool:
     """Whether the last event of a turn reports a failure; some versions do so in the subtype alone."""
     return raw.get("is_error") is True or text_at(raw, "subtype").startswith("error")
-
-
-def _describe(compaction: AgentCompaction) -> str:
-    size = f", {compaction.before:,} tokens before" if compaction.before else ""
-    return f"compacted ({compaction.trigger}{size})"
 
 
 def _redact(text: str) -> str:

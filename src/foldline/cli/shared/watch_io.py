@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TextIO, TypeAlias
+from typing import Any, Self, TextIO
 
 from foldline.errors import FoldlineError
 from foldline.watch.cost import ProjectCosts
@@ -23,13 +23,11 @@ HELD_CHARS = 4_000_000
 _NOTES, _COSTS = "the notes", "the project's costs"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
-ReportText: TypeAlias = Callable[[str], None]
-
 
 class WriteFailures:
     """What cannot be written at the moment, by name; each name is reported once."""
 
-    def __init__(self, report: ReportText) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._reported = set[str]()
         self._current: dict[str, str] = {}
@@ -182,6 +180,4 @@ class TolerantCostRecorder:
 
 
 def _reason(error: FoldlineError | OSError, place: Path) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename or place}: {error.strerror}"
-    return str(error)
+    return f"{error.filename or place}: {error.strerror}" if isinstance(error, OSError) else str(error)
