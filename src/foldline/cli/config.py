@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -55,40 +54,30 @@ def _plain(value: Any) -> Any:
 
 def _print(found: Settings, everything: bool) -> None:
     echo = line_printer()
-    read = ", ".join(map(_short, found.files)) or f"none (looked for {PROJECT_FILE} here and {_short(_user_file())})"
+    user = user_file(os.environ) or Path("~/.config/foldline/config.toml")
+    read = ", ".join(map(_short, found.files)) or f"none (looked for {PROJECT_FILE} here and {_short(user)})"
     echo(f"files read: {read}")
     for name, value in found.values.items():
         text = f"{value} ({_short_source(found.sources[name])})" if value else f"not set. {KEYS[name]}."
         echo(f"{name}: {text}")
     echo(f"policy {found.name}")
-    rows = [
-        (
-            knob.name,
-            format_value(getattr(found.policy, knob.name)),
-            _short_source(found.sources.get(knob.name, "default")),
-        )
-        for knob in fields(found.policy)
-        if everything or knob.name in found.sources
-    ]
-    width = max((len(name) for name, _, _ in rows), default=0)
-    for name, value, source in rows:
-        echo(f"  {name:<{width}}  {value}  [{source}]")
+    names = [knob.name for knob in fields(found.policy)]
+    shown = [name for name in names if everything or name in found.sources]
+    width = max(map(len, shown), default=0)
+    for name in shown:
+        value, source = getattr(found.policy, name), found.sources.get(name, "default")
+        echo(f"  {name:<{width}}  {format_value(value)}  [{_short_source(source)}]")
     if not everything:
-        echo(f"  {len(fields(found.policy)) - len(rows)} other knobs have their default; show them with --all")
-
-
-def _user_file() -> Path:
-    return user_file(os.environ) or Path("~/.config/foldline/config.toml")
+        echo(f"  {len(names) - len(shown)} other knobs have their default; show them with --all")
 
 
 def _short_source(source: str) -> str:
     return _short(Path(source)) if Path(source).is_absolute() else source
 
 
-def _short(path: Path, environment: Mapping[str, str] | None = None) -> str:
+def _short(path: Path) -> str:
     """A path relative to the working folder or to the home folder, if it is below one."""
-    home = (environment or os.environ).get("HOME") or ""
-    for start, mark in ((Path.cwd(), ""), (Path(home), "~/")):
+    for start, mark in ((Path.cwd(), ""), (Path(os.environ.get("HOME") or ""), "~/")):
         if start.is_absolute() and start != Path("/") and path.is_relative_to(start):
             return mark + str(path.relative_to(start))
     return str(path)

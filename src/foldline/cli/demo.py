@@ -70,34 +70,26 @@ class DemoRun:
     def play(self) -> Iterator[DemoStep]:
         """Add every message; yields it, with the view that is sent before each reply."""
         for place, message in enumerate(self.messages):
-            view = self._ask(place) if message.role == "assistant" else None
+            view, fold = self._ask(place) if message.role == "assistant" else (None, None)
             self.session.add(message)
-            yield DemoStep(
-                message, self.session.size(message), view, self.folded[-1] if view and self._is_new() else None
-            )
+            yield DemoStep(message, self.session.size(message), view, fold)
 
-    def _ask(self, place: int) -> View:
+    def _ask(self, place: int) -> tuple[View, Fold | None]:
+        """The view that is sent at this place, and the fold that was made for it."""
         before = self.session.timeline.fold
         view = self.session.view()
         self.requests += 1
         self.sent.send(view.messages, None)
         self.everything.send(self.messages[:place], None)
         now = self.session.timeline.fold
-        if now is not None and now is not before:
-            self.folded.append(now)
-        return view
-
-    def _is_new(self) -> bool:
-        """Whether the newest fold was made for the current request."""
-        return bool(self.folded) and self.folded[-1].made_at == len(self.session.timeline) - 1
+        if now is None or now is before:
+            return view, None
+        self.folded.append(now)
+        return view, now
 
     def recall(self, query: str) -> str:
         """The recalled messages for a query, folded or not."""
         return str(self.session.recall(query, tokens=ANSWER_TOKENS))
-
-    def stored_messages(self) -> int:
-        """Number of messages in the ledger."""
-        return sum(info.messages for info in self.ledger.sessions())
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +152,7 @@ def summary(run: DemoRun, settings: Settings, seconds: float) -> dict[str, Any]:
         "with": _account(run.sent),
         "without": _account(run.everything),
         "recalled": run.recall(QUESTION),
-        "kept": run.stored_messages(),
+        "kept": sum(info.messages for info in run.ledger.sessions()),
         "seconds": round(seconds, 2),
     }
 

@@ -21,12 +21,12 @@ from foldline.cli.shared.settings import KEYS, Settings, load_settings
 from foldline.errors import FoldlineError
 from foldline.measure.tokenizers import counter_for
 from foldline.models.table import ENVIRONMENT as MODELS_FILE
-from foldline.models.table import Model, model
+from foldline.models.table import model
 from foldline.policy import ENVIRONMENT, Policy, suggest_name
 from foldline.session import Session
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
-MARKS = {OK: ("✓", "green"), NOTE: ("·", "yellow"), PROBLEM: ("✗", "red")}
+MARKS = {OK: ("✓", None), NOTE: ("·", "yellow"), PROBLEM: ("✗", "red")}
 LEDGER_WAIT_SECONDS = 3.0
 DEFAULT_MODEL = "claude-sonnet-4-5"
 """The model that is checked when none is configured."""
@@ -126,27 +126,24 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding("environment", NOTE, f"{name} is not a setting", suggest_name(short, known))
     table = environment.get(MODELS_FILE)
     if table and not Path(table).is_file():
-        yield Finding(
-            "environment", PROBLEM, f"{MODELS_FILE} names {table}, which does not exist", f"unset {MODELS_FILE}"
-        )
+        says = f"{MODELS_FILE} names {table}, which does not exist"
+        yield Finding("environment", PROBLEM, says, f"unset {MODELS_FILE}")
 
 
 def _model(settings: Settings) -> Iterator[Finding]:
     name = settings.model() or DEFAULT_MODEL
     found = model(name)
-    yield Finding(
-        "model", NOTE if "default: unknown" in found.source else OK, f"{name}: {found.source}", _model_fix(found)
-    )
+    if "default: unknown" in found.source:
+        fix = f"check the spelling, or add it to a model table of your own ({MODELS_FILE})"
+        yield Finding("model", NOTE, f"{name}: {found.source}", fix)
+    else:
+        yield Finding("model", OK, f"{name}: {found.source}")
     counter = counter_for(name, kind=settings.policy.counter)
     if counter.exact:
         yield Finding("counter", OK, f"{counter.name}, exact")
     elif found.vocabulary and settings.policy.counter == "model":
-        yield Finding(
-            "counter",
-            NOTE,
-            f"{counter.name}: an estimate; this model can be counted exactly",
-            "pip install 'foldline[exact]'",
-        )
+        says = f"{counter.name}: an estimate; this model can be counted exactly"
+        yield Finding("counter", NOTE, says, "pip install 'foldline[exact]'")
     else:
         why = "its vocabulary is not public" if settings.policy.counter == "model" else f"by policy {settings.name}"
         yield Finding("counter", OK, f"{counter.name}, an estimate ({why}), corrected by reported usage")
@@ -155,16 +152,8 @@ def _model(settings: Settings) -> Iterator[Finding]:
         yield Finding("prices", NOTE, f"unknown for {name}", fix)
     else:
         prices = found.prices
-        yield Finding(
-            "prices",
-            OK,
-            f"${prices.input:g} in, ${prices.read:g} from cache, ${prices.output:g} out per million tokens",
-        )
-
-
-def _model_fix(found: Model) -> str:
-    unknown = "default: unknown" in found.source
-    return f"check the spelling, or add it to a model table of your own ({MODELS_FILE})" if unknown else ""
+        says = f"${prices.input:g} in, ${prices.read:g} from cache, ${prices.output:g} out per million tokens"
+        yield Finding("prices", OK, says)
 
 
 def _policy(settings: Settings) -> Iterator[Finding]:
@@ -201,9 +190,8 @@ def _ledger(location: LedgerLocation) -> Iterator[Finding]:
     if not found:
         yield Finding("ledger", OK, f"{where} has no ledger yet; foldline import creates it")
     elif found > known:
-        yield Finding(
-            "ledger", PROBLEM, f"{where} has schema {found}, newer than {known} of this foldline", "update foldline"
-        )
+        says = f"{where} has schema {found}, newer than {known} of this foldline"
+        yield Finding("ledger", PROBLEM, says, "update foldline")
     elif found < known:
         says = f"{where} has schema {found}, to be migrated to {known} at its next use"
         yield Finding("ledger", NOTE, says, "make a copy first if an older foldline uses it too")
@@ -218,7 +206,7 @@ def _print(found: list[Finding], problems: int) -> None:
     width = max(len(finding.about) for finding in found)
     for finding in found:
         mark, colour = MARKS[finding.state]
-        echo(f"{mark} {finding.about:<{width}}  {finding.says}", style=colour if finding.state != OK else None)
+        echo(f"{mark} {finding.about:<{width}}  {finding.says}", style=colour)
         if finding.fix:
             echo(f"  {'':<{width}}  → {finding.fix}")
     echo(f"\n{plural(problems, 'problem')}" if problems else "\nno problems", style="bold")

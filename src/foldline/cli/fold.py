@@ -117,7 +117,6 @@ def _is_original(one: Message, other: Message) -> bool:
 
 
 def _fold(session: Session, offset: int) -> dict[str, Any] | None:
-    """The fold as JSON; None if nothing was folded."""
     made = session.timeline.fold
     if made is None:
         return None

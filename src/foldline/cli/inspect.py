@@ -28,6 +28,7 @@ PREVIEW = 60
 """How many characters of each message are shown."""
 PLACES = 4
 """How many positions of the same problem are listed."""
+_KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinking"}
 
 
 @click.command()
@@ -82,7 +83,6 @@ def examine(transcript: Transcript, settings: Settings) -> dict[str, Any]:
 
 
 def _blocks(messages: Iterable[Message], sizes: Iterable[int], session: Session) -> dict[str, int]:
-    """Tokens by kind of content."""
     blocks: Tally[str] = Tally({"tools": session.state.tools})
     for message, size in zip(messages, sizes, strict=True):
         parts = [part_tokens(part, session.state.setup.counter, session.state.setup.framing) for part in message.parts]
@@ -93,15 +93,9 @@ def _blocks(messages: Iterable[Message], sizes: Iterable[int], session: Session)
 
 
 def _kind(message: Message, part: Part) -> str:
-    if isinstance(part, ToolCall):
-        return "tool calls"
-    if isinstance(part, ToolResult):
-        return "tool results"
-    if isinstance(part, Thinking):
-        return "thinking"
     if isinstance(part, Text):
         return message.kind.replace("_", " ") or message.role
-    return "media and other"
+    return _KINDS.get(type(part), "media and other")
 
 
 def _by_tool(messages: Iterable[Message], session: Session) -> dict[str, dict[str, int]]:
@@ -174,21 +168,16 @@ def _print(file: str, report: dict[str, Any]) -> None:
             f"\nbroken in {len(report['broken'])} places; foldline repairs what is sent and leaves the file unchanged",
             soft_wrap=False,
         )
-    for words, numbers in _grouped(report["broken"]).items():
+    groups: dict[str, list[int]] = {}
+    for row in report["broken"]:
+        groups.setdefault(row["text"], []).append(row["message"])
+    for words, numbers in groups.items():
         more = f" and {len(numbers) - PLACES} more" if len(numbers) > PLACES else ""
         places = ", ".join(f"#{number}" for number in numbers[:PLACES])
         echo(f"  {places}{more}: {printable(words)}")
     for row in report["notes"]:
         echo(f"  line {row['line']}: {printable(row['text'])}")
     echo(f"\n{_verdict(report)}")
-
-
-def _grouped(broken: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """The messages with each problem, by its text."""
-    groups: dict[str, list[int]] = {}
-    for row in broken:
-        groups.setdefault(row["text"], []).append(row["message"])
-    return groups
 
 
 def _verdict(report: dict[str, Any]) -> str:

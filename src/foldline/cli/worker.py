@@ -81,7 +81,6 @@ async def _run(process: WorkerProcess, url: str, *, once: bool) -> None:
 
 
 def _digester(model: str, base_url: str | None) -> Any:
-    """The digester for a model name; None without one."""
     if not model:
         return None
     from foldline.digest import endpoints  # noqa: PLC0415  # only where a model is asked

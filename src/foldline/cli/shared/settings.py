@@ -50,8 +50,6 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One layer: its name, settings and knobs."""
-
     source: str
     values: Mapping[str, str]
     knobs: Mapping[str, Any]
@@ -69,7 +67,8 @@ def load_settings(  # noqa: PLR0913 (all are keyword-only)
 ) -> Settings:
     """The effective settings for a command's flags, working folder and environment."""
     env = os.environ if environment is None else environment
-    files = config_files(folder or Path.cwd(), env)
+    found = (project_file(folder or Path.cwd()), user_file(env))
+    files = tuple(path for path in found if path is not None and path.is_file())
     layers = [*map(_from_file, files), _from_environment(env)]
     knobs: list[tuple[str, Mapping[str, Any]]] = [(layer.source, layer.knobs) for layer in layers]
     name = next((str(layer["preset"]) for _, layer in reversed(knobs) if layer.get("preset")), DEFAULT_PRESET)
@@ -85,13 +84,6 @@ def load_settings(  # noqa: PLR0913 (all are keyword-only)
         values |= layer.values
         sources |= dict.fromkeys(layer.values, layer.source)
     return Settings(policy=effective, name=name, values=values, sources=sources, files=files)
-
-
-def config_files(folder: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """The configuration files that exist, lowest layer first."""
-    project = project_file(folder)
-    user = user_file(environment)
-    return tuple(path for path in (project, user) if path is not None and path.is_file())
 
 
 def user_file(environment: Mapping[str, str]) -> Path | None:
@@ -121,10 +113,7 @@ def _from_file(path: Path) -> _Layer:
         raise ConfigError(f"cannot read {path}: {error}", hint="correct the file or remove it") from None
     knobs = found.pop("policy", {})
     if not isinstance(knobs, dict):
-        raise ConfigError(
-            f"{path}: [policy] must be a table of knobs",
-            hint="write it as [policy]",
-        )
+        raise ConfigError(f"{path}: [policy] must be a table of knobs", hint="write it as [policy]")
     for name, value in found.items():
         if name not in KEYS:
             raise ConfigError(f"{path}: unknown setting {name!r}", hint=_hint(name))
@@ -141,7 +130,6 @@ def _absolute(name: str, value: str, folder: Path) -> str:
 
 
 def _hint(name: str) -> str:
-    """What to write instead of an unknown setting."""
     if name in {"preset", *Policy.__slots__}:
         return "write a knob of the policy below [policy]"
     return suggest_name(name, [*KEYS, "policy"])
