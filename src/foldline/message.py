@@ -1,8 +1,7 @@
 """The neutral message, which planning works on, with its wire form beside it.
 
-Planning needs roles, calls and sizes in every wire format. Sending needs the bytes that the provider once sent, because
-signed thinking, unknown fields and key order must survive. So a message has both: parts to read and a `Wire` to send
-back. Values are frozen. A changed message is a new message, and its `Wire` is marked as no longer exact.
+Planning needs roles, calls and sizes. Sending needs the bytes that the provider once sent, because signed thinking,
+unknown fields and key order must survive. So a message has both: parts to read and a `Wire` to send back.
 """
 
 from __future__ import annotations

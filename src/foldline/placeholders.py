@@ -1,8 +1,7 @@
 """Every text that stands in a view for something that is not there, and the functions that recognise these texts.
 
 A placeholder says what is missing, why, and the handle under which `recall` gives it back, if there is one. All of them
-are worded here, so that the code that writes one and the code that recognises one cannot disagree. `placeholder_kind`
-looks at the first characters and the last line of a text, so that it is linear.
+are worded here, so that the code that writes one and the code that recognises one cannot disagree.
 """
 
 from __future__ import annotations
@@ -53,9 +52,8 @@ def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: 
     '[pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]'
     """
     media = f" and {attachments} attachment{'s' * (attachments > 1)} left out" if attachments else ""
-    return (
-        f"[pruned, {reason}: {shown:,} of {total:,} characters shown{media}; the whole is {handle}, ask recall for it]"
-    )
+    extent = f"{shown:,} of {total:,} characters shown{media}"
+    return f"[pruned, {reason}: {extent}; the whole is {handle}, ask recall for it]"
 
 
 def shortened(missing: int, handle: str) -> str:

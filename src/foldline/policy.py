@@ -266,10 +266,8 @@ def read_knobs(values: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 def format_policy(policy: Policy, sources: Mapping[str, str]) -> str:
     """The policy as a table: knob, value, and source of the value."""
-    rows = [
-        (knob.name, format_value(getattr(policy, knob.name)), sources.get(knob.name, "default"))
-        for knob in fields(policy)
-    ]
+    names = [knob.name for knob in fields(policy)]
+    rows = [(name, format_value(getattr(policy, name)), sources.get(name, "default")) for name in names]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}".rstrip() for name, value, source in rows)
 
@@ -277,10 +275,10 @@ def format_policy(policy: Policy, sources: Mapping[str, str]) -> str:
 def format_value(value: Any) -> str:
     """A knob's value as text."""
     if isinstance(value, tuple):
-        return "; ".join(str(item) for item in value) or "-"
-    return (
-        "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    )
+        return "; ".join(map(str, value)) or "-"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "-" if value is None else str(value)
 
 
 @cache

@@ -267,7 +267,6 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
 
 
 def _first_text(arguments: Any, keys: Iterable[str]) -> str:
-    """The first text under one of the keys; "" when there is none."""
     if type(arguments) is dict:
         for key in keys:
             if key in arguments:

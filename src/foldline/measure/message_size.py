@@ -154,7 +154,6 @@ _SHORTEST_LINE = 60
 
 
 def _citation_tokens(part: Text, counter: Counter) -> int:
-    """The size of the citations and annotations of a text."""
     value = part.wire.value if part.wire else None
     if not isinstance(value, dict):
         return 0

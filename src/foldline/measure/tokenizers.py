@@ -25,6 +25,8 @@ from foldline.errors import ConfigError
 from foldline.measure.estimator import CHARS_4, CHARS_36, WORDS, Count, Counter, Estimator
 from foldline.models.table import model as model_of
 
+_log = logging.getLogger("foldline")
+
 COUNTERS = ("model", "estimate", "chars/4", "chars/3.6", "words")
 """The values of the policy's `counter`: the model's own if it is installed, or another by name."""
 
@@ -121,20 +123,16 @@ def exact_counter(vocabulary: str, family: str) -> ExactCounter | None:
         except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001 (native code again)
-            _warn(package, vocabulary, repr(error))
-            continue
-        if encode is None:
-            continue
-        counter = ExactCounter(f"{package} {vocabulary}", encode, Estimator(family))
-        wrong = golden_mismatch(counter, vocabulary)
-        if not wrong:
-            return counter
-        _warn(package, vocabulary, wrong)
+            reason = repr(error)
+        else:
+            if encode is None:
+                continue
+            counter = ExactCounter(f"{package} {vocabulary}", encode, Estimator(family))
+            reason = golden_mismatch(counter, vocabulary)
+            if not reason:
+                return counter
+        _log.warning("%s %s is not used, counts are estimates: %s", package, vocabulary, reason)
     return None
-
-
-def _warn(package: str, vocabulary: str, reason: str) -> None:
-    logging.getLogger("foldline").warning("%s %s is not used, counts are estimates: %s", package, vocabulary, reason)
 
 
 def _splintr(vocabulary: str) -> Callable[[str], Sequence[int]] | None:

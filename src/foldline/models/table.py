@@ -183,9 +183,8 @@ def _match(bare: str, models: Mapping[str, Any]) -> str:
     """The entry for a name: the name itself, or the longest entry it is a variant of; "" if there is none."""
     if bare in models:
         return bare
-    return max(
-        (key for key in models if bare.startswith(key) and _is_variant(key, bare[len(key) :])), key=len, default=""
-    )
+    variants = (key for key in models if bare.startswith(key) and _is_variant(key, bare[len(key) :]))
+    return max(variants, key=len, default="")
 
 
 def _is_variant(key: str, rest: str) -> bool:
@@ -234,15 +233,12 @@ def _read(path: Path, _changed: int, _size: int) -> _Table:
     kinds = (("vendor.", table.vendors), ("model.", table.models), ("", {"default": table.default}))
     entries = (shipped.default, *shipped.vendors.values(), *shipped.models.values())
     families = sorted({entry["family"] for entry in entries if "family" in entry})
+    choices = (("family", "family", families), ("media", "media rule", [*shipped.media, *table.media]))
     for entry, values in ((f"{kind}{key}", values) for kind, found in kinds for key, values in found.items()):
-        for field, what, known in (
-            ("family", "family", families),
-            ("media", "media rule", [*shipped.media, *table.media]),
-        ):
+        for field, what, known in choices:
             if values.get(field, "") not in ("", *known):
-                raise _wrong(
-                    table.name, entry, field, f"unknown {what} {values[field]!r}", f"use one of {', '.join(known)}"
-                )
+                hint = f"use one of {', '.join(known)}"
+                raise _wrong(table.name, entry, field, f"unknown {what} {values[field]!r}", hint)
     return table
 
 
@@ -253,9 +249,8 @@ def _parse(name: str, text: str) -> _Table:
         raise ConfigError(f"{name}: not TOML: {error}") from None
     for key in data:
         if key not in ("read_on", "default", "vendor", "model", "media"):
-            raise ConfigError(
-                f"{name}: unknown section [{key}]", hint="use [model.NAME], [vendor.NAME], [media.NAME] or [default]"
-            )
+            hint = "use [model.NAME], [vendor.NAME], [media.NAME] or [default]"
+            raise ConfigError(f"{name}: unknown section [{key}]", hint=hint)
     for key in ("vendor", "model", "media"):
         if not isinstance(data.setdefault(key, {}), dict):
             raise ConfigError(f"{name}: {key} must be a section", hint=f"write [{key}.NAME]")

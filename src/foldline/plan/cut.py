@@ -16,8 +16,7 @@ from foldline.policy import Policy
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
     """The last legal cut that keeps all floors; `timeline.cut` if nothing may leave.
 
-    With `snap="forward"` the token floor is an upper bound of the tail. If that would keep nothing, the newest unit is
-    kept.
+    With `snap="forward"` the token floor is an upper bound of the tail, which still keeps the newest unit.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
     bounds = [newest_unit(timeline, policy)]

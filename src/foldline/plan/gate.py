@@ -63,11 +63,6 @@ class Verdict(NamedTuple):
     def __bool__(self) -> bool:
         return self.need > Need.NONE
 
-    @property
-    def warns(self) -> bool:
-        """True if a rule holds."""
-        return bool(self.fired)
-
 
 NOTHING_DUE = Verdict(Need.NONE)
 """The verdict of nearly every turn."""

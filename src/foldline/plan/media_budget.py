@@ -47,10 +47,8 @@ def media_in(message: Message) -> list[Media]:
     """All media of a message in order, those inside results included."""
     found: list[Media] = []
     for part in message.parts:
-        if isinstance(part, Media):
-            found.append(part)
-        elif isinstance(part, ToolResult):
-            found += [inner for inner in part.parts if isinstance(inner, Media)]
+        inner = part.parts if isinstance(part, ToolResult) else (part,)
+        found += [media for media in inner if isinstance(media, Media)]
     return found
 
 

@@ -185,7 +185,6 @@ class _FoldDraft:
         return self._tokens_before(self.cut) + self.tail
 
     def _tokens_before(self, cut: int) -> int:
-        """Tokens of everything in front of the tail, for a cut."""
         pinned, carried = self.kept_before(cut)
         kept = pinned + carried
         head = self.load.fixed + self.timeline.prefix[self.timeline.lead]
