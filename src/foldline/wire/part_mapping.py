@@ -6,6 +6,7 @@ A part that cannot be mapped is replaced by a placeholder that the model and a p
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from foldline import json_text
@@ -56,8 +57,19 @@ def document_name(media: Media) -> str:
     return f"document.{media.mime.rpartition('/')[2] or 'pdf'}"
 
 
-def request_role(message: Message, loss: LossCollector) -> str:
-    """The role of a message in a request; messages with a kind or an unknown role are the user's."""
+def wire_object(wire: Wire | None, format: str) -> dict[str, Any]:
+    """The wire value if it is an object in this format, else an empty one."""
+    return wire.value if wire is not None and wire.format == format and isinstance(wire.value, dict) else {}
+
+
+def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector) -> str:
+    """The role of a message in a request: that of its old element `base`, if the message still has it.
+
+    Otherwise messages with a kind or an unknown role are the user's.
+    """
+    role = base.get("role")
+    if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):
+        return role
     if message.kind or message.role in ("user", "tool"):
         return "user"
     if message.role in ("system", "assistant"):
@@ -77,10 +89,11 @@ def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
     if not result.is_error:
         return result
     loss.add("is_error", "the format has no field for it: marked in the text instead")
-    first = next((place for place, part in enumerate(result.parts) if isinstance(part, Text)), None)
-    text_part = result.parts[first] if first is not None else None
-    marked = Text(text=TOOL_ERROR + (text_part.text if isinstance(text_part, Text) else ""))
-    rest = tuple(part for place, part in enumerate(result.parts) if place != first)
+    place, first = next(
+        ((place, part) for place, part in enumerate(result.parts) if isinstance(part, Text)), (-1, None)
+    )
+    marked = Text(text=TOOL_ERROR + (first.text if first else ""))
+    rest = (part for index, part in enumerate(result.parts) if index != place)
     return ToolResult(call_id=result.call_id, name=result.name, parts=(marked, *rest))
 
 

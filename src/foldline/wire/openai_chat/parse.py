@@ -14,6 +14,7 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire.field_access import string_at
 from foldline.wire.openai_chat.usage import chat_usage
 from foldline.wire.part_mapping import document, media_from, sdk_json
 
@@ -37,23 +38,15 @@ def parse(value: Any, raw: str | None = None) -> Message:
         if not isinstance(value, dict):
             raise WireError("a message must be an object", field="message")
         value = _sendable(value)
-    return _message(value, raw)
-
-
-def _message(value: dict[str, Any], raw: str | None) -> Message:
-    """The message for one dict."""
-    role = value.get("role")
+    role, content = value.get("role"), value.get("content")
     if not isinstance(role, str) or not role:
         raise WireError("a message needs a role", field="role", hint='such as "user"')
-    content = value.get("content")
-    parts: tuple[Part, ...]
-    if isinstance(content, str):
-        parts = (Text(text=content),) if content else ()
-    elif content is None:
-        parts = ()
-    elif isinstance(content, list):
+    parts: tuple[Part, ...] = ()
+    if isinstance(content, list):
         parts = tuple([content_part(part) for part in content])
-    else:
+    elif isinstance(content, str):
+        parts = (Text(text=content),) if content else ()
+    elif content is not None:
         raise WireError("content must be a text, a list of parts or null", field="content")
     if role in ("tool", "function"):
         parts = (_result(value, parts),)
@@ -115,16 +108,12 @@ def side_parts(value: dict[str, Any]) -> list[Part]:
     if audio is not None:
         parts.append(Opaque(kind="audio", value=audio, wire=Wire(NAME, {"audio": audio})))
     call = value.get("function_call")
-    if call is not None:
-        parts.append(_legacy_call(call))
-    return parts
-
-
-def _legacy_call(value: Any) -> ToolCall:
-    if not isinstance(value, dict):
+    if isinstance(call, dict):
+        name, wire = _text(call, "name", "function_call.name"), Wire(NAME, {"function_call": call})
+        parts.append(ToolCall(id="", name=name, arguments=_arguments(call), wire=wire))
+    elif call is not None:
         raise WireError("a call must be an object", field="function_call")
-    name = _text(value, "name", "function_call.name")
-    return ToolCall(id="", name=name, arguments=_arguments(value), wire=Wire(NAME, {"function_call": value}))
+    return parts
 
 
 def _calls(value: dict[str, Any]) -> list[Part]:
@@ -141,14 +130,13 @@ def call(value: Any, field: str) -> Part:
     if not isinstance(value, dict):
         raise WireError("a tool call must be an object", field=field)
     kind = value.get("type") or "function"
-    custom = kind == "custom"
-    body = value.get("custom" if custom else "function")
-    if kind not in ("function", "custom") or not isinstance(body, dict):
+    body = value.get(kind) if kind in ("function", "custom") else None
+    if not isinstance(body, dict):
         return Opaque(kind=f"{OTHER_CALL}{kind}", value=value, wire=Wire(NAME, value))
-    key = "custom" if custom else "function"
+    custom = kind == "custom"
     return ToolCall(
         id=_text(value, "id", f"{field}.id", missing=True),
-        name=_text(body, "name", f"{field}.{key}.name"),
+        name=_text(body, "name", f"{field}.{kind}.name"),
         arguments=_text(body, "input", f"{field}.custom.input") if custom else _arguments(body),
         kind="custom_tool" if custom else "function",
         wire=Wire(NAME, value),
@@ -198,21 +186,15 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
     message = choices[0].get("message") if isinstance(choices[0], dict) else None
     if not isinstance(message, dict):
         raise WireError("a choice must hold a message", field="choices[0].message")
-    parsed = parse(_sendable(message))
     at = value.get("created")
     meta = Meta(
-        reply=_known(value, "id"),
-        model=_known(value, "model"),
-        stop=_known(choices[0], "finish_reason"),
+        reply=string_at(value, "id"),
+        model=string_at(value, "model"),
+        stop=string_at(choices[0], "finish_reason"),
         usage=chat_usage(value.get("usage")),
         at=float(at) if isinstance(at, (int, float)) else None,
     )
-    return (replace(parsed, meta=meta),)
-
-
-def _known(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
+    return (replace(parse(_sendable(message)), meta=meta),)
 
 
 def _sendable(message: dict[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from typing import Any
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import LossCollector
 from foldline.wire.openai_chat import parse as messages
-from foldline.wire.openai_chat.parse import NAME, OTHER_CALL, ROLES, SIDE_FIELDS, is_side_fields
+from foldline.wire.openai_chat.parse import NAME, OTHER_CALL, SIDE_FIELDS, is_side_fields
 from foldline.wire.part_mapping import (
     arguments_object,
     data_url,
     document_name,
     media_placeholder,
     request_role,
+    wire_object,
     with_error_text,
 )
 
@@ -25,10 +26,9 @@ _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio
 def render(message: Message, loss: LossCollector) -> list[Any]:
     """The elements for one message: one for each result, then one for its other parts."""
     wire = message.wire
-    own = wire is not None and wire.format == NAME
-    if wire is not None and own and wire.exact:
+    if wire is not None and wire.format == NAME and wire.exact:
         return [wire.value]
-    base: dict[str, Any] = wire.value if wire is not None and own and isinstance(wire.value, dict) else {}
+    base = wire_object(wire, NAME)
     is_result = base.get("role") in ("tool", "function")
     results = message.results
     result_base = base if is_result and len(results) == 1 else {}
@@ -53,7 +53,7 @@ def _render_result(result: ToolResult, base: dict[str, Any], loss: LossCollector
 def _render_content(
     message: Message, parts: tuple[Part, ...], base: dict[str, Any], loss: LossCollector
 ) -> dict[str, Any] | None:
-    role = _role(message, base, loss)
+    role = request_role(message, base, loss)
     content: list[Any] = []
     calls: list[Any] = []
     beside: dict[str, Any] = {}
@@ -86,13 +86,6 @@ def _render_content(
 def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     """The new fields in the places of the old ones; fields that hold no content are kept."""
     return {**{key: value for key, value in base.items() if key in fields or key not in _CONTENT_FIELDS}, **fields}
-
-
-def _role(message: Message, base: dict[str, Any], loss: LossCollector) -> str:
-    role = base.get("role")
-    if isinstance(role, str) and ROLES.get(role, role) == message.role and not message.kind:
-        return role
-    return request_role(message, loss)
 
 
 def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
@@ -153,8 +146,8 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
 
 def _own(part: Part) -> dict[str, Any]:
     """The part's wire value in this format, as the base for an edited part; else an empty dict."""
-    own = part.wire is not None and part.wire.format == NAME and not is_side_fields(part.wire.value)
-    return part.wire.value if own and part.wire is not None and isinstance(part.wire.value, dict) else {}
+    value = wire_object(part.wire, NAME)
+    return {} if is_side_fields(value) else value
 
 
 def _unchanged_value(part: Part) -> Any | None:
@@ -163,14 +156,13 @@ def _unchanged_value(part: Part) -> Any | None:
     if wire is None or wire.format != NAME or not wire.exact:
         return None
     value = wire.value
-    again: Sequence[Part]
     if is_side_fields(value):
-        again = (*messages.thinking(value), *messages.side_parts(value))
+        same = part in (*messages.thinking(value), *messages.side_parts(value))
     elif isinstance(part, ToolCall) or (isinstance(part, Opaque) and part.kind.startswith(OTHER_CALL)):
-        again = (messages.call(value, "tool_calls"),)
+        same = part == messages.call(value, "tool_calls")
     else:
-        again = (messages.content_part(value),)
-    return value if part in again else None
+        same = part == messages.content_part(value)
+    return value if same else None
 
 
 def join(before: Any, after: Any) -> Any | None:

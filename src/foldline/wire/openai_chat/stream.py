@@ -7,6 +7,7 @@ reason ends a reply.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
@@ -19,20 +20,20 @@ _ENDED_BY_MODEL = ("stop", "tool_calls", "function_call")
 _NOT_OF_THE_REPLY = ("choices", "usage", "object", "obfuscation", "error")
 
 
-class _PartialCallee:
+class _PartialCallee(PartialObject):
     """A growing object inside the message: a call's `function` or `custom`, a legacy call, audio."""
 
-    __slots__ = ("_first", "growing")
+    __slots__ = ("_first",)
 
     def __init__(self) -> None:
-        self.growing = PartialObject({})
+        super().__init__({})
         self._first: dict[str, Any] = {}
 
-    def add(self, delta: dict[str, Any]) -> None:
+    def merge(self, delta: Mapping[str, Any]) -> None:
         """Take a piece; an id or a name that is only repeated is not appended."""
         repeated = [key for key in ("id", "name") if delta.get(key) and delta[key] == self._first.get(key)]
         self._first = {**{key: delta[key] for key in ("id", "name") if delta.get(key)}, **self._first}
-        self.growing.merge({key: piece for key, piece in delta.items() if key not in repeated})
+        super().merge({key: piece for key, piece in delta.items() if key not in repeated})
 
 
 class _ChatCall:
@@ -48,13 +49,13 @@ class _ChatCall:
     def add(self, delta: dict[str, Any]) -> None:
         for key, value in delta.items():
             if key in ("function", "custom") and isinstance(value, dict):
-                self.called.setdefault(key, _PartialCallee()).add(value)
+                self.called.setdefault(key, _PartialCallee()).merge(value)
             elif key != "index" and value:
                 self.fields.setdefault(key, value)
 
     def whole(self) -> dict[str, Any]:
         kind = "custom" if "custom" in self.called else "function"
-        called = {key: part.growing.whole() for key, part in self.called.items()}
+        called = {key: part.whole() for key, part in self.called.items()}
         return {"id": "", "type": kind, **self.fields, **called}
 
 
@@ -87,9 +88,7 @@ class ChatStream:
         if isinstance(choice.get("message"), dict):
             self._message = choice["message"]
         self._add(object_at(choice, "delta"))
-        reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
-            self.stop = reason
+        self.stop = string_at(choice, "finish_reason") or self.stop
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply with its first choice; a call that was cut short is left out and reported."""
@@ -102,7 +101,8 @@ class ChatStream:
             message.pop("audio", None)
         has_content = message.get("tool_calls") or message.get("function_call") or not blank(message.get("refusal"))
         choices = [{"index": 0, "message": message, "finish_reason": self.stop or None}]
-        if (cut or loss.items) and not has_content and _is_empty(message.get("content")):
+        content = message.get("content")
+        if (cut or loss.items) and not (has_content or (content if isinstance(content, list) else not blank(content))):
             choices = []
         value = {"id": "", **self._head, "object": "chat.completion", "choices": choices}
         return value if self._usage is None else {**value, "usage": self._usage}
@@ -120,7 +120,7 @@ class ChatStream:
             elif isinstance(piece, list):
                 self._lists.setdefault(key, []).extend(piece)
             elif isinstance(piece, dict):
-                self._objects.setdefault(key, _PartialCallee()).add(piece)
+                self._objects.setdefault(key, _PartialCallee()).merge(piece)
             else:
                 self._said.merge({key: piece})
 
@@ -157,7 +157,7 @@ class ChatStream:
         for key, entries in self._lists.items():
             message[key] = _merged(entries) if key == "reasoning_details" else entries
         for key, called in self._objects.items():
-            message[key] = called.growing.whole()
+            message[key] = called.whole()
         if self._calls:
             message["tool_calls"] = [call.whole() for call in sorted(self._calls, key=lambda call: call.index)]
         return message
@@ -172,9 +172,10 @@ def _drop_broken_calls(message: dict[str, Any], loss: LossCollector) -> None:
             kept.append(call)
         else:
             loss.add(f"tool call {string_at(called or object_at(call, 'custom'), 'name')}", INCOMPLETE_CALL)
-    message["tool_calls"] = kept
-    if not kept:
-        del message["tool_calls"]
+    if kept:
+        message["tool_calls"] = kept
+    else:
+        message.pop("tool_calls", None)
     legacy = object_at(message, "function_call")
     if legacy and not _is_whole(legacy):
         loss.add(f"tool call {string_at(legacy, 'name')}", INCOMPLETE_CALL)
@@ -184,10 +185,6 @@ def _drop_broken_calls(message: dict[str, Any], loss: LossCollector) -> None:
 def _is_whole(called: dict[str, Any]) -> bool:
     arguments = called.get("arguments")
     return isinstance(arguments, dict) or whole_object(arguments) is not None
-
-
-def _is_empty(content: Any) -> bool:
-    return not content if isinstance(content, list) else blank(content)
 
 
 def _joined(parts: list[Any]) -> list[Any]:

@@ -11,13 +11,18 @@ from foldline.wire.usage_figures import count_at, usage_with_cache_inside
 
 def chat_usage(value: Any) -> Usage | None:
     """Usage of an OpenAI Chat Completions reply, and of the many servers that imitate it."""
+    return openai_usage(value, "prompt_tokens", "completion_tokens", "prompt_cache_hit_tokens")
+
+
+def openai_usage(value: Any, prompt: str, output: str, read: str = "") -> Usage | None:
+    """Usage with the prompt and output figures under these keys; `read` is another key for the cached tokens."""
     if not isinstance(value, dict):
         return None
-    details = object_at(value, "prompt_tokens_details")
+    details = object_at(value, f"{prompt}_details")
     return usage_with_cache_inside(
-        prompt=count_at(value, "prompt_tokens"),
-        read=count_at(details, "cached_tokens") or count_at(value, "prompt_cache_hit_tokens"),
+        prompt=count_at(value, prompt),
+        read=count_at(details, "cached_tokens") or count_at(value, read),
         written=count_at(details, "cache_write_tokens"),
-        output=count_at(value, "completion_tokens"),
-        reasoning=count_at(object_at(value, "completion_tokens_details"), "reasoning_tokens"),
+        output=count_at(value, output),
+        reasoning=count_at(object_at(value, f"{output}_details"), "reasoning_tokens"),
     )

@@ -13,6 +13,7 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.openai_responses.usage import responses_usage
 from foldline.wire.part_mapping import document, media_from, sdk_json
 
@@ -39,17 +40,12 @@ OUTPUTS = {
     "mcp_approval_response": "mcp_approval_request",
 }
 """Items that answer a call, with the kind of that call."""
+_PASSED_ASSISTANT = (
+    *("file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"),
+    *("mcp_list_tools", "item_reference", "compaction", "program", "program_output"),
+)
 PASSED = {
-    "file_search_call": "assistant",
-    "web_search_call": "assistant",
-    "code_interpreter_call": "assistant",
-    "image_generation_call": "assistant",
-    "mcp_call": "assistant",
-    "mcp_list_tools": "assistant",
-    "item_reference": "assistant",
-    "compaction": "assistant",
-    "program": "assistant",
-    "program_output": "assistant",
+    **dict.fromkeys(_PASSED_ASSISTANT, "assistant"),
     "compaction_trigger": "user",
     "additional_tools": "system",
     "configuration_update": "system",
@@ -57,7 +53,7 @@ PASSED = {
 """Items that become opaque parts, with the role of their message."""
 KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
 """Every item type that a request may hold (openai-python 3, read in November 2026)."""
-_TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+_TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal")
 TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
 """Kinds of calls with arguments in text; the others hold an object."""
 
@@ -97,24 +93,18 @@ def _message(value: dict[str, Any], wire: Wire | None) -> Message:
     if not isinstance(role, str) or not role:
         raise WireError("a message needs a role", field="role", hint='such as "user"')
     content = value.get("content")
-    parts: tuple[Part, ...]
-    if isinstance(content, str):
-        parts = (Text(text=content),) if content else ()
-    elif isinstance(content, list):
-        parts = tuple([content_part(part) for part in content])
-    else:
+    if not isinstance(content, (str, list)):
         raise WireError("content must be text or a list of parts", field="content")
-    return Message(role="system" if role == "developer" else role, parts=parts, wire=wire)
+    return Message(role="system" if role == "developer" else role, parts=_output(content, "message"), wire=wire)
 
 
 def content_part(value: Any) -> Part:
     """The part for one piece of a message's content or of a result's output."""
     kind = value.get("type") if isinstance(value, dict) else None
     wire = Wire(NAME, value)
-    if kind in _TEXTS and isinstance(value.get("text"), str):
-        return Text(text=value["text"], wire=wire)
-    if kind == "refusal" and isinstance(value.get("refusal"), str):
-        return Text(text=value["refusal"], wire=wire)
+    key = "refusal" if kind == "refusal" else "text"
+    if kind in _TEXTS and isinstance(value.get(key), str):
+        return Text(text=value[key], wire=wire)
     if kind in ("input_image", "computer_screenshot") and isinstance(value.get("image_url"), str):
         return media_from("image", value["image_url"], wire)
     if kind == "input_file":
@@ -174,11 +164,10 @@ def result(value: dict[str, Any]) -> ToolResult:
         reason = value.get("reason")
         answer = Text(text=f"{verdict}: {reason}" if isinstance(reason, str) and reason else verdict)
         return ToolResult(call_id=_text(value, "approval_request_id"), parts=(answer,))
-    name = value.get("name")
     output = value.get("tools" if kind == "tool_search" else "output")
     return ToolResult(
         call_id=_call_id(value, "call_id"),
-        name=name if isinstance(name, str) else "",
+        name=string_at(value, "name"),
         parts=_output(output, kind),
         is_error=value.get("status") == "failed" or (isinstance(output, dict) and output.get("success") is False),
     )
@@ -200,12 +189,9 @@ def _output(output: Any, kind: str) -> tuple[Part, ...]:
 
 def thinking(value: dict[str, Any]) -> Thinking:
     """The part for a reasoning item: its readable summary, and its encrypted body as signature."""
-    entries = [entry for key in ("summary", "content") if isinstance(value.get(key), list) for entry in value[key]]
+    entries = [entry for key in ("summary", "content") for entry in list_at(value, key)]
     texts = [entry["text"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("text"), str)]
-    encrypted = value.get("encrypted_content")
-    return Thinking(
-        text="\n".join(texts), signature=encrypted if isinstance(encrypted, str) else "", wire=Wire(NAME, value)
-    )
+    return Thinking(text="\n".join(texts), signature=string_at(value, "encrypted_content"), wire=Wire(NAME, value))
 
 
 def _call_id(value: dict[str, Any], key: str) -> str:
@@ -243,16 +229,13 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
     output = value.get("output") if isinstance(value, dict) else None
     if not isinstance(output, list):
         raise WireError("a reply must be an object with output items", field="output")
-    known = {key: value[key] for key in ("id", "model", "status") if isinstance(value.get(key), str)}
     at = value.get("created_at")
-    meta = Meta(
-        reply=known.get("id", ""), model=known.get("model", ""), at=float(at) if isinstance(at, (int, float)) else None
-    )
+    seconds = float(at) if isinstance(at, (int, float)) else None
+    meta = Meta(reply=string_at(value, "id"), model=string_at(value, "model"), at=seconds)
     messages = [replace(_parse_output(item, place), meta=meta) for place, item in enumerate(output)]
     if messages:
-        details = value.get("incomplete_details")
-        reason = details.get("reason") if isinstance(details, dict) else None
-        stop = reason if isinstance(reason, str) else known.get("status", "")
+        reason = object_at(value, "incomplete_details").get("reason")
+        stop = reason if isinstance(reason, str) else string_at(value, "status")
         messages[-1] = replace(messages[-1], meta=replace(meta, stop=stop, usage=responses_usage(value.get("usage"))))
     return tuple(messages)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolResult, Wire
+from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolResult
 from foldline.wire.formats import LossCollector, StoredElements, element_format, format_of
 from foldline.wire.openai_responses.parse import NAME
 from foldline.wire.openai_responses.render_items import call_item, content, kind_of, result_item, unchanged_value
@@ -26,7 +26,8 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
             return [wire.value]
         base = wire.value if isinstance(wire.value, dict) else {}
     elif wire is not None and element_format(wire.format) == NAME:
-        stored = _stored_elements(wire)
+        read = format_of(wire.format).stored_elements
+        stored = read(wire.value) if read else StoredElements([], complete=False)
         if wire.exact and stored.complete:
             for kind in stored.lost:
                 loss.add(kind, "the log holds no form of it that can be sent")
@@ -41,13 +42,16 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
         if isinstance(part, (Text, Media)) or (isinstance(part, Opaque) and _is_content(part, base)):
             pending.append(part)
             continue
-        item = _item(part, loss)
-        if item is not None:
-            items.extend(_message_item(message, pending, base, loss))
-            items.append(item)
+        item = unchanged_value(part)
+        if item is None and isinstance(part, ToolCall):
+            item = call_item(part, loss)
+        if item is None:
+            loss.add(kind_of(part), "the Responses API has no place for it")
+        else:
+            items += [*_message_item(message, pending, base, loss), item]
             pending = []
     if not message.parts and base.get("type", "message") == "message":
-        return [{"type": "message", **base, "role": _role(message, base, loss), "content": ""}]
+        return [{"type": "message", **base, "role": request_role(message, base, loss), "content": ""}]
     return items + _message_item(message, pending, base, loss)
 
 
@@ -64,28 +68,10 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> str:
     return "\n\n".join(message.text for message in messages if message.text)
 
 
-def _stored_elements(wire: Wire) -> StoredElements:
-    read = format_of(wire.format).stored_elements
-    return read(wire.value) if read else StoredElements([], complete=False)
-
-
 def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
     """True for an opaque part that belongs into the content of a message item; else it is a separate item."""
-    value = part.wire.value if part.wire is not None and part.wire.format == NAME else None
-    return part.kind in _CONTENT or (
-        isinstance(value, dict) and base.get("type", "message") == "message" and bool(base)
-    )
-
-
-def _item(part: Part, loss: LossCollector) -> Any | None:
-    """The item for a part that is a separate item; None if it cannot be carried, which is reported."""
-    own = unchanged_value(part)
-    if own is not None:
-        return own
-    if isinstance(part, ToolCall):
-        return call_item(part, loss)
-    loss.add(kind_of(part), "the Responses API has no place for it")
-    return None
+    own = part.wire is not None and part.wire.format == NAME and isinstance(part.wire.value, dict)
+    return part.kind in _CONTENT or (own and base.get("type", "message") == "message" and bool(base))
 
 
 def _message_item(message: Message, parts: list[Part], base: dict[str, Any], loss: LossCollector) -> list[Any]:
@@ -93,7 +79,7 @@ def _message_item(message: Message, parts: list[Part], base: dict[str, Any], los
     if not parts:
         return []
     source = base if base.get("type", "message") == "message" else {}
-    role = _role(message, source, loss)
+    role = request_role(message, source, loss)
     if role == "assistant" and not source:
         texts = [text for part in parts if (text := _plain_text(part, loss)) is not None]
         return [{"type": "message", "role": role, "content": text} for text in texts]
@@ -114,10 +100,3 @@ def _plain_text(part: Part, loss: LossCollector) -> str | None:
     if isinstance(value, dict) and "refusal" in value:
         loss.add("refusal", "sent as plain text")
     return part.text
-
-
-def _role(message: Message, source: dict[str, Any], loss: LossCollector) -> str:
-    role = source.get("role")
-    if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):
-        return role
-    return request_role(message, loss)

@@ -6,6 +6,7 @@ because that id names the version that the server stores.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from foldline.errors import WireError
@@ -13,7 +14,14 @@ from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, Tool
 from foldline.wire.formats import LossCollector
 from foldline.wire.openai_responses import parse as items
 from foldline.wire.openai_responses.parse import CALLS, NAME, OUTPUTS, TEXTUAL
-from foldline.wire.part_mapping import arguments_object, data_url, document_name, media_placeholder, with_error_text
+from foldline.wire.part_mapping import (
+    arguments_object,
+    data_url,
+    document_name,
+    media_placeholder,
+    wire_object,
+    with_error_text,
+)
 
 _CALL_TYPES = {kind: (name, key) for name, (kind, key) in CALLS.items()}
 _OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}
@@ -33,8 +41,8 @@ def kind_of(part: Part) -> str:
 def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
     """The item for a call; a function call where its own kind cannot hold its arguments."""
     name, key = _CALL_TYPES.get(call.kind, ("", ""))
-    source = call.wire.value if call.wire is not None and call.wire.format == NAME else {}
-    if not isinstance(source, dict) or source.get("type") != name:
+    source = wire_object(call.wire, NAME)
+    if source.get("type") != name:
         source = {"status": "completed"} if call.kind in ("local_shell", "shell", "apply_patch", "computer") else {}
     try:
         held = items.payload(call) if name else None
@@ -45,12 +53,12 @@ def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
         loss.kinds[call.id] = "function"
         return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_object(call)}
     approval = call.kind == "mcp_approval_request"
-    rest = {field: value for field, value in source.items() if field != "id" or approval}
+    replaced = () if approval else ("id", "action", "actions") if call.kind == "computer" else ("id",)
+    rest = {field: value for field, value in source.items() if field not in replaced}
     fields: dict[str, Any] = {"type": name, "id" if approval else "call_id": call.id}
     if "name" in source or call.kind in TEXTUAL:
         fields["name"] = call.name
     if call.kind == "computer":
-        rest = {field: value for field, value in rest.items() if field not in ("action", "actions")}
         key = "actions" if isinstance(held, list) else "action"
     return {**rest, **fields, key: held}
 
@@ -67,7 +75,11 @@ def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -
     if kind == "local_shell":
         fields |= {"id": result.call_id, "output": _words(result, loss)}
     elif kind == "shell":
-        fields["output"] = _shell_output(result, loss, exit_code=int(error))
+        own = [unchanged_value(part) for part in result.parts]
+        if None in own:
+            outcome = {"type": "exit", "exit_code": int(error)}
+            own = [{"stdout": _words(result, loss), "stderr": "", "outcome": outcome}]
+        fields["output"] = own
     elif kind == "computer":
         fields["output"] = _screenshot(result, loss)
     elif kind == "tool_search":
@@ -85,22 +97,15 @@ def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -
 
 def _words(result: ToolResult, loss: LossCollector) -> str:
     """The text of a result, for kinds of calls that are answered with text only."""
-    texts: list[str] = []
+    text = ""
     for part in result.parts:
-        if isinstance(part, Media):
-            texts.append(media_placeholder(part, loss, "this kind of call is answered with text only").text)
-        elif isinstance(part, Text):
-            texts.append(part.text)
+        if isinstance(part, Text):
+            text += part.text
+        elif isinstance(part, Media):
+            text += media_placeholder(part, loss, "this kind of call is answered with text only").text
         else:
             loss.add(kind_of(part), "this kind of call is answered with text only")
-    return "".join(texts)
-
-
-def _shell_output(result: ToolResult, loss: LossCollector, *, exit_code: int) -> list[Any]:
-    own = [unchanged_value(part) for part in result.parts]
-    if None not in own:
-        return own
-    return [{"stdout": _words(result, loss), "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
+    return text
 
 
 def _screenshot(result: ToolResult, loss: LossCollector) -> dict[str, Any]:
@@ -172,11 +177,7 @@ def unchanged_value(part: Part) -> Any | None:
     value = wire.value
     if isinstance(part, Opaque):
         return value if part.value == value else None
-    again: Part
-    if isinstance(part, ToolCall):
-        again = items.call(value)
-    elif isinstance(part, Thinking):
-        again = items.thinking(value)
-    else:
-        again = items.content_part(value)
-    return value if part == again else None
+    read: Callable[[Any], Part] = items.content_part
+    if isinstance(part, (ToolCall, Thinking)):
+        read = items.call if isinstance(part, ToolCall) else items.thinking
+    return value if part == read(value) else None

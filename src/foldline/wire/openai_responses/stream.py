@@ -62,8 +62,8 @@ class ResponsesStream:
         elif kind in ("response.output_item.added", "response.output_item.done"):
             self._item(value, done=kind.endswith("done"))
         elif kind == "response.content_part.added":
-            item = self._items.get(self._place(value))
-            if item is not None and not item.done:
+            item = self._open_item(value)
+            if item is not None:
                 at = value.get("content_index")
                 item.parts[at if isinstance(at, int) else len(item.parts)] = PartialObject(object_at(value, "part"))
         elif kind == "response.output_text.annotation.added":
@@ -131,14 +131,14 @@ class ResponsesStream:
         return self._named.get(named, max(self._items, default=-1) + following)
 
     def _grow(self, key: str, value: dict[str, Any]) -> None:
-        if key in _PART_TYPES:
-            part = self._part(key, value)
-            if part is not None:
-                part.add(key, value.get("delta"))
-            return
+        item = self._open_item(value)
+        target = self._part(key, value) if key in _PART_TYPES else None if item is None else item.body
+        if target is not None:
+            target.add(key, value.get("delta"))
+
+    def _open_item(self, value: dict[str, Any]) -> _PartialItem | None:
         item = self._items.get(self._place(value))
-        if item is not None and not item.done:
-            item.body.add(key, value.get("delta"))
+        return None if item is None or item.done else item
 
     def _part(self, key: str, value: dict[str, Any]) -> PartialObject | None:
         """The content part that a delta belongs to; it is created if no event announced it."""
@@ -162,11 +162,11 @@ def _is_complete_call(item: Any, loss: LossCollector) -> bool:
     """False for a call that was cut short, which is reported."""
     if not isinstance(item, dict) or item.get("type") not in _CALLS:
         return True
-    whole = whole_object(item.get("arguments")) is not None if item["type"] == "function_call" else True
-    if not whole or item.get("status") == "incomplete":
-        loss.add(_name(item), INCOMPLETE_CALL)
-        return False
-    return True
+    whole = item["type"] != "function_call" or whole_object(item.get("arguments")) is not None
+    if whole and item.get("status") != "incomplete":
+        return True
+    loss.add(_name(item), INCOMPLETE_CALL)
+    return False
 
 
 def _sendable(output: list[Any], loss: LossCollector) -> list[Any]:
