@@ -1,16 +1,12 @@
 """Claude Code session files: one JSON object per line, read as the conversation that the API saw.
 
-A file is a tree. One reply is on several lines, one per block, with the results of its first calls between them; an
-edited prompt leaves its old branch in the file; sub-agents may write to the same file; most lines are no messages. Here
-a reply is one message at the position of its first line, every result line is a message, and of a fork only the branch
-with the last message is read.
+A file is a tree. One reply is on several lines, one per block, with results between them; an edited prompt leaves its
+old branch in the file; sub-agents may write to it too; most lines are no messages. Here a reply is one message at the
+position of its first line, every result line is a message, and of a fork only the branch with the last message is read.
 
-Real files have gaps: lines of hooks and progress reports are often missing, and they may be parents of other lines. So
-the file's order is kept, a line with an unknown parent follows the line before it, and only the descendants of a
-*replaced* prompt or reply are left out. Two first prompts in one file are both read, because they have no common parent
-that would show a replacement.
-
-The transcript has all messages of a file, also those before a compaction; `segments` gives what the model saw.
+Lines that are parents of others are often missing. So the file's order is kept, a line with an unknown parent follows
+the line before it, and only the descendants of a *replaced* prompt or reply are left out. The transcript has all
+messages of a file, also those before a compaction; `segments` gives what the model saw.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ from foldline.message import NO_META, Message, Meta, Part, Text, ToolResult, Wir
 from foldline.wire.anthropic import parse as anthropic
 from foldline.wire.anthropic.framing import FRAMING
 from foldline.wire.anthropic.render import render
-from foldline.wire.field_access import object_at, string_at
+from foldline.wire.field_access import block_types, object_at, string_at
 from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
 from foldline.wire.session_logs.claude_code_writer import SESSION_WRITER
 
@@ -107,13 +103,10 @@ def _lean(line: JsonLine) -> JsonLine:
     kept = {
         key: value
         for key, value in line.value.items()
-        if not isinstance(value, (dict, list)) or key.lower().endswith("metadata")
+        if (len(value) <= _LONG_TEXT if isinstance(value, str) else not isinstance(value, (dict, list)))
+        or (key.lower().endswith("metadata") and not isinstance(value, str))
     }
-    return JsonLine(line.number, {key: value for key, value in kept.items() if not _is_long(value)}, None)
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, str) and len(value) > _LONG_TEXT
+    return JsonLine(line.number, kept, None)
 
 
 def without_subagents(
@@ -173,19 +166,13 @@ def _abandoned_places(lines: list[JsonLine]) -> set[int]:
 
 def _reply(value: dict[str, Any]) -> str:
     """The id of the reply a line belongs to; "" for a user's line."""
-    payload = api_message(value) if value.get("type") == "assistant" else None
-    found = payload.get("id") if payload else None
-    return found if isinstance(found, str) else ""
+    return string_at(api_message(value), "id") if value.get("type") == "assistant" else ""
 
 
 def _starts_branch(value: dict[str, Any], replies: Collection[Any]) -> bool:
     if value.get("type") == "assistant":
         return _reply(value) not in replies
-    content = (api_message(value) or {}).get("content")
-    answers = isinstance(content, list) and any(
-        isinstance(block, dict) and block.get("type") == "tool_result" for block in content
-    )
-    return not answers and value.get("isCompactSummary") is not True
+    return "tool_result" not in block_types(api_message(value) or {}) and value.get("isCompactSummary") is not True
 
 
 def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: Collection[int]) -> Transcript:
@@ -225,8 +212,7 @@ def _note_other_line(line: JsonLine, others: dict[str, list[int]], notes: list[R
     """Add a note for a compaction; count every other kind of line."""
     kind, subtype = str(line.value.get("type")), line.value.get("subtype")
     if subtype in ("compact_boundary", "microcompact_boundary"):
-        facts = next((fact for key, fact in line.value.items() if key.lower().endswith("metadata")), None)
-        facts = facts if isinstance(facts, dict) else {}
+        facts = object_at(line.value, next((key for key in line.value if key.lower().endswith("metadata")), ""))
         how = facts.get("trigger") or "unknown trigger"
         size = facts.get("preTokens", facts.get("pre_tokens"))
         what = "compacted" if subtype == "compact_boundary" else "old results cleared"
@@ -263,10 +249,9 @@ def _meta(group: list[JsonLine]) -> Meta:
     first, payloads = group[0].value, [api_message(line.value) or {} for line in group]
     made_up = first.get("isApiErrorMessage") is True or payloads[0].get("model") == _SYNTHETIC
     metas = [NO_META if made_up or not anthropic.is_reply(value) else anthropic.reply_meta(value) for value in payloads]
-    model = payloads[0].get("model")
     return Meta(
         reply=_reply(first),
-        model=model if isinstance(model, str) and not made_up else "",
+        model="" if made_up else string_at(payloads[0], "model"),
         stop=next((meta.stop for meta in reversed(metas) if meta.stop), ""),
         usage=next((meta.usage for meta in reversed(metas) if meta.usage), None),
         at=_seconds(first.get("timestamp")),

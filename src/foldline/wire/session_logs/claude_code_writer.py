@@ -7,6 +7,7 @@ from typing import Any
 
 from foldline.message import Message
 from foldline.wire.anthropic.render import render
+from foldline.wire.field_access import object_at
 from foldline.wire.formats import LogWriter, LossCollector
 
 _SHARED = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch", "timestamp", "slug")
@@ -24,15 +25,7 @@ def _session_lines(message: Message, like: Mapping[str, Any], loss: LossCollecto
             {**boundary, "isMeta": False, "compactMetadata": {"trigger": "manual"}},
             {"type": "user", **base, **summary, "message": payload},
         ]
-    return [
-        {
-            **(_without_result_copy(like) if message.wire is not None else base),
-            "type": _claude_type(element),
-            **({"isMeta": True} if message.kind == "note" else {}),
-            "message": {**_reply_fields(like, message), **element},
-        }
-        for element in render(message, loss)
-    ]
+    return _rendered_lines(message, like, base, {"isMeta": True} if message.kind == "note" else {}, loss)
 
 
 def _events(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
@@ -41,37 +34,34 @@ def _events(message: Message, like: Mapping[str, Any], loss: LossCollector) -> l
     if message.kind == "digest" and message.wire is None:
         boundary = {"type": "system", "subtype": "compact_boundary", **base, "compact_metadata": {"trigger": "manual"}}
         return [boundary, {"type": "user", **base, "message": {"role": "user", "content": message.text}}]
+    return _rendered_lines(message, like, base, {}, loss)
+
+
+def _rendered_lines(
+    message: Message, like: Mapping[str, Any], base: dict[str, Any], marks: dict[str, Any], loss: LossCollector
+) -> list[dict[str, Any]]:
+    """The lines for a message: an edited one keeps its line's fields, without usage and the copy of a result."""
+    reply: dict[str, Any] = {}
+    if message.wire is not None:
+        base = {key: value for key, value in like.items() if key not in ("toolUseResult", "tool_use_result")}
+        if message.role == "assistant":
+            payload = object_at(like, "message")
+            reply = {key: value for key, value in payload.items() if key not in ("content", "usage")}
     return [
         {
-            **(_without_result_copy(like) if message.wire is not None else base),
-            "type": _claude_type(element),
-            "message": {**_reply_fields(like, message), **element},
+            **base,
+            "type": "assistant" if element["role"] == "assistant" else "user",
+            **marks,
+            "message": {**reply, **element},
         }
         for element in render(message, loss)
     ]
 
 
-def _claude_type(element: Mapping[str, Any]) -> str:
-    return "assistant" if element["role"] == "assistant" else "user"
-
-
-def _without_result_copy(line: Mapping[str, Any]) -> dict[str, Any]:
-    """The line without the copy of the result that Claude Code keeps beside an edited message."""
-    return {key: value for key, value in line.items() if key not in ("toolUseResult", "tool_use_result")}
-
-
-def _reply_fields(line: Mapping[str, Any], message: Message) -> dict[str, Any]:
-    """The fields of an edited reply beside its content, without usage."""
-    payload = line.get("message")
-    if message.role != "assistant" or message.wire is None or not isinstance(payload, dict):
-        return {}
-    return {key: value for key, value in payload.items() if key not in ("content", "usage")}
-
-
 def _without_usage(line: dict[str, Any]) -> dict[str, Any]:
-    payload = line.get("message")
-    usage = payload.get("usage") if isinstance(payload, dict) else None
-    if not isinstance(payload, dict) or not isinstance(usage, dict):
+    payload = object_at(line, "message")
+    usage = payload.get("usage")
+    if not isinstance(usage, dict):
         return line
     figures = {key: 0 for key, value in usage.items() if isinstance(value, int) and not isinstance(value, bool)}
     return {**line, "message": {**payload, "usage": figures}}

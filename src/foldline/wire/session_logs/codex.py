@@ -14,7 +14,7 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Meta, Opaque, Part, Text, Usage, Wire
-from foldline.wire.field_access import string_at, time_of
+from foldline.wire.field_access import object_at, string_at, time_of
 from foldline.wire.formats import Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
 from foldline.wire.openai_responses import parse as openai_items
 from foldline.wire.openai_responses.framing import FRAMING
@@ -47,7 +47,9 @@ def parse(value: Any, raw: str | None = None) -> Message:
         if kind == "compacted":
             return Message(role="user", parts=_digest(value), kind="digest", wire=wire)
         if kind == "session_meta":
-            return Message(role="system", parts=(Text(text=_instructions(inner)),), wire=wire)
+            base = inner.get("base_instructions")
+            text = base if isinstance(base, str) else _text(base, "text")
+            return Message(role="system", parts=(Text(text=text),), wire=wire)
         if kind == "event_msg" and inner.get("type") in _COPIES:
             return Message(role=_COPIES[inner["type"]], parts=(Text(text=_text(inner, "message")),), wire=wire)
     raise WireError("not a line of the conversation", field="type")
@@ -69,26 +71,19 @@ def _item(payload: dict[str, Any], wire: Wire) -> Message:
 def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
     """The parts that replace everything before a compaction: the replacement items, or the summary."""
     replaced = codex_log.history(line)
-    parts: list[Part] = []
-    for item in replaced or ():
-        try:
-            message = openai_items.item(codex_log.without_log_fields(item)) if isinstance(item, dict) else None
-        except WireError:
-            message = None
-        if message is not None and isinstance(item, dict) and "role" in item:
-            parts.extend(message.parts)
-        else:
-            kind = item.get("type") if isinstance(item, dict) else None
-            parts.append(Opaque(kind=kind if isinstance(kind, str) else "untyped", value=item))
     if replaced is None:
-        parts.append(Text(text=_text(codex_log.payload(line), "message")))
+        return (Text(text=_text(codex_log.payload(line), "message")),)
+    parts: list[Part] = []
+    for item in replaced:
+        if isinstance(item, dict) and "role" in item:
+            try:
+                parts.extend(openai_items.item(codex_log.without_log_fields(item)).parts)
+                continue
+            except WireError:
+                pass
+        kind = item.get("type") if isinstance(item, dict) else None
+        parts.append(Opaque(kind=kind if isinstance(kind, str) else "untyped", value=item))
     return tuple(parts)
-
-
-def _instructions(meta: Any) -> str:
-    """The system prompt of a session. In older versions `instructions` are the user's and also in an item."""
-    base = meta.get("base_instructions") if isinstance(meta, dict) else None
-    return base if isinstance(base, str) else _text(base, "text")
 
 
 def _text(value: Any, key: str) -> str:
@@ -186,9 +181,7 @@ class _RolloutReader:
 
     def _count(self, event: dict[str, Any]) -> None:
         """Assign a token count to the reply before it, or to the next one if that reply has a count."""
-        info = event.get("info")
-        total = info.get("total_token_usage") if isinstance(info, dict) else None
-        usage = codex_usage(event)
+        total, usage = object_at(event, "info").get("total_token_usage"), codex_usage(event)
         if usage is None or (total is not None and total == self._total):
             return
         self._total = total

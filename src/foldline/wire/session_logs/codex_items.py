@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.errors import WireError
+from foldline.wire.field_access import string_at
 from foldline.wire.formats import StoredElements
 from foldline.wire.openai_responses.parse import KNOWN, item
 
@@ -30,10 +31,8 @@ def payload(line: Any) -> Any:
 
 def history(line: Any) -> list[Any] | None:
     """The items that replace everything before a compaction, or None if the line has none."""
-    inner = payload(line)
-    if not isinstance(line, Mapping) or line.get("type") != "compacted" or not isinstance(inner, Mapping):
-        return None
-    found = inner.get("replacement_history")
+    inner = payload(line) if string_at(line, "type") == "compacted" else None
+    found = inner.get("replacement_history") if isinstance(inner, Mapping) else None
     return found if isinstance(found, list) else None
 
 
@@ -56,10 +55,12 @@ def sendable(line: Any) -> StoredElements:
             lost.append(f"opaque {kind}")
         elif kind == "reasoning" and not (entry.get("encrypted_content") or entry.get("content")):
             lost.append("thinking")
-        elif not _is_sound(entry):
-            lost.append(f"opaque {kind}")
         else:
-            kept.append(without_log_fields(entry))
+            try:
+                item(entry)
+                kept.append(without_log_fields(entry))
+            except WireError:  # it lacks a field of its type: the API would refuse the request
+                lost.append(f"opaque {kind}")
     return StoredElements(kept, lost=tuple(lost))
 
 
@@ -71,18 +72,7 @@ def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
     return entry if drop.isdisjoint(entry) else {key: value for key, value in entry.items() if key not in drop}
 
 
-def _is_sound(entry: dict[str, Any]) -> bool:
-    """False for an item that lacks a field of its type: the API would refuse the request."""
-    try:
-        item(entry)
-    except WireError:
-        return False
-    return True
-
-
 def _kind(entry: Any) -> str:
-    """The type of an item, or ""."""
-    if not isinstance(entry, dict):
-        return ""
-    kind = entry.get("type", "message" if "role" in entry else "")
-    return kind if isinstance(kind, str) else ""
+    return (
+        "message" if isinstance(entry, dict) and "role" in entry and "type" not in entry else string_at(entry, "type")
+    )

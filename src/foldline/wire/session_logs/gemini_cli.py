@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.errors import WireError
-from foldline.message import Message, Meta, Usage
-from foldline.wire.field_access import list_at, string_at, text_of, time_of
+from foldline.message import Message, Meta
+from foldline.wire.field_access import list_at, object_at, string_at, time_of
 from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
 from foldline.wire.gemini import parse as gemini
 from foldline.wire.gemini.framing import FRAMING
@@ -35,7 +35,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
     records: dict[str, JsonLine] = {}
     for line in lines:
         for place, record in enumerate(_records(line.value)):
-            records[text_of(record.get("id")) or f"{line.number}.{place}"] = JsonLine(line.number, record, None)
+            records[string_at(record, "id") or f"{line.number}.{place}"] = JsonLine(line.number, record, None)
     messages: list[Message] = []
     notes: list[ReadNote] = []
     for line in records.values():
@@ -64,9 +64,10 @@ def _records(value: Any) -> list[Mapping[str, Any]]:
 def _messages(line: JsonLine) -> Iterator[Message]:
     record = line.value
     calls = [call for call in list_at(record, "toolCalls") if isinstance(call, Mapping)]
+    tokens = object_at(record, "tokens")
     meta = Meta(
-        model=text_of(record.get("model")),
-        usage=_usage(record.get("tokens")),
+        model=string_at(record, "model"),
+        usage=gemini_usage({name: tokens.get(key) for name, key in _TOKENS.items()}),
         at=time_of(record.get("timestamp")),
         source=str(line.number),
     )
@@ -94,19 +95,14 @@ def _content_parts(content: Any) -> list[Any]:
 def _thoughts(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for thought in list_at(record, "thoughts"):
         if isinstance(thought, Mapping):
-            lines = (text_of(thought.get("subject")), text_of(thought.get("description")))
+            lines = (string_at(thought, "subject"), string_at(thought, "description"))
             yield {"text": "\n".join(line for line in lines if line), "thought": True}
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    args = call.get("args")
-    return {"functionCall": {"id": text_of(call.get("id")), "name": text_of(call.get("name")), "args": args or {}}}
-
-
-def _usage(tokens: Any) -> Usage | None:
-    if not isinstance(tokens, Mapping):
-        return None
-    return gemini_usage({name: tokens.get(key) for name, key in _TOKENS.items()})
+    return {
+        "functionCall": {"id": string_at(call, "id"), "name": string_at(call, "name"), "args": call.get("args") or {}}
+    }
 
 
 def _is_record(item: Mapping[str, Any]) -> bool:

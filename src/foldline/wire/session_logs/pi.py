@@ -14,7 +14,7 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.json_text import dumps, loads
-from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage, Wire
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.field_access import block_types, key_in, object_at, pick, plain_json, string_at, text_of, time_of
 from foldline.wire.formats import Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
 from foldline.wire.openai_chat.framing import FRAMING
@@ -41,13 +41,12 @@ def parse(value: Any, raw: str | None = None) -> Message:
     """The message for one line of a session file, or for one bare message."""
     wire = Wire(NAME, value, raw)
     inner = pick(value, "message")
-    if pick(value, "type") == "message" and inner is not None:
-        message = _message(inner, wire, "message.")
-        if message.meta.at is None:
-            message = replace(message, meta=replace(message.meta, at=time_of(pick(value, "timestamp"))))
-        return message
-    role = _ENTRY_ROLES.get(text_of(pick(value, "type")))
-    return _message(value, wire, "", role=role)
+    if pick(value, "type") != "message" or inner is None:
+        return _message(value, wire, "", role=_ENTRY_ROLES.get(text_of(pick(value, "type"))))
+    message = _message(inner, wire, "message.")
+    if message.meta.at is None:
+        message = replace(message, meta=replace(message.meta, at=time_of(pick(value, "timestamp"))))
+    return message
 
 
 def _message(value: Any, wire: Wire, field: str, role: str | None = None) -> Message:
@@ -72,7 +71,7 @@ def _message(value: Any, wire: Wire, field: str, role: str | None = None) -> Mes
             reply=text_of(pick(value, "responseId")),
             model=text_of(pick(value, "model")),
             stop=text_of(pick(value, "stopReason")),
-            usage=_usage(pick(value, "usage")),
+            usage=pi_usage(pick(value, "usage")),
         )
     elif role not in ("user", "system") and pick(value, "content") is None:
         content = (Opaque(kind=role, value=value, wire=wire),)
@@ -140,11 +139,6 @@ def _block(value: Any) -> Part:
     return Opaque(kind=kind or "block", value=value, wire=wire)
 
 
-def _usage(value: Any) -> Usage | None:
-    names = ("input", "output", "cacheRead", "cacheWrite")
-    return None if value is None else pi_usage({name: pick(value, name) for name in names})
-
-
 def render(message: Message, loss: LossCollector) -> list[Any]:
     """The original line or bare message; for an edited or foreign message, new pi messages."""
     wire = message.wire
@@ -157,9 +151,9 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
         summary = role in ("branchSummary", "compactionSummary")
         fields = {"summary": message.text} if summary else {"content": _blocks(rest, loss)}
         entries.append({"role": role, **fields})
-    return (
-        [_onto(wire.value, entries[0])] if wire is not None and wire.format == "pi" and len(entries) == 1 else entries
-    )
+    if wire is not None and wire.format == NAME and len(entries) == 1:
+        return [_onto(wire.value, entries[0])]
+    return entries
 
 
 def _onto(old: Any, new: dict[str, Any]) -> dict[str, Any]:

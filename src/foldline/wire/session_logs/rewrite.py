@@ -36,9 +36,12 @@ def rewritten_lines(
     name: str, records: Iterable[JsonLine], messages: Sequence[Message], loss: LossCollector
 ) -> list[str]:
     """The lines of a session file with these messages instead of its own."""
-    writer = _writer_of(name)
+    writer = format_of(name).writer
+    if writer is None:
+        raise ConfigError(f"session files of the format {name!r} cannot be written")
     source = [line for line in records if isinstance(line.value, dict)]
-    heads = _heads(writer, source)
+    last_of_type = {kind: line for line in reversed(source) if (kind := _kind(line.value)) in writer.head_types}
+    heads = sorted(last_of_type.values(), key=lambda line: line.number)
     lines = [_OutputLine(line.value, line.raw, head=True) for line in heads]
     numbers = {str(line.number) for line in heads}
     sample = _sample_line(name, messages)
@@ -52,13 +55,6 @@ def rewritten_lines(
     return [dumps(line.value) if line.raw is None else line.raw for line in _with_parents(lines, writer)]
 
 
-def _writer_of(name: str) -> LogWriter:
-    writer = format_of(name).writer
-    if writer is None:
-        raise ConfigError(f"session files of the format {name!r} cannot be written")
-    return writer
-
-
 def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
     """A line of the file, from which new lines copy the common fields."""
     for message in messages:
@@ -66,11 +62,6 @@ def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
             value = message.wire.value[0] if isinstance(message.wire.value, list) else message.wire.value
             return value if isinstance(value, dict) else {}
     return {}
-
-
-def _heads(writer: LogWriter, source: list[JsonLine]) -> list[JsonLine]:
-    found = {_kind(line.value): line for line in reversed(source) if _kind(line.value) in writer.head_types}
-    return sorted(found.values(), key=lambda line: line.number)
 
 
 def _kind(value: Mapping[str, Any]) -> str:
@@ -86,7 +77,7 @@ def _lines_of(
     own = wire is not None and wire.format == name
     values = (wire.value if isinstance(wire.value, list) else [wire.value]) if own and wire else []
     if own and wire and wire.exact:
-        raws = wire.raw.split("\n") if wire.raw is not None else [None] * len(values)
+        raws: list[str | None] = [*wire.raw.split("\n")] if wire.raw is not None else []
         for value, raw in zip(values, raws if len(raws) == len(values) else [None] * len(values), strict=True):
             bare = writer.without_usage(value)
             yield _OutputLine(bare, raw if bare is value else None)

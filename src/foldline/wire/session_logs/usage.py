@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.message import Usage
-from foldline.wire.field_access import object_at
+from foldline.wire.field_access import object_at, pick
 from foldline.wire.usage_figures import count_at, reported_usage, usage_with_cache_inside
 
 
@@ -24,14 +24,6 @@ def codex_usage(value: Any) -> Usage | None:
 
 
 def pi_usage(value: Any) -> Usage | None:
-    """Usage of a pi session entry, in which the input figures do not overlap."""
-    if not isinstance(value, dict):
-        return None
-    return reported_usage(
-        Usage(
-            input=count_at(value, "input"),
-            cache_read=count_at(value, "cacheRead"),
-            cache_write=count_at(value, "cacheWrite"),
-            output=count_at(value, "output"),
-        )
-    )
+    """Usage of a pi message, in which the input figures do not overlap."""
+    figures = {name: pick(value, name) for name in ("input", "cacheRead", "cacheWrite", "output")}
+    return reported_usage(Usage(*(count_at(figures, name) for name in figures)))
