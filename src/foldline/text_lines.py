@@ -14,12 +14,9 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from io import BufferedReader
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from foldline.errors import WireError
-
-if TYPE_CHECKING:
-    from gzip import GzipFile
 
 CHUNK_BYTES = 1 << 16
 EVENT_BYTES = 32 << 20
@@ -145,8 +142,7 @@ def _split(chunks: Iterator[bytes], splitter: LineSplitter, tee: Tee | None) -> 
         if tee is not None:
             tee(chunk)
         yield from splitter.lines(chunk)
-    rest = splitter.rest()
-    if rest:
+    if rest := splitter.rest():
         yield rest
 
 
@@ -177,7 +173,11 @@ def _read_chunks(path: str, stream: BufferedReader) -> Iterator[bytes]:
     """Chunks of a file up to its end, decompressed where it is gzip-compressed."""
     with stream:
         try:
-            read = _decompressed(stream).read if stream.peek(len(_GZIP)).startswith(_GZIP) else stream.read1
+            read = stream.read1
+            if stream.peek(len(_GZIP)).startswith(_GZIP):
+                import gzip  # noqa: PLC0415  # rarely needed
+
+                read = gzip.GzipFile(fileobj=stream, mode="rb").read
             while chunk := read(CHUNK_BYTES):
                 yield chunk
                 if len(chunk) == CHUNK_BYTES and not _has_more(stream.fileno()):
@@ -215,9 +215,8 @@ def _follow_chunks(path: str, stream: BufferedReader, splitter: LineSplitter, id
 def _open_successor(path: str, stream: BufferedReader) -> BufferedReader | None:
     """The file that now has this path, if it is not the one being read."""
     try:
-        if os.path.samestat(os.stat(path), os.fstat(stream.fileno())):
-            return None
-        return _open_growing(path)
+        same = os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
+        return None if same else _open_growing(path)
     except (OSError, WireError):
         return None
 
@@ -241,12 +240,6 @@ def _open_growing(path: str) -> BufferedReader:
         stream.close()
         raise WireError("is compressed, so nothing is written to it any more", file=path, hint="leave out --follow")
     return stream
-
-
-def _decompressed(stream: BufferedReader) -> GzipFile:
-    import gzip  # noqa: PLC0415  # rarely needed
-
-    return gzip.GzipFile(fileobj=stream, mode="rb")
 
 
 def _unreadable(path: str, error: Exception) -> WireError:

@@ -198,10 +198,14 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
         yield replace(transcript, notes=(*transcript.notes, *notes))
         return
     last = None
-    for transcript in _one_per_line(source, known):
-        if last is not None:
-            yield last
-        last = transcript
+    for line in source:
+        try:
+            for transcript in _inside(line.value, known):
+                if last is not None:
+                    yield last
+                last = transcript
+        except WireError as error:
+            raise error.at(line=line.number) from None
     if last is None:
         raise unknown_format([line.value for line in head], "file")
     yield replace(last, notes=(*last.notes, *notes))
@@ -219,29 +223,20 @@ def _from_one_file(source: Iterator[JsonLine], target: Format) -> Transcript:
     return Transcript(format=target.name, messages=tuple(messages), model=_model(messages))
 
 
-def _one_per_line(source: Iterator[JsonLine], known: _Known) -> Iterator[Transcript]:
-    for line in source:
-        try:
-            yield from _inside(line.value, known)
-        except WireError as error:
-            raise error.at(line=line.number) from None
-
-
 def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[Transcript]:
     """The conversation that the value is, else the conversations that it holds."""
-    for name in known:
-        if name is not None:
-            format_of(name)
+    for name in filter(None, known):
+        format_of(name)
     found = detect(value, *known)
     if found is not None:
         yield _transcript(value, found, text)
         return
-    empty = True
-    for transcript in _inside(value, known):
-        empty = False
-        yield transcript
-    if empty:
+    inside = _inside(value, known)
+    first = next(inside, None)
+    if first is None:
         raise unknown_format(value, "input")
+    yield first
+    yield from inside
 
 
 def _inside(value: Any, known: _Known) -> Iterator[Transcript]:
@@ -261,13 +256,12 @@ def _inside(value: Any, known: _Known) -> Iterator[Transcript]:
 
 
 def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
-    """The transcript of a value with a detected format."""
+    target = format_of(found.format)
     if found.shape == "reply":
-        messages = _reply_messages(found.format, value)
+        messages = target.reply.parse(value) if target.reply else ()
         return Transcript(format=found.format, messages=messages, model=_model(messages))
     if found.shape == "body":
         return _with_reply(Request.parse(value if text is None else text, found.format).transcript(), value)
-    target = format_of(found.format)
     items = _items(value, found.key, text)
     if target.read is not None:
         return target.read(
@@ -276,11 +270,6 @@ def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
         )
     messages = tuple(parse_elements(target, items, text, found.key))
     return Transcript(format=found.format, messages=messages, model=_model(messages))
-
-
-def _reply_messages(name: str, value: Any) -> tuple[Message, ...]:
-    reply = format_of(name).reply
-    return reply.parse(value) if reply else ()
 
 
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:

@@ -17,7 +17,7 @@ from foldline.errors import FormatUnknown, WireError
 from foldline.json_text import Scan, Slice, decode, dumps, encode, scan
 from foldline.message import Message, user
 from foldline.wire.detect import candidates, detect, list_keys
-from foldline.wire.field_access import key_in
+from foldline.wire.field_access import key_in, string_at
 from foldline.wire.formats import FORMATS, Format, LossCollector, Transcript, request_format
 from foldline.wire.rendering import elements, leading_system
 
@@ -52,12 +52,11 @@ class Request:
             format = found.format
         target = request_format(format)
         tools = body.get("tools") or body.get("functions")
-        model = body.get("model")
         return cls(
             format=format,
             messages=(*_system(body, target), *_messages(body, places, target)),
             tools=tuple(tools) if isinstance(tools, list) else (),
-            model=model if isinstance(model, str) else "",
+            model=string_at(body, "model"),
             body=body,
             places=places,
         )
@@ -83,10 +82,15 @@ class Request:
         if system != leading_system(self.messages, target) and target.render_system:
             changes[system_key] = target.render_system(system, loss) if system else None
         if self.places is None:
-            return _with_changes(self.body, {**changes, list_key: [element for element, _ in rendered]})
+            changes[list_key] = [element for element, _ in rendered]
+            merged = {**{key: None for key in changes if key not in self.body}, **self.body, **changes}
+            return {key: value for key, value in merged.items() if key not in changes or value is not None}
         edits = [_edit(self.places, key, value) for key, value in changes.items()]
         edits.append(_list_edit(self.places, list_key, rendered))
-        return encode(_splice(self.places.text, edits))
+        text = self.places.text
+        for start, end, new in sorted(edits, reverse=True):
+            text = text[:start] + new + text[end:]
+        return encode(text)
 
 
 def _is_unchanged(one: Message, other: Message) -> bool:
@@ -138,12 +142,6 @@ def parse_elements(target: Format, slices: Iterable[Slice], text: str | None, ke
     return messages
 
 
-def _with_changes(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    added = {key: value for key, value in changes.items() if key not in body}
-    merged = {**added, **body, **changes}
-    return {key: value for key, value in merged.items() if key not in changes or value is not None}
-
-
 def _edit(places: Scan, key: str, value: Any) -> tuple[int, int, str]:
     """The text edit that sets a field, or removes it when `value` is None."""
     text, found = places.text, places.fields.get(key)
@@ -191,9 +189,3 @@ def _old_indexes(old: list[str], new: list[str]) -> list[int | None]:
     end = next((count for count in range(most - start) if old[-1 - count] != new[-1 - count]), most - start)
     tail = list(range(len(old) - end, len(old)))
     return [*range(start), *[None] * (len(new) - start - end), *tail]
-
-
-def _splice(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text

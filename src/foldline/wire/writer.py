@@ -33,24 +33,21 @@ def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -
     source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)
     found = detect(value, format)
-    if found is None or found.shape == "reply" or not _is_writable(found.format):
+    writer = format_of(found.format).writer if found else None
+    if found is None or found.shape == "reply" or (writer is None and found.format not in REQUEST_FORMATS):
         what = f"a {found.format} file" if found and found.shape != "reply" else "this kind of document"
         hint = f"write a request instead (--to): one of {', '.join(REQUEST_FORMATS)}"
         raise InputError(f"{what} can be read but not written", hint=hint)
     loss = LossCollector()
     data: Any
-    if format_of(found.format).writer:
-        records = _records(value, found, source)
-        data = _lines(value, found, is_lines, rewritten_lines(found.format, records, messages, loss))
+    if writer:
+        made = rewritten_lines(found.format, _records(value, found, source), messages, loss)
+        data = _joined(value, found, is_lines or (isinstance(value, dict) and not found.key), made)
     elif found.shape == "body":
         data = Request.parse(text, found.format).render(messages, loss)
     else:
-        data = _elements(value, found, is_lines, messages, loss)
+        data = _joined(value, found, is_lines, _elements(found, messages, loss), pretty=True)
     return RewrittenFile(encode(data) if isinstance(data, str) else bytes(data), tuple(loss.items))
-
-
-def _is_writable(name: str) -> bool:
-    return name in REQUEST_FORMATS or format_of(name).writer is not None
 
 
 def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
@@ -83,22 +80,19 @@ def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLi
     return [JsonLine(number, one, None) for number, one in enumerate(held, start=1)]
 
 
-def _lines(value: Any, found: Detected, is_lines: bool, made: list[str]) -> str:
-    if is_lines or (isinstance(value, dict) and not found.key):
-        return "".join(f"{line}\n" for line in made)
-    if found.key:
-        return dumps({**value, found.key: [loads(line) for line in made]})
-    return f"[{','.join(made)}]"
-
-
-def _elements(value: Any, found: Detected, is_lines: bool, messages: Sequence[Message], loss: LossCollector) -> str:
+def _elements(found: Detected, messages: Sequence[Message], loss: LossCollector) -> list[str]:
     target = format_of(found.format)
     lead = len(leading_system(messages, target))
-    made = [dumps(element) if raw is None else raw for element, raw in elements(messages[lead:], target, loss, start=0)]
-    if lead and target.render_system:
+    made = [dumps(element) if raw is None else raw for element, raw in elements(messages[lead:], target, loss)]
+    if lead:
         loss.add("system", "a bare list has no place for it")
+    return made
+
+
+def _joined(value: Any, found: Detected, is_lines: bool, made: list[str], *, pretty: bool = False) -> str:
+    """The items as lines, as the list under the key in which they were found, or as a bare list."""
     if is_lines:
         return "".join(f"{line}\n" for line in made)
     if found.key:
         return dumps({**value, found.key: [loads(line) for line in made]})
-    return "[" + ",\n ".join(made) + "]\n"
+    return "[" + ",\n ".join(made) + "]\n" if pretty else f"[{','.join(made)}]"

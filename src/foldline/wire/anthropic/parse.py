@@ -13,6 +13,7 @@ from foldline.errors import WireError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.anthropic.usage import anthropic_usage
+from foldline.wire.field_access import text_of
 
 NAME = "anthropic"
 
@@ -57,13 +58,8 @@ def is_reply(value: dict[str, Any]) -> bool:
 
 def reply_meta(value: dict[str, Any]) -> Meta:
     """The id, model, stop reason and usage of a reply."""
-    reply, model, stop = value.get("id"), value.get("model"), value.get("stop_reason")
-    return Meta(
-        reply=reply if isinstance(reply, str) else "",
-        model=model if isinstance(model, str) else "",
-        stop=stop if isinstance(stop, str) else "",
-        usage=anthropic_usage(value.get("usage")),
-    )
+    reply, model, stop = (text_of(value.get(key)) for key in ("id", "model", "stop_reason"))
+    return Meta(reply=reply, model=model, stop=stop, usage=anthropic_usage(value.get("usage")))
 
 
 def as_object(value: Any, field: str = "") -> dict[str, Any]:
@@ -94,10 +90,8 @@ def _text(block: dict[str, Any], wire: Wire) -> Part | None:
 
 
 def _thinking(block: dict[str, Any], wire: Wire) -> Part | None:
-    text, signature = block.get("thinking"), block.get("signature")
-    if not isinstance(text, str):
-        return None
-    return Thinking(text=text, signature=signature if isinstance(signature, str) else "", wire=wire)
+    text, signature = block.get("thinking"), text_of(block.get("signature"))
+    return Thinking(text=text, signature=signature, wire=wire) if isinstance(text, str) else None
 
 
 def _redacted(block: dict[str, Any], wire: Wire) -> Part | None:
@@ -129,9 +123,8 @@ def _media(block: dict[str, Any], wire: Wire) -> Part | None:
     source = block.get("source")
     if not isinstance(source, dict):
         return None
-    kind, how, mime = str(block["type"]), source.get("type"), source.get("media_type")
+    kind, how, mime = str(block["type"]), source.get("type"), text_of(source.get("media_type"))
     data, url, content = source.get("data"), source.get("url"), source.get("content")
-    mime = mime if isinstance(mime, str) else ""
     if how == "base64" and isinstance(data, str):
         return Media(kind=kind, mime=mime, data=data, wire=wire)
     if how == "url" and isinstance(url, str):

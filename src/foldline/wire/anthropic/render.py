@@ -25,14 +25,13 @@ _LONGEST_NAME = 128
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
     """The element for one message; an empty list when nothing of it can be carried."""
-    wire = message.wire
-    base = wire.value if wire is not None and wire.format == NAME and isinstance(wire.value, dict) else None
-    if base is not None and wire is not None and wire.exact:
+    base = carry.wire_object(message.wire, NAME)
+    if base and message.wire is not None and message.wire.exact:
         return [{"role": base["role"], "content": base["content"]} if is_reply(base) else base]
     content = _content(message.parts, loss)
     if content == []:
         return []
-    if base is not None and not is_reply(base):
+    if base and not is_reply(base):
         return [{**base, "content": content}]
     if message.role == "system":
         loss.add("system role", "only leading system messages have it: sent as the user's")
@@ -69,8 +68,9 @@ def join(before: Any, after: Any) -> Any | None:
 
 def _content(parts: tuple[Part, ...], loss: LossCollector) -> str | list[Any]:
     """The parts as content; a single text that came without a block stays a string."""
-    if len(parts) == 1 and isinstance(parts[0], Text) and not _is_own(parts[0]):
-        return parts[0].text
+    only = parts[0] if len(parts) == 1 else None
+    if isinstance(only, Text) and (only.wire is None or only.wire.format != NAME):
+        return only.text
     return [block for part in parts if (block := _block(part, loss)) is not None]
 
 
@@ -80,10 +80,6 @@ def _blocks(content: str | list[Any]) -> list[Any]:
 
 def _is_result(block: dict[str, Any]) -> bool:
     return block.get("type") == "tool_result"
-
-
-def _is_own(part: Part) -> bool:
-    return part.wire is not None and part.wire.format == NAME
 
 
 def _block(part: Part, loss: LossCollector) -> Any | None:
@@ -130,12 +126,10 @@ def _media_block(media: Media, base: dict[str, Any], loss: LossCollector) -> dic
         source = {"type": "text", "media_type": "text/plain", "data": media.text}
     elif media.kind in ("image", "document") and media.url.startswith(("https://", "http://")):
         source = {"type": "url", "url": media.url}
-    if source is None:
-        mark = carry.media_placeholder(
-            media, loss, "Anthropic takes JPEG, PNG, GIF, WebP, PDF and plain text, by value or address"
-        )
-        return {"type": "text", "text": mark.text}
-    return {**base, "source": source}
+    if source is not None:
+        return {**base, "source": source}
+    why = "Anthropic takes JPEG, PNG, GIF, WebP, PDF and plain text, by value or address"
+    return {"type": "text", "text": carry.media_placeholder(media, loss, why).text}
 
 
 def _id(text: str) -> str:

@@ -71,17 +71,13 @@ class AnthropicStream:
 
     def take(self, value: dict[str, Any]) -> None:
         """Take one event; `ping` and unknown ones have no effect."""
-        kind = value.get("type")
-        if kind == "content_block_delta":
-            block = self._block(value)
-            if block is not None:
-                block.add(object_at(value, "delta"))
-        elif kind == "content_block_start":
+        kind, block = value.get("type"), self._at.get(_index(value))
+        if kind == "content_block_start":
             self._open(value)
-        elif kind == "content_block_stop":
-            block = self._block(value)
-            if block is not None:
-                block.closed = True
+        elif kind == "content_block_delta" and block is not None:
+            block.add(object_at(value, "delta"))
+        elif kind == "content_block_stop" and block is not None:
+            block.closed = True
         elif kind == "message_start":
             self._start(object_at(value, "message"))
         elif kind == "message_delta":
@@ -98,9 +94,9 @@ class AnthropicStream:
         for block in self._blocks:
             whole = block.whole()
             if whole is None or (cut and not self._survives(block, whole)):
-                loss.add(
-                    _name(block), INCOMPLETE_CALL if block.json or "input" in block.body.fields else "it is incomplete"
-                )
+                is_call = block.json or "input" in block.body.fields
+                name = f"{block.type} {string_at(block.body.fields, 'name')}".rstrip()
+                loss.add(name, INCOMPLETE_CALL if is_call else "it is incomplete")
                 short = True
             else:
                 content.append(whole)
@@ -121,7 +117,7 @@ class AnthropicStream:
             _PartialBlock(block, closed=True) for block in list_at(message, "content") if isinstance(block, dict)
         ]
         self._at = dict(enumerate(self._blocks))
-        self._stopped()
+        self.stop = string_at(message, "stop_reason") or self.stop
 
     def _open(self, value: dict[str, Any]) -> None:
         block = _PartialBlock(object_at(value, "content_block"))
@@ -131,9 +127,6 @@ class AnthropicStream:
         if block.type == "fallback" and isinstance(served_by, str):
             self._message["model"] = served_by
 
-    def _block(self, value: dict[str, Any]) -> _PartialBlock | None:
-        return self._at.get(_index(value))
-
     def _end(self, value: dict[str, Any]) -> None:
         """Take the stop reason and the usage; the usage is a running total and replaces that of the start."""
         for source in (value, object_at(value, "delta")):
@@ -142,22 +135,12 @@ class AnthropicStream:
                     self._message[key] = found
         known = {key: figure for key, figure in object_at(value, "usage").items() if figure is not None}
         self._message["usage"] = {**object_at(self._message, "usage"), **known}
-        self._stopped()
-
-    def _stopped(self) -> None:
-        stop = self._message.get("stop_reason")
-        if isinstance(stop, str):
-            self.stop = stop
+        self.stop = string_at(self._message, "stop_reason") or self.stop
 
 
 def _index(value: dict[str, Any]) -> int:
     index = value.get("index")
     return index if isinstance(index, int) else -1
-
-
-def _name(block: _PartialBlock) -> str:
-    """The name of a lost block for a report: its type and the called tool."""
-    return f"{block.type} {string_at(block.body.fields, 'name')}".rstrip()
 
 
 def _sendable(content: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:

@@ -24,7 +24,6 @@ _SIDE_FIELDS = {"thought", "thoughtSignature", "thought_signature", "videoMetada
 """Fields beside a part's data."""
 _TEXT_KEYS = ("output", "result", "error")
 """Keys of a response that hold the result's text if they are its only key."""
-_MEDIA = ("image", "audio", "video")
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -125,32 +124,22 @@ def _response_text(response: Any) -> tuple[str, bool]:
     return dumps(response), is_error
 
 
-def _read_blob(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
+def _read_media(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
     if not isinstance(found, Mapping):
         return None
-    mime = text_of(pick(found, "mimeType"))
-    return Media(kind=_media_kind(mime), mime=mime, data=_base64(pick(found, "data")), wire=wire)
-
-
-def _read_file(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
-    if not isinstance(found, Mapping):
-        return None
-    mime = text_of(pick(found, "mimeType"))
-    return Media(kind=_media_kind(mime), mime=mime, url=text_of(pick(found, "fileUri")), wire=wire)
+    mime, url = text_of(pick(found, "mimeType")), text_of(pick(found, "fileUri"))
+    kind = mime.partition("/")[0]
+    kind = kind if kind in ("image", "audio", "video") else "document"
+    return Media(kind=kind, mime=mime, data=_base64(pick(found, "data")), url=url, wire=wire)
 
 
 _READERS: dict[str, Callable[[Any, Mapping[str, Any], Wire], Part | None]] = {
     "text": _read_text,
     "functionCall": _read_call,
     "functionResponse": _read_result,
-    "inlineData": _read_blob,
-    "fileData": _read_file,
+    "inlineData": _read_media,
+    "fileData": _read_media,
 }
-
-
-def _media_kind(mime: str) -> str:
-    kind = mime.partition("/")[0]
-    return kind if kind in _MEDIA else "document"
 
 
 def _signature(value: Mapping[str, Any]) -> str:

@@ -18,8 +18,6 @@ from foldline.wire.gemini.parse import NAME, parse_part
 from foldline.wire.part_mapping import arguments_object, media_placeholder
 from foldline.wire.rendering import is_exact
 
-_SENT_ROLES = {"assistant": "model"}
-
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
     """The content for one message; an empty list when nothing of it can be carried."""
@@ -33,7 +31,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
         loss.add("system role", "only the system instruction has it: sent as the user's")
     if wire is not None and element_format(wire.format) == NAME and isinstance(wire.value, Mapping):
         return [{**wire.value, "parts": parts}]
-    return [{"role": _SENT_ROLES.get(message.role, "user"), "parts": parts}]
+    return [{"role": "model" if message.role == "assistant" else "user", "parts": parts}]
 
 
 def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
@@ -112,11 +110,6 @@ def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
 
 def join(left: Any, right: Any) -> Any | None:
     """Two contents of results merged: Gemini compares their number with the calls of the turn before."""
-    if all(_only_results(side) for side in (left, right)):
-        return {**left, "parts": [*left["parts"], *right["parts"]]}
-    return None
-
-
-def _only_results(content: Any) -> bool:
-    parts = content["parts"]
-    return content.get("role") != "model" and all(pick(part, "functionResponse") is not None for part in parts)
+    parts = [*left["parts"], *right["parts"]]
+    only_results = all(pick(part, "functionResponse") is not None for part in parts)
+    return {**left, "parts": parts} if only_results and "model" not in (left.get("role"), right.get("role")) else None
