@@ -1,9 +1,8 @@
 """JSON text with the place of each value in it: which slice is which message, and edits that change nothing else.
 
 A proxy must send untouched messages back byte for byte, so `scan` returns where each element of the message list starts
-and ends. A settings file belongs to its user: line ends, escapes, spelling of numbers and duplicate keys must stay, so
-`put` and `cut` insert or remove one item by its place and never rewrite the rest. Both use one scanner on top of the C
-decoder of the standard library.
+and ends. A settings file must keep its line ends, escapes and spelling of numbers, so `put` and `cut` insert or remove
+one item by its place. Both use one scanner on top of the C decoder of the standard library.
 """
 
 from __future__ import annotations
@@ -122,7 +121,6 @@ def scan_list(text: str) -> tuple[Slice, ...]:
 
 
 def _wire_error(error: Exception, field: str = "") -> WireError:
-    """The WireError for an error of the decoder."""
     if isinstance(error, RecursionError):
         return WireError("nested too deeply to read", field=field)
     return WireError(f"not JSON ({error})", line=getattr(error, "lineno", 0), field=field)
@@ -156,7 +154,6 @@ def _scan_object(
 
 
 def _scan_array(text: str, at: int, decode: _Decode) -> tuple[list[Slice], int]:
-    """Elements of the array that begins at `at`, and where the array ends."""
     elements: list[Slice] = []
     at = _skip(text, at + 1)
     while text[at : at + 1] != "]":

@@ -162,7 +162,6 @@ def _stream_chunks(file: int) -> Iterator[bytes]:
 
 
 def _has_more(file: int) -> bool:
-    """Whether more can be read without waiting."""
     try:
         return bool(select.select([file], [], [], 0)[0])
     except (OSError, ValueError):  # select does not support this kind of file

@@ -1,8 +1,7 @@
 """Reads a `Transcript` from JSON, JSONL, lists, request bodies, replies and session files.
 
-The input may be a request body, a list of messages, a reply object of an SDK, a session file, or a larger document that
-holds conversations (`read_all`). The format is detected; where it is not clear, an error asks for `format=`. Bad input
-raises nothing but an `InputError`.
+The format is detected; where it is not clear, an error asks for `format=`. Bad input raises nothing but an
+`InputError`.
 """
 
 from __future__ import annotations

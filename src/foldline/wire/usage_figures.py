@@ -21,25 +21,15 @@ def usage_with_cache_inside(*, prompt: int, read: int, written: int, output: int
 
     More cached tokens than prompt tokens mean that this server reports them beside the prompt figure.
     """
-    inside = read + written
-    return reported_usage(
-        Usage(
-            input=prompt - inside if inside <= prompt else prompt,
-            cache_read=read,
-            cache_write=written,
-            output=output,
-            reasoning=reasoning,
-        )
-    )
+    fresh = prompt - read - written
+    return reported_usage(Usage(prompt if fresh < 0 else fresh, read, written, output, reasoning))
 
 
 def reported_usage(usage: Usage) -> Usage | None:
     """The usage with reasoning capped at the output; None if all figures are 0."""
     if not (usage.prompt or usage.output):
         return None
-    if usage.reasoning <= usage.output:
-        return usage
-    return usage._replace(reasoning=usage.output)
+    return usage if usage.reasoning <= usage.output else usage._replace(reasoning=usage.output)
 
 
 def count_at(value: dict[str, Any], key: str) -> int:

@@ -1,8 +1,7 @@
 """Writes a file with other messages, in the format that it came in.
 
-A request body keeps its other fields and the bytes of every kept message; a list stays a list, a file of lines a file
-of lines. A document that only contains conversations, or a recording without message records, cannot be written: the
-error names the formats that it can be written in instead.
+A request body keeps its other fields and the bytes of every kept message. A document that only contains conversations,
+or a recording without message records, cannot be written: the error names the formats to write instead.
 """
 
 from __future__ import annotations
@@ -62,7 +61,6 @@ def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
 
 
 def _complete_lines(source: list[JsonLine]) -> list[JsonLine]:
-    """The lines without an unfinished last one."""
     try:
         loads(source[-1].value)
     except InputError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.message import Usage
+from foldline.wire.field_access import list_at
 from foldline.wire.usage_figures import count_at
 
 
@@ -16,7 +17,10 @@ def anthropic_usage(value: Any) -> Usage | None:
     """
     if not isinstance(value, dict):
         return None
-    last = _last_iteration(value) if "iterations" in value else value
+    last = value
+    for entry in list_at(value, "iterations"):
+        if isinstance(entry, dict) and entry.get("type") in ("message", "fallback_message"):
+            last = entry
     fresh, read = count_at(last, "input_tokens"), count_at(last, "cache_read_input_tokens")
     written, output = count_at(last, "cache_creation_input_tokens"), count_at(last, "output_tokens")
     hour = thought = 0
@@ -27,12 +31,3 @@ def anthropic_usage(value: Any) -> Usage | None:
     if details and isinstance(details, dict):
         thought = min(count_at(details, "thinking_tokens"), output)
     return Usage(fresh, read, written, output, thought, hour) if fresh or read or written or output else None
-
-
-def _last_iteration(value: dict[str, Any]) -> dict[str, Any]:
-    iterations = value.get("iterations")
-    if isinstance(iterations, list):
-        for entry in reversed(iterations):
-            if isinstance(entry, dict) and entry.get("type") in ("message", "fallback_message"):
-                return entry
-    return value

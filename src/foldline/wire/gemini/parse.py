@@ -50,14 +50,12 @@ def parse_part(value: Any, field: str) -> Part:
     if isinstance(value, Mapping):
         for name, read in _READERS.items():
             found = pick(value, name)
-            if found is None:
+            if not isinstance(found, str if name == "text" else Mapping):
                 continue
             try:
-                part = read(found, value, wire)
+                return read(found, value, wire)
             except WireError as error:
                 raise WireError(error.reason, field=f"{field}.{name}", hint=error.hint) from None
-            if part is not None:
-                return part
         if signature := _signature(value):
             return Thinking(signature=signature, wire=wire)
     return Opaque(kind=_kind(value), value=value, wire=wire)
@@ -68,19 +66,15 @@ def _kind(value: Any) -> str:
     return str(next((name for name in names if name not in _SIDE_FIELDS), names[0] if names else "part"))
 
 
-def _read_text(found: Any, value: Mapping[str, Any], wire: Wire) -> Part | None:
+def _read_text(found: str, value: Mapping[str, Any], wire: Wire) -> Part:
     """Text or thinking. An empty text with a signature is thinking, so that no repair removes it as blank."""
-    if not isinstance(found, str):
-        return None
     signature = _signature(value)
     if pick(value, "thought") or (signature and not found):
         return Thinking(text=found, signature=signature, wire=wire)
     return Text(text=found, wire=wire)
 
 
-def _read_call(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
-    if not isinstance(found, Mapping):
-        return None
+def _read_call(found: Mapping[str, Any], _value: Mapping[str, Any], wire: Wire) -> Part:
     args = pick(found, "args")
     return ToolCall(
         id=text_of(pick(found, "id")),
@@ -90,9 +84,7 @@ def _read_call(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None
     )
 
 
-def _read_result(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
-    if not isinstance(found, Mapping):
-        return None
+def _read_result(found: Mapping[str, Any], _value: Mapping[str, Any], wire: Wire) -> Part:
     answer, is_error = _response_text(pick(found, "response"))
     media = pick(found, "parts")
     inner = [parse_part(part, f"parts[{index}]") for index, part in enumerate(media if isinstance(media, list) else ())]
@@ -124,16 +116,14 @@ def _response_text(response: Any) -> tuple[str, bool]:
     return dumps(response), is_error
 
 
-def _read_media(found: Any, _value: Mapping[str, Any], wire: Wire) -> Part | None:
-    if not isinstance(found, Mapping):
-        return None
+def _read_media(found: Mapping[str, Any], _value: Mapping[str, Any], wire: Wire) -> Part:
     mime, url = text_of(pick(found, "mimeType")), text_of(pick(found, "fileUri"))
     kind = mime.partition("/")[0]
     kind = kind if kind in ("image", "audio", "video") else "document"
     return Media(kind=kind, mime=mime, data=_base64(pick(found, "data")), url=url, wire=wire)
 
 
-_READERS: dict[str, Callable[[Any, Mapping[str, Any], Wire], Part | None]] = {
+_READERS: dict[str, Callable[[Any, Mapping[str, Any], Wire], Part]] = {
     "text": _read_text,
     "functionCall": _read_call,
     "functionResponse": _read_result,

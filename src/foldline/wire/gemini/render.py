@@ -93,7 +93,6 @@ def _render_result(part: ToolResult, base: Mapping[str, Any], loss: LossCollecto
 
 
 def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
-    """A call or result with its current id."""
     kept = {key: value for key, value in held.items() if key != "id"}
     return {"id": name, **kept} if name else kept
 

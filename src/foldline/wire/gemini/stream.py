@@ -40,9 +40,8 @@ class _GeminiCall:
         self.open = bool(call.get("willContinue"))
 
     def whole(self) -> dict[str, Any]:
-        call = {
-            key: value for key, value in self.part["functionCall"].items() if key not in ("partialArgs", "willContinue")
-        }
+        fields = self.part["functionCall"].items()
+        call = {key: value for key, value in fields if key not in ("partialArgs", "willContinue")}
         arguments = dict(object_at(call, "args"))
         for path, value in self._arguments.items():
             _put(arguments, path, "".join(value) if isinstance(value, list) else value)

@@ -148,7 +148,6 @@ class ChatStream:
         return call
 
     def _grown(self) -> dict[str, Any]:
-        """The message as received so far."""
         message = self._said.whole()
         if self._parts:
             text = message["content"]

@@ -1,7 +1,7 @@
 """Assembles Responses events to a Responses reply.
 
-The last event holds the complete response and is used if it came. Some backends leave its `output` empty and send only
-single items, and a stream that broke off has no last event. Then the reply is made of the items.
+The last event holds the complete response. If it did not come, or if its `output` is empty (some backends), the reply
+is made of the single items.
 """
 
 from __future__ import annotations
@@ -88,7 +88,6 @@ class ResponsesStream:
         return {"object": "response", **self._response, "output": output}
 
     def _received_items(self, *, cut: bool, loss: LossCollector) -> list[Any]:
-        """The items that came as single events, in order."""
         kept: list[Any] = []
         for at in sorted(self._items):
             item = self._items[at]
@@ -109,7 +108,6 @@ class ResponsesStream:
         self.stop = string_at(object_at(response, "incomplete_details"), "reason") or status or "completed"
 
     def _item(self, value: dict[str, Any], *, done: bool) -> None:
-        """Take the first or the final value of an item."""
         item = object_at(value, "item")
         if not item:
             return

@@ -1,9 +1,8 @@
 """Codex rollouts: Responses items, one per line, and events about them.
 
-Items are the conversation; most events repeat them for display. Only events have the model of a turn, the tokens of a
-reply, a compaction, and a turn that was rolled back. Codex does not log which items are one reply, so a reply is the
-run of model items between client items. Its token count follows the run (older versions wrote it before); a count that
-repeats the last running total is only a new rate limit.
+Items are the conversation; events have the model of a turn, the tokens of a reply, a compaction, and a turn that was
+rolled back. A reply is the run of model items between client items. Its token count follows the run (older versions
+wrote it before); a count that repeats the last running total is only a new rate limit.
 """
 
 from __future__ import annotations

@@ -157,7 +157,6 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
 
 
 def _onto(old: Any, new: dict[str, Any]) -> dict[str, Any]:
-    """The old line or bare message with the fields of `new`."""
     base = plain_json(old)
     if isinstance(base.get("message"), dict) and base.get("type") == "message":
         return {**base, "message": _onto(base["message"], new)}

@@ -1,8 +1,7 @@
 """Assembles a streamed reply to the messages and usage of the non-streamed one.
 
-The bytes are assembled to the JSON value that the provider would have sent without streaming, and the format's reply
-parser reads that value. A stream can break off anywhere, or carry an error after a status of 200. Then only what may be
-sent back to the provider is kept, the rest is reported as lost, and the reply is not complete.
+The format's reply parser reads the JSON value that the provider would have sent without streaming. Of a stream that
+broke off or carries an error, only what may be sent back to the provider is kept; the rest is reported as lost.
 """
 
 from __future__ import annotations

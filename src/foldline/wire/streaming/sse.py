@@ -1,9 +1,8 @@
 """Reads server-sent events from bytes that arrive in any pieces.
 
-Chunks of a reply may end inside a line, a CRLF or a character. The reader buffers only the incomplete event, in bounded
-memory, and never raises: unreadable bytes are no event. It also reads what real servers send against the standard: a
-body of plain JSON instead of an event stream (an error with status 200, a server that ignores `stream`, Gemini's JSON
-array), a bare JSON line between events, and an `error:` line (older llama.cpp).
+The reader buffers only the incomplete event, in bounded memory, and never raises. It also reads what real servers send
+against the standard: plain JSON instead of events (an error with status 200, a server that ignores `stream`, Gemini's
+JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
 """
 
 from __future__ import annotations
@@ -74,8 +73,10 @@ class EventReader:
 
     def _take(self, line: bytes) -> ServerSentEvent | None:
         """Read one line; a blank one ends an event."""
-        if not self._begun:
-            line = self._begin(line)
+        if not self._begun:  # the first line with content shows whether this is an event stream or plain JSON
+            line = line.removeprefix(_BOM)
+            head = line.lstrip()[:1]
+            self._begun, self._plain = bool(head), head in (b"{", b"[")
         if self._plain:
             self._hold(line)
         elif not line:
@@ -91,14 +92,6 @@ class EventReader:
             self._hold(line.removeprefix(b"data"))
         return None
 
-    def _begin(self, line: bytes) -> bytes:
-        """Detect from the first line with content whether this is an event stream or plain JSON."""
-        line = line.removeprefix(_BOM)
-        head = line.lstrip()[:1]
-        self._begun = bool(head)
-        self._plain = head in (b"{", b"[")
-        return line
-
     def _hold(self, data: bytes) -> None:
         self._data.append(data)
         self._data_bytes += len(data)
@@ -110,7 +103,6 @@ class EventReader:
             self._line, self._data = [], []
 
     def _event(self) -> ServerSentEvent | None:
-        """The buffered event, if it has data."""
         name, data = self._name, b"\n".join(self._data)
         self._name, self._data, self._data_bytes = "", [], 0
         return ServerSentEvent(name, json_text.decode(data)) if data else None
