@@ -1,9 +1,8 @@
 """A request body that can be rendered with other messages and as few changed bytes as possible.
 
-A proxy must forward an untouched request byte for byte, and after a fold every kept message must keep its bytes too:
-prompt caches and signatures depend on them. So the positions of fields and messages in the text are kept, and rendering
-splices: kept messages are copied from the original text, new or edited ones are written, and the text around the
-message list (unknown fields, duplicate keys, spacing, long numbers) stays unchanged.
+Prompt caches and signatures depend on the bytes of kept messages. So rendering splices: kept messages are copied from
+the original text, new or edited ones are written, and the text around the message list (unknown fields, duplicate keys,
+spacing, long numbers) stays unchanged.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """OpenAI chat messages as parts, with the fields that other servers added. One element is one message.
 
 Fields beside `content` (calls, a refusal, a server's reasoning) become parts too, each with the fields it came from as
-its wire value, so that an edited message loses exactly what was taken out of it. Legacy `function_call` and role
-`function` have no ids; they become calls and results with the id "". A reply has fields that no request may have, so
-its message is kept in the form in which it may be sent back.
+its wire value. Legacy `function_call` and role `function` become calls and results with the id "". The message of a
+reply is kept in the form in which it may be sent back.
 """
 
 from __future__ import annotations

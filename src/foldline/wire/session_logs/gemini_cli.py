@@ -72,7 +72,9 @@ def _messages(line: JsonLine) -> Iterator[Message]:
         source=str(line.number),
     )
     role = "user" if record["type"] == "user" else "model"
-    parts = [*_thoughts(record), *_content_parts(record.get("content")), *list_at(record, "parts"), *map(_call, calls)]
+    text = string_at(record, "content")
+    content = [{"text": text}] if text else list_at(record, "content")
+    parts = [*_thoughts(record), *content, *list_at(record, "parts"), *map(_call, calls)]
     if parts or not calls:
         yield _message(role, parts, meta)
     results = [part for call in calls for part in list_at(call, "result") if isinstance(part, Mapping)]
@@ -84,12 +86,6 @@ def _message(role: str, parts: list[Any], meta: Meta) -> Message:
     message = gemini.parse({"role": role, "parts": parts})
     wire = message.wire._replace(format=NAME) if message.wire else None
     return replace(message, meta=meta, wire=wire)
-
-
-def _content_parts(content: Any) -> list[Any]:
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
-    return content if isinstance(content, list) else []
 
 
 def _thoughts(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,9 +1,8 @@
 """pi session files, and the bare messages of pi and similar agents.
 
-Beside user, assistant and tool results, pi has shell runs, notes of extensions, branch summaries and compaction
-summaries. Each becomes a message with the text that pi sends to the model, and with a `kind`. A session file is a tree;
-the path to its last entry is the conversation. A compaction stays at its position, and the messages before it are read
-too, because foldline composes its own view. Messages may also be objects with attributes instead of JSON.
+Shell runs, notes of extensions, branch summaries and compaction summaries become messages with a `kind` and the text
+that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The messages
+before a compaction are read too. Messages may also be objects with attributes instead of JSON.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Rewrites session files: kept messages keep their lines, new messages get new lines.
 
 A rewritten session begins with its digest, like a session after the agent's own compaction, so that the agent can
-resume it. Lines that no model sees are left out, except the leading lines that describe the session. Some formats link
-lines by parent ids: a line with a removed parent gets the line before it as parent. The usage of kept replies is set to
-0, because it measured requests with the removed messages and the next reader would believe that the window is full.
-The ids of new lines are derived from their content, so the same fold always gives the same file.
+resume it. Lines that no model sees are left out, except the leading lines that describe the session. A line with a
+removed parent gets the line before it as parent. The usage of kept replies is set to 0, because it measured requests
+with the removed messages. The ids of new lines are derived from their content, so equal folds give equal files.
 """
 
 from __future__ import annotations
@@ -57,11 +56,9 @@ def rewritten_lines(
 
 def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
     """A line of the file, from which new lines copy the common fields."""
-    for message in messages:
-        if message.wire is not None and message.wire.format == name:
-            value = message.wire.value[0] if isinstance(message.wire.value, list) else message.wire.value
-            return value if isinstance(value, dict) else {}
-    return {}
+    value = next((wire.value for message in messages if (wire := message.wire) and wire.format == name), None)
+    value = value[0] if isinstance(value, list) else value
+    return value if isinstance(value, dict) else {}
 
 
 def _kind(value: Mapping[str, Any]) -> str:
