@@ -282,6 +282,5 @@ def _format_item(text: str, key: str, value: Any, newline: str, base: str | None
 
 
 def _indent(text: str) -> str:
-    """Indentation used in the text; two spaces when it has none."""
     found = _INDENT.search(text)
     return found[1] if found else "  "

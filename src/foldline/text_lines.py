@@ -78,7 +78,6 @@ class LineSplitter:
         return found
 
     def _join(self, piece: bytes) -> bytes:
-        """The pending line, ended by this piece."""
         line = b"".join((*self._pending, piece))
         self._pending, self._size = [], 0
         if self._at_start:

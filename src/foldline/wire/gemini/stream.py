@@ -19,8 +19,6 @@ _VALUES = ("numberValue", "boolValue", "nullValue")
 
 
 class _GeminiCall:
-    """A function call with arguments that come in pieces."""
-
     def __init__(self, part: dict[str, Any]) -> None:
         self.part = part
         self.open = True

@@ -37,8 +37,6 @@ class _PartialCallee(PartialObject):
 
 
 class _ChatCall:
-    """A tool call that comes in pieces."""
-
     __slots__ = ("called", "fields", "index")
 
     def __init__(self, index: int) -> None:

@@ -102,8 +102,6 @@ class _ReplyRun:
 
 
 class _RolloutReader:
-    """Reads the lines of one rollout to a transcript."""
-
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.copies: list[Message] = []
@@ -193,7 +191,6 @@ class _RolloutReader:
             self._ahead = usage
 
     def _roll_back(self, count: Any, line: JsonLine) -> None:
-        """Remove the last turns, which the model no longer sees."""
         if not isinstance(count, int) or count < 1 or not self._turns:
             return
         start = self._turns[-count] if count <= len(self._turns) else self._turns[0]
