@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import get_args
 
@@ -88,10 +88,9 @@ def _presets() -> Iterator[str]:
     """Every preset with its comment and its knobs."""
     text = (ROOT / "src" / "foldline" / "presets.toml").read_text()
     for name, knobs in tomllib.loads(text).items():
-        comment = re.search(rf"^\[{re.escape(name)}\]\n# (.+)$", text, re.MULTILINE)
-        yield from ("", f"### `{name}`", "", comment[1] if comment else "", "", "```toml")
-        yield from text.partition(f"[{name}]\n")[2].partition("\n[")[0].strip().splitlines()[1 if comment else 0 :]
-        yield "```"
+        lines = text.partition(f"[{name}]\n")[2].partition("\n[")[0].strip().splitlines()
+        comment = [line.removeprefix("# ") for line in takewhile(lambda line: line.startswith("# "), lines)]
+        yield from ("", f"### `{name}`", "", *comment, "", "```toml", *lines[len(comment) :], "```")
         assert knobs
 
 

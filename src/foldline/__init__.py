@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from foldline.view.compose import View
     from foldline.wire import Rendered, Request, Transcript, parse, read, render
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["AsyncSession", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
 __all__ += ["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"]

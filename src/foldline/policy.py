@@ -106,81 +106,81 @@ class Policy:
 
     # When to fold
     rules: tuple[Rule, ...] = ()
-    """The gate. The first rule with the strongest action decides. A request above the usable window is always HARD."""
+    """Of the rules that apply, the strongest action decides: `fold` or `clip`, then `pause`, then `warn`."""
 
     # Where to cut
     atom: Atom = "step"
     """The unit that is never split: a message with its results, a step, or a turn."""
     snap: Snap = "backward"
-    """If a floor falls inside an atom: `backward` keeps the atom (at least the floor), `forward` drops it."""
+    """If the token floor falls inside an atom: `backward` keeps the whole atom, `forward` folds it."""
     keep_tokens: int = 0
-    """Newest tokens that stay verbatim."""
+    """Floor: number of newest tokens that stay verbatim."""
     keep_ratio: float = 0.0
-    """The same as a share of the usable window; the larger floor wins."""
+    """The same as a share of the usable window; the larger of the two applies."""
     keep_messages: int = 0
-    """Newest messages that stay."""
+    """Floor: number of newest messages that stay."""
     keep_turns: int = 0
-    """Newest turns that stay."""
+    """Floor: number of newest turns that stay."""
     keep_first_prompt: bool = False
-    """Pins the first prompt, which is usually the task."""
+    """Keeps the first prompt, which is usually the task, in every view."""
     keep_hard: bool = False
-    """Keeps the floors above even if the view does not fit then, which is an error. Else they shrink to one step."""
+    """If the view does not fit: `True` keeps the floors and raises an error, `False` lowers them down to one step."""
     target_ratio: float = 0.0
-    """The size after a fold, as a share of the usable window. 0: down to the floors."""
+    """The size of the view after a fold, as a share of the usable window. 0: fold all that the floors allow."""
     min_gain_tokens: int = 0
-    """The least that a fold must free."""
+    """The fewest tokens that a fold must free. While the request fits, a smaller fold is not made."""
     min_gain_ratio: float = 0.0
-    """The same as a share of the folded part."""
+    """The same as a share of the tokens in the folded messages."""
 
     # Digest
     leave: Leave = "digest"
-    """What replaces the folded part: a digest, a one-line marker, or nothing."""
+    """What replaces the folded messages: a digest, a one-line marker, or nothing."""
     digest_tokens: int = 2_000
-    """The largest digest."""
+    """The largest size of a digest, in tokens."""
     digest_role: Literal["user", "system"] = "user"
-    """The role of the digest message. `system` turns old talk into orders; only compat presets use it."""
+    """The role of the digest message. With `system`, models may take it for instructions; avoid it."""
     digest_header: str = "[session digest — older turns condensed]"
     """The first line of the digest."""
     digest_form: Literal["sections", "cumulative"] = "sections"
-    """What a model is asked for: the documented sections, or an updated running summary."""
+    """What a model is asked to write: a digest in fixed sections, or an update of the earlier summary."""
     digest_model: str = ""
-    """The model that writes digests. Empty: the digester's own."""
+    """The model that writes digests. Empty: the digester's own model."""
     digest_seconds: int = 120
-    """The time limit for a model's digest, all its requests together."""
+    """The time limit for a digest by a model, in seconds, for all its requests together."""
     digest_shared: bool = False
     """Sends the session's view as the prefix of the digest request if the provider's cache makes that cheaper."""
     coverage_ratio: float = 0.5
-    """The share of facts that a model's digest must hold. Missing facts are added below it, within `digest_tokens`."""
+    """If a model's digest has a smaller share of the facts, missing facts are added, within `digest_tokens`."""
     on_failure: Literal["local", "keep"] = "local"
-    """If a model's digest fails: use a `local` one, or `keep` everything as long as it fits."""
+    """If a model's digest fails: `local` writes one without a model, `keep` does not fold while the view fits."""
     background: bool = True
-    """With a ledger, makes folds in the background while requests go on. A request that does not fit never waits."""
+    """With a ledger, makes folds in the background. A request that does not fit is folded at once."""
     cooldown_messages: int = 8
-    """Messages before the next try after a fold was refused. A request that does not fit never waits."""
+    """Number of messages from a failed fold to the next try. A request that does not fit is folded at once."""
 
     # Pruning
     prune_arrival_tokens: int | None = None
-    """Results of this size or more become stubs before they are ever sent."""
+    """Tool results of this size or more become stubs before they are sent for the first time."""
     prune_arrival_ratio: float | None = None
     """The same as a share of the usable window."""
     prune_fold_tokens: int | None = None
-    """At a fold, kept results of this size or more that are older than the floors become stubs."""
+    """At a fold, kept results of this size or more become stubs, unless a floor protects them."""
     prune_superseded: bool = False
-    """At a fold, the older of two reads of a file becomes a stub."""
+    """At a fold, if a file was read twice, the older result becomes a stub."""
     prune_repeats: bool = False
-    """At a fold, content that is repeated later becomes a reference to the repetition."""
+    """At a fold, content that occurs again later is replaced by a reference to the later occurrence."""
     prune_protect: tuple[str, ...] = ()
     """Tools whose results are never pruned."""
     preview_chars: int = 1_600
-    """Characters of a pruned result that its stub shows."""
+    """The number of characters that a stub shows."""
     preview_lines: int = 24
-    """The same in lines; the shorter one wins."""
+    """The same in lines; the limit that is reached first applies."""
 
     # Sending
     breakpoints: int = 4
-    """The most cache breakpoints that are placed; 0 places none."""
+    """The largest number of cache breakpoints in a request; 0: none."""
     continue_max: int = 2
-    """How often a reply that stopped at its length limit is asked to go on."""
+    """How often in a row the model is asked to continue a reply that stopped at its length limit."""
 
     def __post_init__(self) -> None:
         for name, hint in _types().items():
