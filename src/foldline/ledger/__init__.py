@@ -77,10 +77,10 @@ def _database(url: str, wait_s: float) -> Database:
     if "\0" in url:
         raise InputError(f"invalid ledger address {url!r:.60}", hint='use a path, "postgresql://…" or ":memory:"')
     if url.startswith(("postgresql://", "postgres://")):
-        from foldline.ledger.postgres import Postgres  # noqa: PLC0415  # an extra
+        from foldline.ledger.databases.postgres import Postgres  # noqa: PLC0415  # an extra
 
         return Postgres(url, wait_s=wait_s)
-    from foldline.ledger.sqlite import MEMORY, Sqlite  # noqa: PLC0415  # loaded only for SQLite
+    from foldline.ledger.databases.sqlite import MEMORY, Sqlite  # noqa: PLC0415  # loaded only for SQLite
 
     return Sqlite(url if url == MEMORY else str(Path(url).expanduser()), wait_s=wait_s)
 

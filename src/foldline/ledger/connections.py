@@ -2,7 +2,7 @@
 
 A store may be used from many threads. A forked process starts an empty pool.
 
-To support another database, implement `Database` and `Connection` in a file beside sqlite.py and postgres.py, and
+To support another database, implement `Database` and `Connection` in a file of `databases/`, and
 select it by its URL in __init__.py.
 """
 

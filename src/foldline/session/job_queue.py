@@ -31,8 +31,8 @@ from pgqueuer.types import Channel, QueueExecutionMode
 
 from foldline.ledger import Branch, Store
 from foldline.ledger.connections import Connection
+from foldline.ledger.databases.postgres import SCHEMA
 from foldline.ledger.jobs import FOLD, JobRequest
-from foldline.ledger.postgres import SCHEMA
 from foldline.session.worker import BACKOFF_S, MAX_BACKOFF_S, JobOutcome
 from foldline.session.worker_process import WorkerProcess, pause
 
