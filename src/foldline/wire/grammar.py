@@ -1,10 +1,10 @@
-"""The type of a wire format's grammar: what its provider accepts, as plain data that repair and validation read.
+"""The type of a wire format's grammar: what the provider accepts, as plain data that repair and validation use.
 
-Each format's grammar is in its folder (`anthropic/grammar.py`, ...). A request that breaks a rule is answered with 400,
-and so is every later one, because the history is sent again. The provider's answer is stored beside the rule.
+Each format's grammar is in its folder (`anthropic/grammar.py`, ...). The provider answers a request that breaks a rule
+with status 400, and every later one too, because the history is sent again. `says` holds the texts of these answers.
 
-Left out, because a request alone cannot show them: whether a signature is genuine, which reasoning item a built-in call
-belongs to, the pixels of an image, and what depends on request parameters (thinking switched on or off).
+A grammar leaves out rules that cannot be checked on a request alone: whether a signature is genuine, which reasoning
+item a built-in call belongs to, the pixels of an image, and what depends on parameters (thinking switched on or off).
 """
 
 from __future__ import annotations
@@ -21,51 +21,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """Sizes above which a provider refuses a request. None: no such limit is known."""
+    """The counts and sizes above which a provider refuses a request; None if no limit is known."""
 
     media: int | None = None
     media_bytes: int | None = None
-    """Characters of base64 text, as it is sent."""
+    """The limit for one media part, in characters of base64 text."""
     total_bytes: int | None = None
     breakpoints: int | None = None
     messages: int | None = None
     source: str = ""
-    """Pages that state the limits, and the month in which they were read."""
+    """The web pages that state the limits, and the month in which they were read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """What a provider accepts in the message list of a format."""
+    """The rules of a provider for the message list of a request."""
 
     name: str
-    """The format's name for people."""
+    """The format's name in messages to people."""
     read: Callable[[list[Any], Mapping[str, Any]], PlainRequest]
-    """Reads elements and request body for validation, without the format's parser."""
+    """Reads the elements and the request body for validation, without the format's parser."""
     limits: RequestLimits
     roles: tuple[str, ...]
     """Roles that an element may have."""
     start: tuple[str, ...] = ()
-    """Roles that may come first; empty: any."""
+    """Roles that the first message may have; empty if any."""
     end: tuple[str, ...] = ()
-    """Roles that may come last; empty: any."""
+    """Roles that the last message may have; empty if any."""
     needs_user: bool = True
     alternation: Literal["merged", "required", "free"] = "free"
-    """merged: neighbours of one role count as one turn; required: they are refused."""
+    """Consecutive messages of one role: "merged" counts them as one turn, "required" refuses, "free" accepts them."""
     pairing: Literal["id", "name"] = "id"
-    """How a result finds its call: by id, or by name and order where ids are missing."""
+    """How a result is matched with its call: by id, or by name and order if ids are missing."""
     adjacency: Literal["turn", "message", "after"] = "turn"
-    """Where results must stand: in the next turn, directly after the calling message, anywhere after their calls."""
+    """Where results must be: in the next turn, directly after the message with the calls, or anywhere after it."""
     unique: Literal["request", "reply"] = "request"
-    """Scope in which a call id must be unique."""
+    """The scope in which a call id must be unique."""
     results_first: bool = False
     results_are_user: bool = False
-    """Whether a message that holds only results counts as the user's."""
+    """Whether a message that holds only results counts as a user message."""
     blank: Literal["whitespace", "empty", "allowed"] = "allowed"
-    """Texts that are refused: those without a visible character, or only those without any."""
+    """Which texts are refused: "whitespace" those without a visible character, "empty" only "", "allowed" none."""
     empty: tuple[str, ...] = ()
-    """Roles that may come without content."""
+    """Roles whose messages may have no content."""
     empty_must_be_text: bool = False
-    """Whether a message without content must hold "", and neither null nor an empty list."""
+    """Whether a message without content must have the content "", not null or an empty list."""
     signed_thinking: bool = False
     thinking_last: bool = True
     """Whether a reply may end with thinking."""
@@ -73,40 +73,40 @@ class Grammar:
     """Whether a reasoning item needs an output item after it."""
     calls_after_user: bool = False
     server_calls: tuple[str, ...] = ()
-    """Kinds of parts that are calls which the provider runs itself, and which need their result in a later request."""
+    """Kinds of parts that are server-side calls: the provider runs them, and a later request must hold the result."""
     open_calls: tuple[str, ...] = ()
     """Kinds of calls that may stay without a result."""
     inline_system: Literal["after user", "free", "refused"] = "free"
-    """Where a system message may stand inside the list; where it is refused, it is sent as the user's."""
+    """Where in the list a system message may be; if "refused", it is sent as a user message."""
     kinds_are_user: bool = False
-    """Whether notes, digests and shell runs are sent as the user's messages, whatever their role."""
+    """Whether notes, digests and shell runs are sent as user messages, regardless of their role."""
     media_roles: tuple[str, ...] = ("user",)
     media_in_results: bool = True
     error_text_only: bool = False
-    """Whether a result marked as an error must have text, and nothing but text."""
+    """Whether a result that is marked as an error must hold text and nothing else."""
     item_ids: bool = False
-    """Whether elements have ids, none of which may occur twice."""
+    """Whether elements have ids that must be unique."""
     id_form: str = r".{1,64}"
     name_form: str = r"[a-zA-Z0-9_-]{1,64}"
     renders_legal_ids: bool = False
-    """Whether the renderer itself makes call ids and tool names legal, unless they came in this format."""
+    """Whether the renderer makes call ids and tool names legal; it leaves those that are sent verbatim."""
     is_malformed: Callable[[Mapping[str, Any]], bool] = lambda _element: False
-    """Whether an element breaks a rule that its parts do not show."""
+    """Whether an element breaks a rule that cannot be checked on its parts."""
     has_valid_input: Callable[[Mapping[str, Any]], bool] = lambda _call: True
-    """Whether a call, as it came, has its arguments in the form of the format."""
+    """Whether the arguments of a call in its wire form have the form that the provider expects."""
     says: Mapping[str, str] = field(default_factory=dict)
-    """The provider's answer, by violation code."""
+    """For each violation code, the text of the provider's answer."""
 
     def is_blank(self, text: str) -> bool:
         """True for a text that is refused as blank."""
         return self.blank != "allowed" and not (text.strip() if self.blank == "whitespace" else text)
 
     def is_legal_id(self, text: str) -> bool:
-        """True for an accepted call id."""
+        """True for a call id that the provider accepts."""
         return _full_match(self.id_form)(text) is not None
 
     def is_legal_name(self, text: str) -> bool:
-        """True for an accepted tool name."""
+        """True for a tool name that the provider accepts."""
         return _full_match(self.name_form)(text) is not None
 
 

@@ -1,9 +1,10 @@
-"""Repair makes a broken history sendable: in the view, never in the record.
+"""Repair makes a broken history sendable. It changes the view, never the record.
 
 Histories break in practice: an abort leaves a call without a result, a fold removes a call and leaves its result, a
-stream ends inside thinking, a tool returns nothing, two calls get one id. Every provider refuses such a request, and
-each later one too. Repair changes as little as the format's grammar demands, records each change in a note, and returns
-sound messages as the same objects. One invariant per file; `history.py` has their order.
+stream ends inside thinking, a tool returns nothing, two calls get the same id. Every provider refuses such a request
+and every later request of the same conversation. Repair changes as little as the format's grammar demands, records each
+change in a note, and returns valid messages as the same objects. Each file enforces one invariant; `history.py` runs
+them in order.
 
     repair(messages, "anthropic")          # Repaired: .messages and .notes, for a list that is repaired once
 

@@ -1,4 +1,4 @@
-"""Values that the steps of one repair share: the format, the notes, the messages with their calls and results."""
+"""The data that the steps of one repair share: the format, the notes, and the messages with their calls and results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque
 
 @dataclass(frozen=True, slots=True)
 class RepairNote:
-    """One change that repair made: a code, the index of the message in the *input*, and a sentence."""
+    """One change that repair made: a code, the index of the *input* message, and a sentence that describes it."""
 
     code: str
     index: int
@@ -31,7 +31,7 @@ class OutgoingMessage(NamedTuple):
     """A message of the repaired history."""
 
     origin: int
-    """Index of the input message that it comes from."""
+    """Index of the input message that this message comes from."""
     message: Message
     side: str
     """Role on the wire: "user", "assistant" or "system"; "" for a message that renders to nothing."""
@@ -39,7 +39,7 @@ class OutgoingMessage(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class CallSlot:
-    """A tool call and the result that answers it."""
+    """A tool call and the result that answers it, if any."""
 
     entry: RepairEntry
     call: ToolCall
@@ -49,7 +49,7 @@ class CallSlot:
 
 @dataclass(slots=True, eq=False)
 class ResultSlot:
-    """A tool result and the call that it answers. Without a call it is an orphan, unless it was dropped."""
+    """A tool result and the call that it answers, if any."""
 
     entry: RepairEntry
     result: ToolResult
@@ -63,12 +63,12 @@ class ResultSlot:
 
     @property
     def is_early(self) -> bool:
-        """True for a result that stands in front of the call it answers, or answers none."""
+        """True for a result that answers no call, or whose call is not in an earlier message."""
         return self.slot is None or self.slot.entry.index >= self.entry.index
 
     @property
     def may_stay(self) -> bool:
-        """True for a result in place, for formats that accept it at any distance behind its call."""
+        """True for a result that need not move if the format accepts results anywhere after their calls."""
         return self.entry.side == "user" and not self.is_early
 
 
@@ -80,34 +80,34 @@ class RepairEntry:
     message: Message
     side: str
     reply: int = -1
-    """Number of the model reply that the message belongs to; a reply may be several messages."""
+    """Number of the model reply that the message belongs to, -1 for none; a reply may be several messages."""
     slots: list[CallSlot] = field(default_factory=list)
     answers: list[ResultSlot] = field(default_factory=list)
     silent: list[tuple[int, Message]] = field(default_factory=list)
-    """Messages behind this one that render to nothing, with their indexes."""
+    """The messages directly after this one that render to nothing, with their indexes."""
     emitted: bool = False
 
 
 @dataclass(slots=True)
 class RepairContext:
-    """What the steps of one repair share."""
+    """The data that the steps of one repair share."""
 
     format: str
     grammar: Grammar
     target: Format
     notes: list[RepairNote] = field(default_factory=list)
     items: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Indexes of the messages that hold an item, by the item's id."""
+    """For each item id, the indexes of the messages that hold an item with that id."""
     predecessors: dict[int, int] = field(default_factory=dict)
-    """Index of the message in front of each system message inside the list."""
+    """For the index of each system message inside the list, the index of the last other message before it."""
     has_thinking: bool = False
     """True when a message holds thinking or an opaque part."""
     ending: bool = True
-    """Whether a placeholder is put behind a history that ends with a reply, if the format demands it."""
+    """Whether a history that ends with a reply gets a placeholder at its end, if the format demands one."""
 
     @classmethod
     def of(cls, format: str) -> RepairContext:
-        """Context for a wire format; a session log's format stands for the format of the elements it holds."""
+        """The context for a wire format; for the format of a session log, that of the messages inside the log."""
         name = element_format(format)
         return cls(name, grammar_of(format), format_of(name))
 
@@ -116,7 +116,7 @@ class RepairContext:
         self.notes.append(RepairNote(code, index, words))
 
     def own(self, wire: Wire | None) -> TypeGuard[Wire]:
-        """True for a wire form of this format; a Codex log holds Responses items."""
+        """True for a wire form of this format; Codex counts as Responses, because its logs hold Responses items."""
         return wire is not None and (
             wire.format == self.format or (wire.format == "codex" and self.format == "openai-responses")
         )
@@ -126,22 +126,22 @@ class RepairContext:
         return wire is not None and wire.exact and self.own(wire)
 
     def is_rendered(self, part: Part) -> bool:
-        """True for a part that reaches the wire: thinking and opaque parts do so only in their own format."""
+        """True for a part that is rendered; thinking and opaque parts are rendered only in their own format."""
         return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
 
 
 def edited(part: AnyPart, **fields: Any) -> AnyPart:
-    """The part with other fields; its wire form is no longer exact."""
+    """A copy of the part with these fields replaced; its wire form is no longer exact."""
     return replace(part, wire=part.wire and part.wire._replace(raw=None, exact=False), **fields)
 
 
 def has_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> bool:
-    """True when both hold the very same objects in the same order."""
+    """True if both sequences hold the same objects (by identity) in the same order."""
     return len(parts) == len(others) and not any(map(is_not, parts, others))
 
 
 def side_of(message: Message, context: RepairContext) -> str:
-    """Role of the message on the wire: "user", "assistant" or "system"."""
+    """The role of the message on the wire: "user", "assistant" or "system"."""
     role, wire, grammar = message.role, message.wire, context.grammar
     if message.kind and grammar.kinds_are_user and not context.exact(wire):
         return "user"
@@ -155,8 +155,8 @@ def side_of(message: Message, context: RepairContext) -> str:
 def is_silent(message: Message, context: RepairContext) -> bool:
     """True for a message that renders to nothing.
 
-    It stays in the history, so that the report of what could not be rendered names it. Only messages that hold nothing
-    but thinking and opaque parts are rendered to find out: a format can read all other parts.
+    Such a message stays in the history, so that the report of what could not be rendered names it. Calls, results,
+    media and visible text always render to something; a message with any of them is not rendered for this check.
     """
     parts = message.parts
     for part in parts:
@@ -169,5 +169,5 @@ def is_silent(message: Message, context: RepairContext) -> bool:
 
 
 def content_of(wire: Wire | None) -> Any:
-    """Value of the field `content` in the wire form."""
+    """The value of the field `content` in the wire form; None if there is none."""
     return wire.value.get("content") if wire is not None and isinstance(wire.value, dict) else None

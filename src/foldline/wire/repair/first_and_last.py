@@ -1,6 +1,6 @@
-"""Invariant: a conversation starts and ends with the roles that the format demands, and has a message of the user.
+"""Invariant: a conversation starts and ends with the roles that the format demands, and has a user message.
 
-It breaks when a fold removed the first message, or when the history is sent right after a reply.
+The invariant is broken when a fold removed the first message, or when the history is sent right after a reply.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from foldline.wire.repair.server_calls import is_paused
 
 
 def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages, with a placeholder where the format demands a message of the user."""
+    """The messages, with a placeholder wherever the format demands a user message and there is none."""
     grammar = context.grammar
     starts = bool(out) and out[0].message.role == "system"
     lead = len(leading_system([each.message for each in out], context.target)) if starts else 0
@@ -38,13 +38,13 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
 
 
 def end_placeholder(index: int) -> tuple[Message, RepairNote]:
-    """Placeholder behind a history that ends with the assistant's message `index`, and the note about it."""
+    """The placeholder to append to a history that ends with the assistant's message `index`, and its note."""
     words = "the history ends with the assistant: a placeholder of the user follows it"
     return user(NO_NEW_PROMPT, kind="note"), RepairNote("end", index, words)
 
 
 def is_from_user(each: OutgoingMessage, context: RepairContext) -> bool:
-    """True for a message that the format counts as the user's; in some formats results alone do not count."""
+    """True for a message that the format counts as a user message; some formats do not count bare results."""
     if each.side != "user":
         return False
     parts = each.message.parts

@@ -1,7 +1,7 @@
-"""Repair of a history as a whole: the steps in their order.
+"""Repairs a whole history by running all steps in order.
 
-First each message by itself, then which result answers which call, then the order, then the start and the end. Every
-step changes as little as the format's grammar demands. The result needs no further repair.
+The first step repairs each message by itself. The next steps match results with calls, put the messages in order, and
+repair the start and the end. The result needs no further repair.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from foldline.wire.repair.thinking_at_end import drop_thinking_at_end
 from foldline.wire.repair.unique_call_ids import make_ids_unique
 
 _EARLIER = user("earlier messages")
-"""Represents the messages in front of the part that is repaired. It is never sent."""
+"""Stands for all messages before the part that is being repaired. It is never sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """Messages that can be sent, and a note about each change."""
+    """A repaired history: messages that can be sent, and a note about each change."""
 
     messages: tuple[Message, ...]
     notes: tuple[RepairNote, ...] = ()
 
 
 class RepairRun(NamedTuple):
-    """Result of the steps for a part of a history, with what they know about it."""
+    """The result of running all steps on a part of a history, with their shared data."""
 
     context: RepairContext
     entries: list[RepairEntry]
@@ -46,7 +46,7 @@ class RepairRun(NamedTuple):
 
 
 def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
-    """Messages that the wire format accepts. Sound messages come back as the same objects, without notes.
+    """The messages, changed so that the wire format accepts them. Valid messages are returned as the same objects.
 
     >>> from foldline.message import ToolCall, assistant, user
     >>> broken = [user("go"), assistant("", ToolCall(id="a", name="run")), user("stop")]
@@ -62,7 +62,7 @@ def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
 
 
 def repair_part(messages: Sequence[Message], context: RepairContext, *, start: int = 0) -> RepairRun:
-    """Run all steps on the messages from index `start` of a history; a message of the user precedes a later start."""
+    """Run all steps on `messages`, which begin at index `start` of a history: at 0, or right after a user message."""
     head, entries = _read(messages, context, start)
     make_ids_unique(tie_results(entries, context), context)
     ordered = head + ResultOrder(entries, context).run()
@@ -82,7 +82,10 @@ def repair_part(messages: Sequence[Message], context: RepairContext, *, start: i
 def _read(
     messages: Sequence[Message], context: RepairContext, start: int
 ) -> tuple[list[OutgoingMessage], list[RepairEntry]]:
-    """Leading system messages and the other messages, each repaired by itself; silent ones tied to the one before."""
+    """The leading system messages, and the other messages, each repaired by itself.
+
+    A message that renders to nothing is attached to the entry before it.
+    """
     head: list[OutgoingMessage] = []
     entries = [RepairEntry(start - 1, _EARLIER, "user")] if start else []
     leading, last = not entries, start - 1
@@ -113,7 +116,7 @@ def _read(
 
 
 def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
-    """Give the messages of one reply the same number: the results of its calls come after the last of them."""
+    """Give all messages of one reply the same number, because the results of its calls come after the last of them."""
     grammar = context.grammar
     last: RepairEntry | None = None
     calls = False
@@ -137,7 +140,7 @@ def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
 
 
 def _is_joined_by_renderer(entry: RepairEntry, context: RepairContext) -> bool:
-    """True for a message that is rendered anew, and so joined with its neighbour of the same reply."""
+    """True for a message that is not sent verbatim, so that the renderer joins it with the rest of its reply."""
     return not is_exact(entry.message, context.target.element_format) and all(
         part.id or not context.own(part.wire) for part in entry.message.parts if isinstance(part, ToolCall)
     )

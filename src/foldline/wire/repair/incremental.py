@@ -1,8 +1,8 @@
-"""Repair of a growing history without reading it again from the start.
+"""Repairs a growing history without reading it again from the start.
 
-The history is split behind the last message of the user (text or results) that nothing later depends on. In front of
-that point the repaired messages are stored; behind it the steps of `repair` run again at every update. A later message
-that refers to the stored part (a late result, an id that occurs again) makes the repairer start over once.
+The history is split after the last user message (text or results) such that no later message affects the part before
+the split. That part is stored in repaired form; on the messages after it, the steps of `repair` run at every update. If
+a new message refers to the stored part (a late result, a repeated id), the whole history is repaired again once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from foldline.wire.repair.history import Repaired, RepairRun, repair_part
 from foldline.wire.repair.references import References
 
 _PLAIN_FIELDS = {"role", "content", "parts"}
-"""Fields of a wire form that hold nothing but text."""
+"""The only fields that the wire form of a plain text message has."""
 
 
 @dataclass(slots=True)
 class _StoredPart:
-    """The settled part of a history, up to a message of the user that nothing later depends on."""
+    """The settled part of a history: no message after it changes how it is repaired. It ends with a user message."""
 
     messages: list[Message] = field(default_factory=list)
     repaired: list[Message] = field(default_factory=list)
@@ -34,7 +34,7 @@ class _StoredPart:
 
 
 class RepairedHistory:
-    """The repaired form of a history that grows: `update` gives what `repair` gives for all messages."""
+    """Repairs a history that grows: `update` returns what `repair` returns for all messages."""
 
     def __init__(self, format: str) -> None:
         context = RepairContext.of(format)
@@ -43,10 +43,10 @@ class RepairedHistory:
         self._stored = _StoredPart()
 
     def update(self, messages: Iterable[Message], *, grown: bool = False, ending: bool = True) -> Repaired:
-        """All messages of the history, repaired.
+        """The whole history, repaired.
 
-        Everything is read again only after a change of earlier messages (a fold); `grown` says that there was none.
-        Without `ending` a history that ends with a reply gets no placeholder behind it.
+        If earlier messages changed (after a fold), all are read again; `grown=True` asserts that none changed. With
+        `ending=False`, a history that ends with a reply gets no placeholder at its end.
         """
         everything = tuple(messages)
         stored = self._stored
@@ -78,7 +78,7 @@ class RepairedHistory:
         return repair_part(rest, context, start=start)
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
-        """True for messages of the user and the assistant that hold visible text and nothing else."""
+        """True if all messages are user or assistant messages that hold visible text and nothing else."""
         for message in messages:
             if message.role != "user" and (message.role != "assistant" or message.kind):
                 return False
@@ -97,7 +97,7 @@ class RepairedHistory:
         return True
 
     def _add_plain(self, everything: tuple[Message, ...], rest: Sequence[Message], ending: bool) -> Repaired:
-        """Plain messages behind the stored part need no repair, apart from a placeholder behind the last one."""
+        """The history with plain messages after the stored part; they need at most a placeholder at the end."""
         stored = self._stored
         users = [place for place, message in enumerate(rest) if message.role == "user"]
         if users:
@@ -121,7 +121,7 @@ class RepairedHistory:
         if rest[origin - start].role == "system":
             return
         if any(note.code == "reply-joined" and note.index > origin for note in context.notes):
-            return  # a later message may hold parts of an earlier one
+            return  # a message after the split may hold parts of one before it
         earlier = (each for each in run.ordered if each.origin <= origin)
         has_user = stored.has_user or any(is_from_user(each, context) for each in earlier)
         if self._grammar.needs_user and not has_user:
@@ -137,9 +137,10 @@ class RepairedHistory:
 
 
 def _last_settled(run: RepairRun) -> int:
-    """Place in `run.out` of the last user's message that divides it: earlier messages in front, later ones behind.
+    """The index in `run.out` of the last user message at which the history can be split; -1 if there is none.
 
-    The placeholders that repair adds come from the assistant's messages and never divide.
+    All messages before it in `run.out` come from earlier input messages, and all after it from later ones. Placeholders
+    that repair added do not qualify.
     """
     users = {entry.index for entry in run.entries if entry.side == "user"}
     origins = [each.origin for each in run.out]

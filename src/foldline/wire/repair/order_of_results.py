@@ -1,8 +1,8 @@
-"""Invariant: every result stands where its format expects it.
+"""Invariant: every result is at the position that its format expects.
 
-Results are gathered behind the message (or the reply) that made the calls, in the order in which they came. Results
-that are in place stay, so a sound history passes through as the very same messages. Orphan results and texts between a
-call and its result follow behind the results.
+Results are moved to directly after the message (or the reply) that made the calls, in the order in which they came.
+Results at the right position stay, so a valid history is returned as the same messages. Orphan results, and texts
+between a call and its result, come after the results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foldline.wire.repair.results_for_calls import closing_result, orphan_as_tex
 
 
 class ResultOrder:
-    """Appends messages to `out`, each reply followed by the results of its calls."""
+    """Appends the messages to `out`, so that each reply is followed by the results of its calls."""
 
     def __init__(self, entries: Sequence[RepairEntry], context: RepairContext) -> None:
         self.entries, self.context = entries, context
@@ -51,7 +51,7 @@ class ResultOrder:
         return self.out
 
     def _end_of_reply(self, place: int, reply: int) -> int:
-        """One past the last message of a reply; system messages inside it do not end it."""
+        """The index after the last message of a reply; system messages inside the reply do not end it."""
         end, entries = place, self.entries
         while place < len(entries) and (entries[place].side == "system" or entries[place].reply == reply):
             place += 1
@@ -60,7 +60,7 @@ class ResultOrder:
         return end
 
     def _emit(self, entry: RepairEntry, message: Message | None, side: str) -> None:
-        """Append a message of the entry and the silent messages behind it."""
+        """Append `message`, the repaired form of the entry, and the messages after it that render to nothing."""
         if message is entry.message:
             self.out.append(OutgoingMessage(entry.index, message, side))
         elif message is not None and message.parts:
@@ -70,7 +70,7 @@ class ResultOrder:
         entry.emitted = True
 
     def _emit_reply(self, reply: list[RepairEntry], place: int) -> None:
-        """Append the messages of a reply, the results of its calls, and orphan results that stood inside it."""
+        """Append the messages of a reply, the results of its calls, and the orphan results that the reply held."""
         for entry in reply:
             message = self._without_results(entry)
             has_calls = any(not slot.dropped for slot in entry.slots)
@@ -92,7 +92,7 @@ class ResultOrder:
                 self.out.append(OutgoingMessage(entry.index, note, "user"))
 
     def _without_results(self, entry: RepairEntry) -> Message | None:
-        """The assistant's message with its remaining calls and without results; None when nothing is left."""
+        """The assistant's message without results and without dropped calls; None if nothing is left."""
         if not entry.slots and not entry.answers:
             return entry.message
         slots = iter(entry.slots)
@@ -111,7 +111,7 @@ class ResultOrder:
         return entry.message.with_parts(*parts)
 
     def _joined_reply(self, entry: RepairEntry, message: Message) -> Message:
-        """A message with calls, joined with the assistant's messages directly in front of it."""
+        """A message with calls, joined with the assistant's messages directly before it."""
         before: list[Part] = []
         place = len(self.out) - 1
         while place >= 0 and self.out[place].side in ("assistant", ""):
@@ -120,12 +120,12 @@ class ResultOrder:
             place -= 1
         if not before:
             return message
-        words = "joined with the assistant's message in front of it, because it has a call"
+        words = "joined with the assistant's message before it, because it has a call"
         self.context.note("reply-joined", entry.index, words)
         return message.with_parts(*before, *message.parts)
 
     def _emit_results(self, slots: list[CallSlot], place: int) -> None:
-        """Append the results of a reply: those in place, those from other places, and closing results."""
+        """Append the results of a reply: those already in place, those from elsewhere, and closing results."""
         near: list[RepairEntry] = []
         if self.context.grammar.adjacency == "after":
             wanted = [slot.answer for slot in slots if slot.answer and not slot.answer.may_stay]
@@ -147,7 +147,7 @@ class ResultOrder:
             self._emit(last, self._resolved(last), "user")
 
     def _entries_in_place(self, place: int, wanted: set[ResultSlot]) -> list[RepairEntry]:
-        """The messages directly behind a reply that hold only its results; the last of them may hold more."""
+        """The messages directly after a reply that hold only its results; the last one may also hold other parts."""
         found: list[RepairEntry] = []
         missing = len(wanted)
         while place < len(self.entries) and missing:
@@ -168,14 +168,14 @@ class ResultOrder:
         return found
 
     def _has_more(self, entry: RepairEntry) -> bool:
-        """True for a message that holds more than results of calls."""
+        """True for a message that holds orphan results, or rendered parts that are not results."""
         return any(answer.is_orphan for answer in entry.answers) or (
             len(entry.answers) < len(entry.message.parts)
             and any(type(part) is not ToolResult and self.context.is_rendered(part) for part in entry.message.parts)
         )
 
     def _move_results(self, far: list[ResultSlot]) -> None:
-        """Append results from other places: their whole message if it holds nothing else, otherwise they alone."""
+        """Append results from other places: the whole message if it holds nothing else, otherwise only the results."""
         for entry, group in groupby(far, key=lambda answer: answer.entry):
             answers = list(group)
             for answer in answers:
@@ -193,7 +193,7 @@ class ResultOrder:
                 self._emit(entry, self._resolved(entry), "user")
 
     def _joined_results(self, results: list[OutgoingMessage]) -> list[OutgoingMessage]:
-        """All results in one message, for formats that count them, unless the renderer joins them itself."""
+        """The results of one reply, joined in one message, unless the renderer joins them itself."""
         context = self.context
         spoken = [each for each in results if each.side]
         if len(spoken) < 2:
@@ -208,7 +208,10 @@ class ResultOrder:
         return [OutgoingMessage(spoken[0].origin, joined, "user"), *(each for each in results if not each.side)]
 
     def _resolved(self, entry: RepairEntry, *, moved: bool = False) -> Message:
-        """The message, results tied to their calls and orphans as text; `moved`: without results that must move."""
+        """The message with its results matched to their calls, and orphans as text.
+
+        With `moved`, results that belong elsewhere are left out.
+        """
         free = self.context.grammar.adjacency == "after"
         answers = iter(entry.answers)
         parts: list[Part] = []

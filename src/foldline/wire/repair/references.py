@@ -1,4 +1,4 @@
-"""How a later message can refer to the settled part of a history: by the id of a call, a result or an item."""
+"""The ids (of calls, results and items) by which a later message can refer to the settled part of a history."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from foldline.wire.repair.server_calls import server_calls_of, server_part
 
 @dataclass(slots=True)
 class References:
-    """Ids in the settled part whose reappearance changes how that part, or the later message, is repaired."""
+    """Ids in the settled part. If a later message uses one of them, the settled part must be repaired again."""
 
     calls: set[str] = field(default_factory=set)
     """Ids of calls; "" for a call without an id."""
     new_ids: set[str] = field(default_factory=set)
     """Ids that repair gave to calls."""
     early_results: set[str] = field(default_factory=set)
-    """Ids of results without a call in front of them."""
+    """Ids of results that have no call before them."""
     unanswered: set[str] = field(default_factory=set)
-    """Ids of calls without a result behind them; "" for a call without an id."""
+    """Ids of calls that have no result after them; "" for a call without an id."""
     items: set[str] = field(default_factory=set)
     server_calls: set[str] = field(default_factory=set)
-    """Ids of the provider's own calls that lost their results."""
+    """Ids of server-side calls (calls that the provider runs itself) that can get no result any more."""
 
     def add(self, run: RepairRun, last: int) -> bool:
-        """Add the ids of a run's messages up to index `last`; False when a call of the provider's own is pending."""
+        """Add the ids of a run's messages up to index `last`; False if a server-side call is still pending there."""
         context = run.context
         if context.has_thinking and context.grammar.server_calls:
             end = max(place for place, each in enumerate(run.ordered) if each.origin == last)
@@ -62,14 +62,14 @@ class References:
         self.server_calls |= other.server_calls
 
     def are_used_by(self, run: RepairRun, after: int = -1) -> bool:
-        """True when a message of the run behind index `after` refers to one of these ids."""
+        """True if a message of the run with an index above `after` refers to one of these ids."""
         if any(key in self.items and places[-1] > after for key, places in run.context.items.items()):
             return True
         own_calls = set[str]()
         return any(entry.index > after and self._is_used_by(entry, own_calls, run) for entry in run.entries)
 
     def _is_used_by(self, entry: RepairEntry, own_calls: set[str], run: RepairRun) -> bool:
-        """True when a message refers to one of these ids; `own_calls` collects the calls up to here."""
+        """True if a message refers to one of these ids; `own_calls` collects the ids of the calls seen so far."""
         slots = iter(entry.slots)
         for part in entry.message.parts:
             if type(part) is ToolCall:
@@ -84,7 +84,7 @@ class References:
         return False
 
     def _is_used_by_call(self, old: str, new: str, run: RepairRun) -> bool:
-        """True for a call, with its id before and after repair, that shares an id with the settled part."""
+        """True if the id of a call before repair (`old`) or after it (`new`) collides with the settled part."""
         in_request = run.context.grammar.unique == "request"
         if old and (old in self.new_ids or old in self.early_results or (in_request and old in self.calls)):
             return True
@@ -93,7 +93,7 @@ class References:
         return new in self.calls or new in self.new_ids or (in_request and not old and "" in self.calls)
 
     def _is_used_by_result(self, result: ToolResult, own_calls: set[str]) -> bool:
-        """True for a result that answers a call of the settled part, or that is searched by name among them."""
+        """True for a result that answers a call of the settled part, or that may answer one by its name."""
         key = result.call_id
         if key and key in self.unanswered:
             return True

@@ -1,7 +1,8 @@
 """Invariant: every call has at most one result, every result at most one call.
 
-Results come before their calls, twice, as an interim text and a final one, or for calls that a fold removed. This step
-ties each result to its call; `unique_call_ids` handles ids that occur twice, `order_of_results` the positions.
+In practice, a result may come before its call, occur twice, come first as an interim text, or answer a call that a fold
+removed. This step matches each result with its call. Repeated ids are left to `unique_call_ids`, positions to
+`order_of_results`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, R
 
 
 class _SlotStack:
-    """Unanswered calls: the newest message first, and within a message the first call first."""
+    """Calls, of which `first` returns the first unanswered one of the newest message that has any."""
 
     def __init__(self) -> None:
         self.groups: list[tuple[RepairEntry, deque[CallSlot]]] = []
@@ -42,10 +43,10 @@ class CallIndex:
     def __init__(self) -> None:
         self.slots: list[CallSlot] = []
         self.last: dict[str, CallSlot] = {}
-        """The newest call of each id."""
+        """The newest call with each id."""
         self.by_id: defaultdict[str, _SlotStack] = defaultdict(_SlotStack)
         self._by_name: defaultdict[tuple[bool, str], _SlotStack] = defaultdict(_SlotStack)
-        """By whether the call has an id, and its name; under the name "" all of them."""
+        """Keys: whether the call has an id, and its name. The name "" holds the calls of all names."""
         self._indexed = 0
 
     def add(self, slot: CallSlot) -> None:
@@ -56,9 +57,10 @@ class CallIndex:
             self.by_id[slot.call.id].add(slot)
 
     def find(self, result: ToolResult) -> CallSlot | None:
-        """The unanswered call of a result.
+        """The unanswered call that a result answers; None if there is none.
 
-        By id; without one by name, else the newest call; a result with an unknown id may answer a call without one.
+        A result with an id answers the call with that id or, if no call has it, a call of the same name without an id.
+        A result without an id answers a call of the same name or, if it has no name either, a call of any name.
         """
         if result.call_id in self.last:
             return self.by_id[result.call_id].first()
@@ -67,7 +69,7 @@ class CallIndex:
         return self._find_by_name(False, result.name) or self._find_by_name(True, result.name)
 
     def _find_by_name(self, has_id: bool, name: str) -> CallSlot | None:
-        """The newest unanswered call of a name; calls are indexed by name at the first such search."""
+        """The newest unanswered call of a name; None if there is none. The index by name is built on demand."""
         for slot in self.slots[self._indexed :]:
             for each in {slot.call.name, ""}:
                 self._by_name[bool(slot.call.id), each].add(slot)
@@ -76,7 +78,7 @@ class CallIndex:
 
 
 def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallIndex:
-    """Fill `slots` and `answers` of the entries, tie each result to its call, and return all calls."""
+    """Fill `slots` and `answers` of the entries, match each result with its call, and return all calls."""
     calls = CallIndex()
     early: list[ResultSlot] = []
     for entry in entries:
@@ -101,7 +103,7 @@ def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallI
 
 
 def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context: RepairContext) -> None:
-    """Tie a result to its call; of two results for one call the better one stays."""
+    """Match a result with its call; of two results for one call the one with the higher rank stays."""
     slot = calls.find(answer.result) or calls.last.get(answer.result.call_id)
     if slot is None:
         early.append(answer)
@@ -114,7 +116,7 @@ def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context:
 
 
 def rank_of(answer: ResultSlot | None) -> int:
-    """Order of preference: no result, an interim one, a failed one, a successful one."""
+    """The rank of a result, in increasing order: no result, an interim one, a failed one, a successful one."""
     if answer is None:
         return -1
     return 0 if answer.result.interim else 1 if answer.result.is_error else 2
@@ -129,7 +131,7 @@ def _drop_result(answer: ResultSlot, context: RepairContext, reason: str = "") -
 
 
 def result_for_call(answer: ResultSlot, context: RepairContext) -> ToolResult:
-    """The result, with the id or the name by which the format ties it to its call."""
+    """The result, with the id or the name by which the format matches it with its call."""
     result, slot = answer.result, answer.slot
     if slot is None or _is_tied(slot.call, result, context):
         return result
@@ -149,7 +151,7 @@ def _is_tied(call: ToolCall, result: ToolResult, context: RepairContext) -> bool
 
 
 def closing_result(slot: CallSlot, context: RepairContext) -> ToolResult:
-    """The result that closes a call without one."""
+    """A placeholder result for a call that has no result."""
     call = slot.call
     name = " ".join(word for word in (call.name, call.id) if word)
     context.note("call-unanswered", slot.entry.index, f"the call {name} has no result: a closing result was added")
@@ -158,7 +160,7 @@ def closing_result(slot: CallSlot, context: RepairContext) -> ToolResult:
 
 
 def orphan_as_text(answer: ResultSlot, context: RepairContext) -> tuple[Part, ...]:
-    """An orphan result as parts of a user's message."""
+    """An orphan result as text and media parts of a user message."""
     result = answer.result
     name = result.call_id or result.name
     context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: sent as text")

@@ -11,23 +11,23 @@ from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_sile
 
 
 class ServerCalls(NamedTuple):
-    """Calls of the provider's own tools that have no result, and results that have no call."""
+    """Server-side calls (calls that the provider runs itself) without a result, and results without a call."""
 
     unanswered: list[tuple[str, int, int, int]]
-    """Call id, row of the message, place of the part, number of the turn."""
+    """For each call: its id, the index of the message, the index of the part, the number of the turn."""
     orphans: list[tuple[str, int, int]]
-    """Call id, row of the message, place of the part."""
+    """For each result: the call id, the index of the message, the index of the part."""
     last_turn: int
     """Number of the assistant's last turn."""
 
     @property
     def lost(self) -> list[tuple[str, int, int, int]]:
-        """Unanswered calls that can get no result any more, because the conversation went on."""
+        """Unanswered calls that can get no result any more, because a later assistant turn exists."""
         return [each for each in self.unanswered if each[3] < self.last_turn]
 
 
 def server_calls_of(out: Iterable[OutgoingMessage], context: RepairContext) -> ServerCalls:
-    """Match the provider's own calls with their results."""
+    """The server-side calls and results in these messages that have no counterpart."""
     pending: defaultdict[str, list[tuple[str, int, int, int]]] = defaultdict(list)
     orphans: list[tuple[str, int, int]] = []
     turn, last, side = 0, 0, ""
@@ -48,7 +48,7 @@ def server_calls_of(out: Iterable[OutgoingMessage], context: RepairContext) -> S
 
 
 def drop_unpaired_server_calls(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages without the provider's own calls and results that have no counterpart."""
+    """The messages without server-side calls and results that have no counterpart."""
     found = server_calls_of(out, context)
     dropped: dict[int, set[int]] = {}
     for name, row, place in found.orphans:
@@ -64,7 +64,7 @@ def drop_unpaired_server_calls(out: list[OutgoingMessage], context: RepairContex
 
 
 def without_places(each: OutgoingMessage, places: set[int], context: RepairContext) -> OutgoingMessage | None:
-    """The message without the parts at these places; None when nothing is left."""
+    """The message without the parts at these indexes; None if nothing is left."""
     parts = [part for place, part in enumerate(each.message.parts) if place not in places]
     if not parts:
         return None
@@ -73,7 +73,7 @@ def without_places(each: OutgoingMessage, places: set[int], context: RepairConte
 
 
 def is_paused(out: Iterable[OutgoingMessage], context: RepairContext) -> bool:
-    """True when the last reply paused inside the provider's own tool: it is sent back to be continued."""
+    """True if the last reply paused inside a server-side call; it is sent back so that the provider continues it."""
     pending = set[str]()
     for each in out if context.grammar.server_calls else ():
         if each.side == "user":
@@ -88,7 +88,7 @@ def is_paused(out: Iterable[OutgoingMessage], context: RepairContext) -> bool:
 
 
 def server_part(part: Part, context: RepairContext) -> tuple[str, str]:
-    """Kind ("call" or "result") and call id of a part of one of the provider's own tools."""
+    """The kind ("call" or "result") and the call id of a server-side call or result; ("", "") for other parts."""
     if not isinstance(part, Opaque) or not context.own(part.wire) or not isinstance(part.value, dict):
         return "", ""
     if part.kind in context.grammar.server_calls:

@@ -1,7 +1,7 @@
-"""Repair of one message by itself: everything that a format refuses in it, whatever its neighbours are.
+"""Repairs one message by itself: removes or rewrites what a format refuses regardless of the other messages.
 
-Blank texts, thinking without its signature, media and calls in the wrong role, illegal names and ids, empty results.
-Each change is recorded in a note. A message that needs no change is returned as the same object.
+That includes blank texts, thinking without its signature, media and calls in the wrong role, illegal names and ids, and
+empty results. Each change is recorded in a note. A message that needs no change is returned as the same object.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from foldline.wire.repair.context import RepairContext, content_of, edited, has_
 from foldline.wire.validate import check
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
-"""Kinds of opaque parts that are opaque only because they are malformed."""
+"""Kinds of opaque parts that the parser could not read because they are malformed."""
 _UNKNOWN_CALL = "tool_call "
-"""Prefix of the kind of a Chat Completions call that is neither a function's nor a custom tool's. It gets no result."""
+"""Prefix of the kind of a Chat Completions call to neither a function nor a custom tool; repair leaves it out."""
 _MEDIA = frozenset(("image", "document", "image_url", "input_audio", "file", "input_image", "input_file"))
 _LONGEST_NAME = 64
 
 
 def repair_message(index: int, message: Message, side: str, context: RepairContext) -> Message | None:
-    """The message without what the format refuses in it; None when nothing is left."""
+    """The message without what the format refuses in it; None if nothing is left."""
     own = context.own(message.wire)
     if own:
         message = _with_known_role(index, message, context)
@@ -55,7 +55,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
 
 
 def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
-    """The message; as the user's when the format does not know the role of its wire form."""
+    """The message; if the format does not know the role in its wire form, as a user message."""
     wire = message.wire
     role = (wire.value.get("role", "user") or "user") if wire and isinstance(wire.value, dict) else "user"
     if role in context.grammar.roles:
@@ -70,13 +70,13 @@ def _may_be_empty(message: Message, side: str, context: RepairContext) -> bool:
 
 
 def _is_malformed(message: Message, context: RepairContext) -> bool:
-    """True for a message whose own wire form breaks a rule that its parts do not show."""
+    """True for a message that would be sent verbatim and breaks a rule that cannot be checked on its parts."""
     wire = message.wire
     return context.exact(wire) and isinstance(wire.value, dict) and context.grammar.is_malformed(wire.value)
 
 
 def _is_message_item(value: Any) -> bool:
-    """True for an element that holds content: its parts are not items of their own."""
+    """True for an element that is a message, so that its parts are not items of their own."""
     return isinstance(value, dict) and value.get("type", "message") == "message"
 
 
@@ -144,7 +144,7 @@ def _repair_call(part: ToolCall, index: int, _message: Message, side: str, conte
 
 
 def _has_valid_input(wire: Wire | None, context: RepairContext) -> bool:
-    """False for a call that came with malformed arguments and has to be written anew."""
+    """False for a call whose arguments are malformed in its wire form, so that it must be rendered again."""
     return not context.exact(wire) or not isinstance(wire.value, dict) or context.grammar.has_valid_input(wire.value)
 
 
@@ -158,7 +158,7 @@ def legal_name(name: str) -> str:
 
 
 def legal_id(name: str) -> str:
-    """A call id that every format accepts; equal input gives an equal id, so a call and its result stay a pair."""
+    """A call id that every format accepts. Equal input gives equal output, so a call and its result still match."""
     return "call_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
@@ -188,7 +188,7 @@ def _repair_result(part: ToolResult, index: int, message: Message, _side: str, c
 
 
 def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairContext) -> Part | None:
-    """A part of a result, a placeholder for it, or None."""
+    """The part of a result, a placeholder for it, or None if it must be left out."""
     if isinstance(inner, Text):
         accepted = own and inner.wire is None and not inner.text
         return inner if accepted or not context.grammar.is_blank(inner.text) else None

@@ -1,4 +1,4 @@
-"""Invariant: system messages stand in the request's system field, or inside the list where the format allows them."""
+"""Invariant: system messages are in the request's system field, or at a place in the list that the format allows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foldline.wire.repair.server_calls import is_paused
 
 
 def belongs_to_prompt(message: Message, messages: Iterable[Message], context: RepairContext) -> bool:
-    """True for a leading system message that goes into the request's system field, even if it stood in the list."""
+    """True for a leading system message that goes into the request's system field, even if it came in the list."""
     if leading_system((message,), context.target):
         return True
     if not message.parts or context.grammar.inline_system != "after user":
@@ -22,7 +22,7 @@ def belongs_to_prompt(message: Message, messages: Iterable[Message], context: Re
 
 
 def repair_prompt(index: int, message: Message, context: RepairContext) -> list[OutgoingMessage]:
-    """A leading system message as the system field accepts it; empty when nothing is left."""
+    """A leading system message in a form that the system field accepts; an empty list if nothing is left."""
     if not leading_system((message,), context.target):
         context.note("system-moved", index, "a system message at the start of the list belongs to the system prompt")
         message = replace(message, wire=None)
@@ -44,7 +44,7 @@ def _as_text(part: Part) -> Part:
 
 
 def place_system_messages(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages, with system messages moved to the end of a user's turn."""
+    """The messages, with each system message moved to the end of a user turn."""
     placed: list[OutgoingMessage] = []
     pending: list[OutgoingMessage] = []
     before: OutgoingMessage | None = None

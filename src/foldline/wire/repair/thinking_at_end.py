@@ -1,4 +1,4 @@
-"""Invariant: no reply ends with thinking, because the stream broke off or a fold took what followed."""
+"""Invariant: no reply ends with thinking. It would if the stream broke off or a fold removed what followed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from foldline.wire.repair.server_calls import without_places
 
 
 def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages without thinking that nothing follows in its reply."""
+    """The messages, without thinking at the end of a reply."""
     remaining: list[OutgoingMessage] = []
     followed = False
     for each in reversed(out):
@@ -27,7 +27,7 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
 
 
 def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
-    """Places of thinking that nothing follows, and whether what stands in front of the message is followed."""
+    """The indexes of thinking that nothing follows, and whether anything follows the messages before this one."""
     places = set[int]()
     followed = followed or not message.parts
     for place in range(len(message.parts) - 1, -1, -1):

@@ -1,7 +1,7 @@
-"""Invariant: no call id occurs twice within a request, or within a reply, as the format demands.
+"""Invariant: no call id occurs twice within a request or within a reply, depending on the format.
 
-Ids occur twice when an abort wrote a call again, and with servers that count from `call_0` in every turn. A repeated
-call without a result of its own is dropped; every other one gets a new id, and its result the same.
+Ids occur twice when a call is written again after an abort, or when a server counts from `call_0` in every turn. A
+call that is a repetition is dropped; every other call with a repeated id gets a new id, and so does its result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from foldline.wire.repair.results_for_calls import CallIndex, rank_of
 
 
 def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
-    """Drop or rename calls whose id occurred before; the completed call stays."""
+    """Drop calls that are repetitions, and give new ids to other calls whose id occurred before."""
     groups: dict[tuple[str, int], list[CallSlot]] = {}
     for slot in calls.slots:
         scope = slot.entry.reply if context.grammar.unique == "reply" else -1
@@ -26,7 +26,7 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 
 
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Calls of one id: drop the repetitions, rename the others."""
+    """Of several calls with one id, drop the repetitions and give new ids to all others but the first."""
     complete = [slot for slot in slots if slot.answer is not None] or slots[:1]
     contents = {_content_of(slot) for slot in complete}
     replies = {slot.entry.reply for slot in complete}
@@ -34,11 +34,11 @@ def _separate(name: str, slots: list[CallSlot], taken: set[str], context: Repair
     for slot in slots:
         repeated = _content_of(slot) in contents or slot.entry.reply in replies
         if slot.answer is None and slot is not complete[0] and repeated:
-            _drop_call(slot, "the same call again, without a result", context)
+            _drop_call(slot, "a repeated call without a result", context)
         elif remaining and _is_repetition(slot, remaining[-1]):
             better = rank_of(slot.answer) > rank_of(remaining[-1].answer)
             worse, remaining[-1] = (remaining[-1], slot) if better else (slot, remaining[-1])
-            _drop_call(worse, "the same call with a result again", context)
+            _drop_call(worse, "a repeated call with a result", context)
         else:
             remaining.append(slot)
     for count, slot in enumerate(remaining[1:], start=2):
@@ -52,7 +52,7 @@ def _content_of(slot: CallSlot) -> tuple[str, str]:
 
 
 def _is_repetition(slot: CallSlot, before: CallSlot) -> bool:
-    """True for the same call with the same result, and for one written twice into a reply, once with a worse result."""
+    """True for two equal calls whose results are equal or, within one reply, differ in rank."""
     one, other = slot.answer, before.answer
     if one is None or other is None or _content_of(slot) != _content_of(before):
         return False
@@ -83,7 +83,7 @@ def _rename(slot: CallSlot, new: str) -> None:
 
 
 def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Give an id to calls that have none, unless the renderer makes it or the format's legacy form has none."""
+    """Give an id to calls without one, unless the renderer does so or the call is in a legacy form without ids."""
     if context.grammar.pairing != "id":
         return
     for slot in slots:
@@ -97,6 +97,6 @@ def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) ->
 
 
 def _is_of_elements(entry: RepairEntry, context: RepairContext) -> bool:
-    """True for a message of this format's elements, whatever file it was read from."""
+    """True for a message that was read from an element of this format, in a request or in a session log."""
     wire = entry.message.wire
     return wire is not None and element_format(wire.format) == context.target.element_format

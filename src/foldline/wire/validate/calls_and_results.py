@@ -21,7 +21,7 @@ def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violati
         if grammar.results_first and results and turn.role == "user":
             other = next((block for block in turn.blocks[: len(results)] if block.kind != "result"), None)
             if other is not None:
-                yield Violation("result-order", other.at, "another block stands in front of a result")
+                yield Violation("result-order", other.at, "another block comes before a result")
         waiting = [block for block in turn.blocks if block.kind == "call"]
         if not waiting:
             continue
