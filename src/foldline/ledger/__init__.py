@@ -109,7 +109,7 @@ def _upgrade(pool: ConnectionPool) -> None:
 
 
 def _tenant(pool: ConnectionPool, name: str) -> Tenant:
-    """The row of a tenant, inserted if it is new."""
+    """The tenant with this name; its row is inserted if it is new."""
     while True:
         with pool.connection() as connection:
             rows = connection.run("SELECT id FROM owners WHERE name = ?", (name,))

@@ -55,7 +55,7 @@ def branch_of_strand(connection: Connection, owner: Tenant, strand: int) -> Bran
 
 
 def begin_session(connection: Connection, owner: Tenant, name: str, at: float) -> Branch:
-    """The main branch of a session, inserted if the session is new."""
+    """The main branch of a session; both are inserted if the session is new."""
     found = find(connection, owner, name, MAIN)
     if found is not None:
         return found
@@ -74,7 +74,7 @@ def add_branch(connection: Connection, owner: Tenant, branch: Branch, at: float)
 
 
 def session_infos(connection: Connection, owner: Tenant) -> tuple[SessionInfo, ...]:
-    """Every session with its figures, most recently used first."""
+    """Every session with its counts and times, most recently used first."""
     sessions: dict[str, list[Values]] = {}
     for row in connection.run(_INFO, (owner.id,)):
         sessions.setdefault(row[0], []).append(row)

@@ -1,8 +1,9 @@
 """Storage of message chains.
 
-A strand is a run of consecutive messages; it starts at the message of another strand where it forked off, or at the
-beginning. A path is therefore a few ranges of rows. Appending at the end of a strand extends it; appending anywhere
-else starts a new strand. `position` counts from the first message of the path on every strand.
+A strand is a run of consecutive messages. It continues another strand from the message where it forked off, or starts
+an empty history. The path of a branch is therefore a few ranges of rows. Appending at the end of a strand extends it;
+appending anywhere else starts a new strand. On every strand, `position` is counted from the first message of the path,
+not of the strand.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ SELECT m.position, m.key, m.at, m.body, COALESCE(
      ORDER BY r.id DESC LIMIT 1), m.meta)
 FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.position < ? ORDER BY m.position LIMIT ?
 """
-"""Messages of a strand with their newest metadata."""
+"""Query for the messages of a strand with their newest metadata."""
 
 
 class Tenant(NamedTuple):
-    """One tenant: the id in the tables, and the name the caller gave."""
+    """One tenant: its id in the tables, and the name that the caller gave it."""
 
     id: int
     name: str
@@ -45,14 +46,14 @@ class ChainPosition(NamedTuple):
 
 
 class EncodedMessage(NamedTuple):
-    """A message with the bytes that will be stored."""
+    """A message with its body as JSON bytes and as the bytes that are stored."""
 
     message: Message
     body: bytes
     stored: bytes
     meta: bytes | None
     at: float | None = None
-    """When it was first written; None means now (set by imports)."""
+    """When the message was first written, in seconds since 1970 (set by imports); None means now."""
 
 
 class InsertedMessage(NamedTuple):
@@ -61,11 +62,11 @@ class InsertedMessage(NamedTuple):
     strand: int
     position: int
     size: int
-    """Bytes of its body, uncompressed."""
+    """Size of its uncompressed body in bytes."""
 
 
 def encode(message: Message) -> EncodedMessage:
-    """Serialize a message, before a transaction is opened."""
+    """Serialize a message; call this before a transaction is opened."""
     body = message_body(message)
     return EncodedMessage(message, body, pack(body), meta_body(message.meta))
 
@@ -86,7 +87,7 @@ def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: in
 
 
 def position_at(connection: Connection, owner: Tenant, place: ChainPosition, length: int) -> ChainPosition:
-    """The position on a path where it has `length` messages."""
+    """The position after the first `length` messages of a path."""
     if length == place.length:
         return place
     if length == 0:
@@ -99,7 +100,7 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """For each strand that the logs of some branches ever reached: the position where the reached part ends."""
+    """For each strand that the logs of these branches ever used: the position at which the used part ends."""
     found: dict[int, int] = {}
     for branch in branches:
         sql = "SELECT strand, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND strand IS NOT NULL GROUP BY 1"
@@ -113,7 +114,7 @@ def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) ->
 
 
 def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredMessage]:
-    """The first page of messages of a span."""
+    """The first messages of a span, at most `PAGE`."""
     rows = connection.run(READ, (owner.id, span.strand, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
         raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run `foldline verify`")
@@ -129,7 +130,7 @@ class ChainWriter:
         self.strands: list[int] = []
 
     def put(self, branch: int, place: ChainPosition, encoded: Sequence[EncodedMessage]) -> ChainPosition:
-        """Append messages and return the position of the last; only new messages are inserted."""
+        """Append messages and return the position after the last; messages that are already stored are not inserted."""
         self.inserted, self.strands = [], []
         keys: list[bytes] = []
         key = place.key
@@ -144,7 +145,7 @@ class ChainWriter:
         return self._write(branch, place, list(zip(keys[known:], encoded[known:], strict=True)))
 
     def _known(self, keys: list[bytes]) -> Iterator[Values]:
-        """The rows of the stored messages. They are the first ones, since a key depends on all messages before."""
+        """The rows of the keys that are stored: the first ones, since a key depends on all previous messages."""
         for begin in range(0, len(keys), KEYS_PER_QUERY):
             batch = keys[begin : begin + KEYS_PER_QUERY]
             placeholders = ", ".join("?" * len(batch))
@@ -156,7 +157,7 @@ class ChainWriter:
                 yield found[key]
 
     def _remark(self, place: ChainPosition, meta: bytes | None, item: EncodedMessage) -> None:
-        """Store metadata that a repeated message adds; known metadata is kept."""
+        """Store the metadata that a repeated message adds; fields that are already stored are kept."""
         if item.meta is None or item.meta == meta:
             return
         where = (self.owner.id, place.strand, place.length - 1)
@@ -189,9 +190,9 @@ class ChainWriter:
         return ChainPosition(strand, place.length + len(items), items[-1][0])
 
     def _end(self, place: ChainPosition) -> tuple[bytes, int | None]:
-        """The trace of the message at a position, and its strand if nothing follows there.
+        """The trace at a position, and the strand to extend; None for a new strand, if a message already follows.
 
-        If two writers extend the same position, the unique index rejects one of them, and its transaction is retried.
+        If two writers extend the same strand, the unique index rejects one of them, and its transaction is retried.
         """
         if place.strand is None:
             return ROOT, None

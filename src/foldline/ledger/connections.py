@@ -20,7 +20,7 @@ Values = tuple[Any, ...]
 
 
 class WriteConflict(LedgerBusy):
-    """Two transactions conflicted; retrying this one will succeed."""
+    """The transaction conflicted with another one and can be retried."""
 
 
 class ConnectionLost(LedgerUnavailable):
@@ -61,13 +61,13 @@ class Database(Protocol):
     wait_s: float
     """Seconds to wait for locks and connections."""
     schema_sql: dict[str, str]
-    """SQL for the placeholders of the schema: `{id}`, `{blob}`, and `{words}`, the table of the text index."""
+    """SQL that replaces the schema's placeholders: `{id}`, `{blob}`, and `{words}`, the table of the text index."""
     delete_words: str
     """Statement that removes a message from the table `words`, by its row id and its terms."""
     for_update: str
     """Suffix of a SELECT that locks the rows it returns."""
     lock_writers: str
-    """Statement that blocks all other writers until the transaction ends; empty if starting one does so."""
+    """Statement that blocks all other writers until the transaction ends; "" if `begin` already blocks them."""
     reclaim_space: tuple[str, ...]
     """Statements that free disk space after rows were deleted."""
     has_job_queue: bool
@@ -91,7 +91,7 @@ class Database(Protocol):
         """The foldline error for an exception of the database driver; None for other exceptions."""
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
-        """A query for the row ids in `words` that have a term of each group, and its values."""
+        """A query for the ids of the rows in `words` that contain a term of every group, and the query's values."""
 
     def check_integrity(self, connection: Connection) -> list[str]:
         """Errors that the database finds in its own files."""
@@ -104,7 +104,7 @@ class ConnectionPool:
         self.database = database
         self._closed = False
         self._inherited: list[Connection] = []
-        """Connections inherited by a fork; closing them would close the parent's."""
+        """Connections that a forked process inherited; they stay open, since closing them would close the parent's."""
         self._reset()
 
     def _reset(self) -> None:

@@ -1,8 +1,8 @@
 """Export of a ledger as lines of JSON, and import of such lines.
 
 Sessions and branches come first, then the strands with their messages (each strand after the one it forked from), then
-logs, jobs and events. Both directions handle one line at a time. Every message must match its key under the tenant it
-was exported from; under another tenant it gets a new key.
+logs, jobs and events. Export and import handle one line at a time. An import checks every message against its key,
+which includes the tenant it was exported from; an import for another tenant gives it a new key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BATCH = 256
 
 
 def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
-    """The lines of some sessions, or of all."""
+    """The lines of the named sessions, or of all."""
     with tx.pool.snapshot() as connection:
         if sessions is None:
             sessions = [info.name for info in branch_table.session_infos(connection, tx.owner)]
@@ -137,10 +137,10 @@ class ImportReader:
         self.owner: str | None = None
         self.branches: dict[tuple[str, str], Branch] = {}
         self.strands: dict[int, list[tuple[int, int]]] = {}
-        """For each exported strand: the start positions of its parts, and the strand each part is stored on now."""
+        """For each exported strand, its parts: start position, and the strand on which the part is stored now."""
         self.number, self.branch, self.place = 0, Branch(id=0, session=""), ChainPosition()
         self.before = ROOT
-        """Key of the previous message, as it was exported."""
+        """The key that the previous message has in the export."""
         self.encoded: list[EncodedMessage] = []
         self.head = Head()
         self.written = 0
@@ -187,7 +187,7 @@ class ImportReader:
                 segments.append((position, strand))
 
     def _position(self, strand: int, length: int) -> ChainPosition:
-        """The stored position of the message that the export has at (`strand`, `length`)."""
+        """The position in this ledger of the exported position (`strand`, `length`)."""
         segments = self.strands[strand]
         actual = segments[bisect_right(segments, length - 1, key=lambda segment: segment[0]) - 1][1]
         rows = self.connection.run(KEY_AT, (self.tx.owner.id, actual, length - 1))

@@ -1,7 +1,7 @@
 """Feed of new messages to a text index.
 
-Indexing many messages at once is faster than one by one. So a transaction that writes messages only adds a row for
-their range to the table `unread`. When the ranges exceed a limit, the next writer passes them to the index; a search
+Indexing many messages at once is faster than one by one. So a transaction that writes messages only adds their range as
+a row to the table `unread`. When the unindexed messages exceed a size limit, the next writer indexes them; a search
 does so, too. Since the ranges are in the ledger, nothing is missed when a process is killed or a store has no index.
 """
 
@@ -17,9 +17,9 @@ from foldline.ledger.serialize import read_message, unpack
 from foldline.message import Message
 
 MAX_UNINDEXED_BYTES = 1 << 17
-"""Bytes of messages that may be unindexed: the index takes some hundredths of a second for this many."""
+"""Bytes of messages that may stay unindexed; indexing this many takes some hundredths of a second."""
 ROW_BYTES = 256
-"""Bytes added to the size of each message."""
+"""Bytes that are added to the size of each message when it is compared with the limit."""
 MAX_RANGES = 2 * MAX_UNINDEXED_BYTES // ROW_BYTES
 PAGE = 64
 _INSERT = "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?)"
@@ -48,7 +48,7 @@ class MessageIndex(Protocol):
 def add_unindexed(
     tx: Transactions, index: MessageIndex | None, connection: Connection, inserted: Sequence[InsertedMessage]
 ) -> None:
-    """Record that consecutive messages of one strand are unindexed; index some if too many are."""
+    """Record that consecutive messages of one strand are unindexed; index some if too many are unindexed."""
     if not inserted:
         return
     sql = _INSERT + " RETURNING (SELECT COALESCE(SUM(size), 0) FROM unread WHERE owner = ?)"  # noqa: S608  # constants
@@ -64,7 +64,7 @@ def add_unindexed(
 
 
 def index_pending(tx: Transactions, index: MessageIndex, connection: Connection) -> int:
-    """Index some of the recorded messages, after concurrent indexing ends; returns their number."""
+    """Wait for concurrent indexing, then index some of the recorded messages and return their number."""
     return _index_ranges(tx, index, connection, _lock_ranges(tx, connection), MAX_UNINDEXED_BYTES)
 
 
@@ -114,7 +114,7 @@ def has_unindexed(tx: Transactions) -> bool:
 
 
 def drop_unindexed(connection: Connection, owner: int, strand: int, stop: int) -> None:
-    """Remove the recorded ranges from position `stop` on."""
+    """Remove the positions from `stop` on from the recorded ranges of a strand."""
     where = (owner, strand, stop)
     connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start >= ?", where)
     connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND strand = ? AND stop > ?", (stop, *where))

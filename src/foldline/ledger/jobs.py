@@ -1,9 +1,9 @@
 """Claims on background jobs, so that a job's result is committed once.
 
 Every change is a new row with the next number; the number is unique in the database, so two processes cannot both claim
-a job. The newest row is the job's state. Each claim has a higher fence number than the one before, and a commit with an
-older fence is refused. When a lease runs out, the next worker may claim the job, which counts as a failure of the one
-before. On SQLite a job can also be requested with a row, which worker processes look for.
+a job. The newest row is the job's state. Each claim has a higher fence number than the previous claim, and a commit
+with an older fence is refused. When a lease runs out, another worker may claim the job, and the expired claim counts as
+a failure. On SQLite a job can also be requested with a row, which worker processes look for.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class JobState(NamedTuple):
 
     seq: int = 0
     kind: str = ""
-    """`wanted` (requested), `claim`, `beat` (renewed), `done`, `failed`, `cancelled`; empty if there is no row."""
+    """`wanted` (requested), `claim`, `beat` (renewed), `done`, `failed`, `cancelled`; "" if the job has no row."""
     fence: int = 0
     holder: str = ""
     until_at: float = 0.0
-    """When it can be claimed: the end of the lease, or of the back-off after a failure."""
+    """From when the job can be claimed: the end of the lease, or of the back-off after a failure."""
     deadline_at: float = 0.0
-    """A lease is not renewed past this time."""
+    """The lease cannot be extended beyond this time."""
     failures: int = 0
     """Failures in a row."""
     at: float = 0.0
@@ -96,9 +96,9 @@ class Jobs:
         holder: str = "",
         take_over: bool = False,
     ) -> Claim | None:
-        """Claim a job; None while another holder has it, or until its back-off ends.
+        """Claim a job; None until its current lease or its back-off ends.
 
-        `take_over` replaces a claim of the same holder: a queue that delivers a job again gave it up before.
+        `take_over` replaces a valid claim of the same holder, for a queue that gave up a job and delivers it again.
         """
         op = new_operation_id()
 
@@ -140,7 +140,7 @@ class Jobs:
         return self.tx.read(would_change) and self._change(branch, name, next_row)
 
     def pending(self, *, all_owners: bool = False) -> list[JobRequest]:
-        """The requested jobs that no worker holds, oldest first, of this tenant or of all."""
+        """The requested jobs of this tenant, or of all tenants, that no worker holds; oldest first."""
         sql = (
             "SELECT o.name, s.name, b.name, w.name FROM jobs w "
             "JOIN branches b ON b.owner = w.owner AND b.id = w.branch "
@@ -182,7 +182,7 @@ class Jobs:
         self._change(claim.branch, claim.name, next_row)
 
     def finish(self, claim: Claim, result: Any = None) -> None:
-        """Mark a job as done if it adds nothing to the log of its branch. Idempotent."""
+        """Mark a job as done whose result adds no entry to the log of its branch. Idempotent."""
 
         def next_row(last: JobState, now: float) -> JobState | None:
             return None if (last.fence, last.kind) == (claim.fence, "done") else _done(claim, last, now, result)
@@ -205,7 +205,7 @@ class Jobs:
         self._write(connection, claim.branch, claim.name, row)
 
     def _change(self, branch: Branch, name: str, next_row: Callable[[JobState, float], JobState | None]) -> bool:
-        """Insert the row that `next_row` makes of the newest row and the time; False if it makes none."""
+        """Call `next_row` with the newest row and the time, and insert the row it returns; False if it returns None."""
 
         def work(connection: Connection) -> bool:
             self.tx.lock(connection, branch)

@@ -22,14 +22,14 @@ from foldline.ledger.serialize import dump, fold_of, pack, unpack
 T = TypeVar("T")
 
 ATTEMPTS = 8
-"""How often a transaction is tried when it conflicts with others."""
+"""The maximum number of attempts for a transaction that conflicts with others."""
 APPEND, FOLD = "append", "fold"
 
 _MARKS = (
     "SELECT seq, kind, length, tip, at, op, key, cut, CASE WHEN cut IS NULL THEN body END FROM entries "
     "WHERE owner = ? AND branch = ? AND kind <> 'append' "
 )
-"""Marks without the bodies of folds, since only one fold of a log is in force."""
+"""Query for marks, without the bodies of folds, since only one fold of a log is in force."""
 
 
 class NewEntry(NamedTuple):
@@ -40,18 +40,18 @@ class NewEntry(NamedTuple):
     op: str
     body: Any = None
     at: float | None = None
-    """When it was written; None means now (set by imports)."""
+    """When the entry was written, in seconds since 1970 (set by imports); None means now."""
 
 
 class Transactions:
-    """Runs the transactions of one tenant, and retries them where that is safe."""
+    """Runs the transactions of one tenant, and retries them if that is safe."""
 
     def __init__(self, pool: ConnectionPool, owner: Tenant, clock: Callable[[], float] | None) -> None:
         self.pool, self.owner, self.clock = pool, owner, clock
         self.for_update = pool.database.for_update
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run a read; retried once on a new connection if the connection was lost."""
+        """Run a read; it is repeated once on a new connection if the connection was lost."""
         try:
             with self.pool.connection() as connection:
                 return work(connection)
@@ -60,7 +60,7 @@ class Transactions:
                 return work(connection)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which must be idempotent, in a transaction; retried on conflicts, and on one lost connection."""
+        """Run `work`, which must be idempotent, in a transaction; repeat it on conflicts and on one lost connection."""
         lost = False
         for _ in range(ATTEMPTS):
             try:
@@ -84,7 +84,7 @@ class Transactions:
         return head(connection, self.owner, branch)
 
     def add_entry(self, connection: Connection, branch: Branch, before: Head, entry: NewEntry) -> Head:
-        """Insert the entry that follows `before`."""
+        """Insert the entry that follows the head `before`."""
         seq, to = before.seq + 1, entry.to
         at = self.now(connection) if entry.at is None else entry.at
         mark = before.mark if entry.kind == APPEND else seq
@@ -108,7 +108,7 @@ def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_upda
 
 
 def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
-    """The head of a branch."""
+    """The newest entry of a branch."""
     sql = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
     rows = connection.run(sql + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
     if not rows:
@@ -129,7 +129,7 @@ def position_of(where: Head) -> ChainPosition:
 
 
 def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> bytes:
-    """The key of an entry: the hash of its content and of the entry before."""
+    """The key of an entry: the hash of its content and of the previous entry's key."""
     seq, kind, length, tip, at, op = row
     return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
 
@@ -158,7 +158,7 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
 
 
 def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
-    """Whether an operation wrote its entry already: a mark, or any entry after number `after`."""
+    """Whether an operation already wrote a mark or, if `after` is given, any entry with a higher number than that."""
     sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
     if after is None:
         return bool(connection.run(sql + "kind <> 'append'", (owner.id, branch.id, op)))

@@ -1,6 +1,6 @@
 """Keys and traces of messages.
 
-A key is the hash of the tenant, the key of the message before, and the stored bytes. The same history therefore has the
+A key is the hash of the tenant, the previous message's key, and the message's bytes. The same history therefore has the
 same keys, a re-sent history adds only its new messages, a fork shares its prefix, and damage is detected.
 
 Clients rarely send a reply back byte for byte: they drop empty fields, move cache marks and omit reasoning. Such a
@@ -19,11 +19,11 @@ from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolR
 SIZE = 20
 """Bytes in a key."""
 ROOT = b""
-"""Key before the first message."""
+"""The key of an empty history, used as the previous key of the first message."""
 
 
 def link(owner: str, before: bytes, body: bytes) -> bytes:
-    """The key of a message with the stored bytes `body` after the key `before`.
+    """The key of a message with the bytes `body`; `before` is the key of the previous message.
 
     >>> link("", ROOT, b"{}").hex()
     'dd19b0ef199fd6cce6ce2444203a80786b3abc54'
@@ -34,7 +34,7 @@ def link(owner: str, before: bytes, body: bytes) -> bytes:
 
 
 def trace(owner: str, before: bytes, message: Message) -> bytes:
-    """The trace of a message after the trace `before`. A message without content keeps `before`."""
+    """The trace of a history with the trace `before` plus this message; `before` if the message has no content."""
     content = list(_content(message.parts))
     if not content:
         return before
@@ -59,7 +59,7 @@ def _content(parts: tuple[Part, ...]) -> Iterator[Any]:
 
 
 def _arguments(text: str) -> Any:
-    """Parsed arguments, since clients serialize them again."""
+    """The arguments as a JSON value, since clients may serialize them differently; the text if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

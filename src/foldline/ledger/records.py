@@ -26,7 +26,7 @@ class Branch:
     session: str
     name: str = MAIN
     origin: int | None = None
-    """The branch it was forked from; entries of that log up to `origin_seq` apply to this branch, too."""
+    """The branch it was forked from; entries of that branch's log up to `origin_seq` apply to this branch, too."""
     origin_seq: int = 0
 
 
@@ -43,7 +43,7 @@ class Head:
     at: float = 0.0
     strand: int | None = None
     log: bytes = ROOT
-    """Key of the newest entry, chained to all entries before."""
+    """Key of the newest entry; it depends on all previous entries."""
 
 
 class Span(NamedTuple):
@@ -83,7 +83,7 @@ class AppendResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHistory:
-    """The longest stored history that a list of messages begins with."""
+    """The longest stored history with which a list of messages begins."""
 
     count: int
     """Number of messages of the list that are stored."""
@@ -106,7 +106,7 @@ class LogEntry(NamedTuple):
     op: str = ""
     key: bytes = ROOT
     cut: int | None = None
-    """The cut of a fold."""
+    """The cut, if the entry is a fold; else None."""
     body: Any = None
 
 
@@ -141,19 +141,19 @@ class BranchState:
     """The folds that were not taken back, oldest first; the last one is in force."""
     pins: tuple[Pin, ...] = ()
     marks: tuple[LogEntry, ...] = field(default=(), repr=False)
-    """The entries it was derived from, oldest first, inherited ones included; folds without their bodies."""
+    """The entries from which the state was derived, oldest first, with inherited ones; folds have no bodies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """A session with its figures."""
+    """A session with its counts and times."""
 
     name: str
     made_at: float
     last_at: float
     branches: tuple[str, ...]
     messages: int
-    """Messages on the path of the longest branch."""
+    """Number of messages on the path of the longest branch."""
     folds: int
 
 
@@ -169,7 +169,7 @@ class IntegrityFault:
 
 
 def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
-    """Derive the state of a branch from its marks and those of its origins, oldest first, without the fold in force."""
+    """Derive a branch's state from its marks and those of its origins, oldest first; `fold` is not filled in."""
     marks = tuple(marks)
     folds: list[FoldReference] = []
     pins: dict[str, Pin] = {}

@@ -1,6 +1,5 @@
-"""Deletion of sessions that were not used since a given time. Nothing else in the ledger deletes.
-
-Messages that a remaining session shares stay. SQLite overwrites the deleted rows, so that their content is gone.
+"""Deletion of sessions that were not used since a given time. Nothing else deletes from the ledger. Messages that a
+remaining session also uses stay. SQLite overwrites the deleted rows, so that their content is gone.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ PAGE = 500
 
 
 def prune(tx: Transactions, older_than: float, index: MessageIndex | None = None) -> tuple[str, ...]:
-    """Delete the sessions whose newest entry is older than a time, and return their names."""
+    """Delete the sessions whose newest entry is older than the given time, and return their names."""
 
     def work(connection: Connection) -> tuple[str, ...]:
         if tx.pool.database.lock_writers:
@@ -49,7 +48,7 @@ def _session(connection: Connection, tx: Transactions, name: str) -> None:
 
 
 def _strands(connection: Connection, tx: Transactions, needed: dict[int, int], index: MessageIndex | None) -> None:
-    """Delete the messages of each strand that no remaining branch needs, and reassign strands whose branch is gone."""
+    """Delete the messages that no remaining branch needs, and assign strands of deleted branches to remaining ones."""
     owner = tx.owner.id
     new_branches: dict[int, int] = {}
     rows = connection.run("SELECT id, branch, base FROM strands WHERE owner = ? ORDER BY id DESC", (owner,))

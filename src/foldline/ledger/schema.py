@@ -1,7 +1,7 @@
 """The tables and their migrations, in one text for all databases.
 
-`{id}`, `{blob}` and `{words}` are replaced by each database's own SQL. A released migration is never edited; changes
-are a new one. The tenant (`owner`) is in every table and index, so no query depends on an id alone.
+`{id}`, `{blob}` and `{words}` are replaced by each database's own SQL. A released migration is never edited; every
+change is a new migration. The tenant (`owner`) is in every table and index, so no query depends on an id alone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ CREATE TABLE documents (
     size BIGINT NOT NULL, prompt BIGINT NOT NULL);
 {words}
 """
-"""What recall needs to know of a message without reading it."""
+"""The table of what recall needs to know about a message without reading it."""
 WAITING = "CREATE INDEX jobs_wanted ON jobs (at) WHERE kind = 'wanted'"
 
 UNREAD = """
@@ -85,7 +85,7 @@ DELETE FROM documents;
 DROP TABLE words;
 {words}
 """
-"""Ranges of messages that are not in the text index: at first all, since term numbers changed."""
+"""The table of messages that are not in the text index: at first all, since this migration changes the term numbers."""
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("ledger", LEDGER),

@@ -1,8 +1,8 @@
 """Messages and folds as bytes.
 
-A message is stored once: its wire form in full, and of its parts only what the wire form does not contain. A part that
-repeats a string or a value of the wire form stores its number in document order instead. If the wire form was parsed
-from text, the text is stored and parsed again on reading, so the original bytes are kept.
+The wire form of a message is stored in full; its parts are stored without what the wire form contains. A part that
+repeats a string or a value of the wire form stores the index of that value, in document order, instead. If the wire
+form was parsed from text, the text is stored and parsed again on reading, so the original bytes are kept.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from foldline.message import (
 )
 
 DEFLATE_FROM = 512
-"""Shorter bodies are not compressed, since it would save next to nothing."""
+"""Bodies with fewer bytes are not compressed, since that would save almost nothing."""
 LEVEL = 1
-"""Higher levels take two to four times as long and save a tenth more."""
+"""The zlib level; higher levels take two to four times as long and save a tenth more."""
 SHARED_FROM = 24
-"""Shorter strings are stored again instead of by number."""
+"""Strings with fewer characters are repeated in the part instead of stored as an index."""
 
 _PARTS: dict[str, type[Any]] = {
     "text": Text,
@@ -53,17 +53,17 @@ _DEFLATED = b"x"
 
 
 def pack(body: bytes) -> bytes:
-    """A body as it is stored: compressed if it is long."""
+    """The bytes that are stored for a body: compressed if it is long."""
     return zlib.compress(body, LEVEL) if len(body) >= DEFLATE_FROM else body
 
 
 def unpack(stored: bytes) -> bytes:
-    """The body of stored bytes."""
+    """The body, decompressed if the stored bytes are compressed."""
     return zlib.decompress(stored) if stored[:1] == _DEFLATED else stored
 
 
 def dump(value: Any) -> bytes:
-    """Compact ASCII JSON."""
+    """The value as compact ASCII JSON."""
     try:
         return json.dumps(value, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -93,7 +93,7 @@ def message_value(message: Message) -> Any:
 
 
 def message_of(value: Any, meta: Meta = NO_META) -> Message:
-    """The message of a JSON value."""
+    """The message that `message_value` made this JSON value of."""
     wire = _wire_of(value["wire"]) if "wire" in value else None
     pieces: list[Any] | None = None
 
@@ -123,7 +123,7 @@ def _walk(value: Any) -> Iterator[Any]:
 
 
 class WirePieces:
-    """Numbers of the values of a wire form, by string and by identity."""
+    """The indexes of the values in a wire form: strings are looked up by content, other values by identity."""
 
     def __init__(self, wire: Wire | None) -> None:
         self.strings: dict[str, int] = {}
@@ -174,7 +174,7 @@ def _part_of(value: list[Any], piece: Any) -> Part:
 
 
 def _wire_value(wire: Wire) -> list[Any]:
-    """The wire form: only its text if the value can be parsed from it, else both."""
+    """The wire form as a list: only its text if parsing that gives the value, else the value, with any text."""
     if wire.raw is None:
         return [wire.format, wire.exact, "value", wire.value]
     for how in ("text", "lines"):
@@ -210,7 +210,7 @@ def meta_body(meta: Meta) -> bytes | None:
 
 
 def meta_of(body: bytes | None, *, over: bytes = b"{}") -> Meta:
-    """The metadata of stored bytes, overridden by that of `over`."""
+    """The metadata in stored bytes; fields that `over` has replace those of `body`."""
     if body is None and over == b"{}":
         return NO_META
     value = json.loads(body or b"{}") | json.loads(over)
@@ -235,7 +235,7 @@ def fold_value(fold: Fold) -> dict[str, Any]:
 
 
 def fold_of(value: dict[str, Any]) -> Fold:
-    """The fold of a JSON value."""
+    """The fold that `fold_value` made this JSON value of."""
     given = dict(value)
     given |= {name: tuple(given[name]) for name in ("pinned", "carried")}
     given["stubs"] = {at: (_read_with_meta(stub), size) for at, stub, size in given["stubs"]}

@@ -44,7 +44,7 @@ from foldline.message import Message
 RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
 """Kinds of entries that have a meaning to the ledger."""
 _MarkBody = Callable[[Connection, Head], tuple[Any, ChainPosition]]
-"""Makes the body of a mark and the new position of the branch."""
+"""A function that returns the body of a mark and the new position of the branch."""
 
 
 class Store:
@@ -68,7 +68,7 @@ class Store:
         return self.tx.owner.name
 
     def close(self) -> None:
-        """Close the ledger, also for the stores of other tenants that `for_owner` opened."""
+        """Close the ledger, including the stores of other tenants that `for_owner` returned."""
         self.tx.pool.close()
 
     # Sessions and branches
@@ -86,7 +86,7 @@ class Store:
         )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
-        """Every session with its figures, most recently used first."""
+        """Every session with its counts and times, most recently used first."""
         return self.tx.read(lambda connection: branch_table.session_infos(connection, self.tx.owner))
 
     def branches(self, session: str) -> tuple[Branch, ...]:
@@ -127,8 +127,8 @@ class Store:
     ) -> AppendResult:
         """Append messages at the end, or after the first `at` messages; only new messages are inserted.
 
-        `expected` is the key of the newest message the caller knows (`ROOT` if none); raises `Conflict` if there is
-        another one.
+        `expected` is the key of the newest message that the caller knows (`ROOT` if none); raises `Conflict` if the
+        branch's newest message has another key.
         """
         encoded, op = [chains.encode(message) for message in messages], log.new_operation_id()
         first: list[int] = []
@@ -171,7 +171,7 @@ class Store:
         return self.tx.read(lambda connection: chains.spans(connection, self.tx.owner, end, start))
 
     def find(self, messages: Sequence[Message]) -> KnownHistory | None:
-        """The longest stored history that the messages begin with, compared by trace."""
+        """The longest stored history with which the messages begin, compared by trace."""
         owner = self.tx.owner
         traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
         sql = "SELECT strand, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
@@ -238,7 +238,7 @@ class Store:
         return self._mark(branch, "fold", body, mark, op)
 
     def unfold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
-        """Take back the newest fold, so that the one before is in force again."""
+        """Take back the newest fold, so that the previous one is in force again."""
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             folds = derive(log.marks(connection, self.tx.owner, branch), before).folds
@@ -308,7 +308,7 @@ class Store:
     # Maintenance
 
     def verify(self) -> Iterator[IntegrityFault]:
-        """Every row that does not match its key or is missing; empty if the ledger is intact."""
+        """Every row that is missing or does not match its key; yields nothing if the ledger is intact."""
         return verify.verify(self.tx)
 
     def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:
@@ -322,7 +322,7 @@ class Store:
     def prune(self, *, older_than: float) -> tuple[str, ...]:
         """Delete the sessions that were not used since `older_than` (seconds since 1970), and return their names.
 
-        Messages that other sessions share stay, with their keys.
+        Messages that other sessions also use stay, with their keys.
         """
         return retention.prune(self.tx, older_than, self.index)
 

@@ -1,4 +1,4 @@
-"""Integrity check: derives every key again and compares it with the stored one.
+"""Integrity check: computes every key again and compares it with the stored one.
 
 A changed, missing or damaged row is reported with its position, and the check goes on. Nothing is repaired.
 """
@@ -38,7 +38,7 @@ def verify(tx: Transactions) -> Iterator[IntegrityFault]:
 
 
 def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iterator[IntegrityFault]]]:
-    """The parts to check. A part that cannot be read does not stop the next one."""
+    """The parts to check, each with its name. If a part cannot be read, the next one is still checked."""
     owner = tx.owner
     yield "file", (IntegrityFault(where="file", what=what) for what in tx.pool.database.check_integrity(connection))
     rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id", (owner.id,))

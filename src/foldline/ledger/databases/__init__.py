@@ -1,1 +1,1 @@
-"""The databases a ledger can live in: one module each, with the SQL that differs between them."""
+"""The databases that can store a ledger: one module each, with the SQL that differs between them."""

@@ -1,7 +1,7 @@
 """The ledger on a PostgreSQL server, for sessions that several processes or hosts share.
 
-The tables are in the schema `foldline`, so an existing database can be used. No extension is needed, and no version
-newer than PostgreSQL 15.
+The tables are in the schema `foldline`, so an existing database can be used. PostgreSQL 15 or newer is needed, without
+extensions.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Postgres:
             connection.run(f"CREATE SCHEMA {SCHEMA}")
 
     def clock(self, connection: pool.Connection) -> float:
-        """The server's time, since the clocks of hosts differ. A transaction got it when it began."""
+        """The server's time, since the clocks of hosts differ. A transaction asks for it only once, at its start."""
         if isinstance(connection, PostgresConnection) and connection.began is not None:
             at, since = connection.began
             return at + (time.monotonic() - since)
@@ -92,13 +92,13 @@ class Postgres:
         return LedgerError(where)
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
-        """A query for the row ids in `words` that have a term of each group, and its values."""
+        """A query for the ids of the rows in `words` that contain a term of every group, and the query's values."""
         terms = " AND ".join(["terms && CAST(? AS integer[])"] * len(groups))
         # OFFSET stops the planner from scanning all messages backwards for the first match
         return f"SELECT rowid FROM (SELECT rowid FROM words WHERE {terms} OFFSET 0) AS matches", [*groups]  # noqa: S608
 
     def check_integrity(self, connection: pool.Connection) -> list[str]:  # noqa: ARG002  # no query for it
-        """An empty list: PostgreSQL checks its own pages."""
+        """An empty list: Returns no errors: PostgreSQL checks its own pages."""
         return []
 
 
@@ -113,7 +113,7 @@ class PostgresConnection:
     def __init__(self, link: Any) -> None:
         self.link = link
         self.began: tuple[float, float] | None = None
-        """The server's time when the transaction began, and the local monotonic time then."""
+        """The server's time and the local monotonic time at the start of the transaction."""
 
     def run(self, sql: str, values: pool.Values = ()) -> list[pool.Values]:
         """Run one statement and return all its rows."""
@@ -136,7 +136,7 @@ class PostgresConnection:
         self.link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def commit(self) -> None:
-        """Commit, and wait until the server has written it to disk."""
+        """Commit, and wait until the server has written the transaction to disk."""
         self.link.execute("COMMIT")
         self.began = None
 

@@ -1,4 +1,4 @@
-"""The ledger in one SQLite file, in write-ahead mode; a commit returns when it is on disk."""
+"""The ledger in one SQLite file, in write-ahead mode; a commit returns when the data is on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEMORY = ":memory:"
 CACHE_KIB = 8_192
 CONNECTIONS = 4
 OLDEST = (3, 35, 0)
-"""The first version with RETURNING."""
+"""The oldest SQLite version that can be used: the first one with RETURNING."""
 
 
 class Sqlite:
@@ -70,7 +70,7 @@ class Sqlite:
         """Do nothing: the file exists, and the transaction is exclusive."""
 
     def clock(self, connection: pool.Connection) -> float:  # noqa: ARG002  # the protocol passes it
-        """The time of this host, which all users of the file share."""
+        """The time of this host; all processes that use the file run on it."""
         return time.time()
 
     def translate_error(self, cause: Exception) -> Exception | None:
@@ -92,12 +92,12 @@ class Sqlite:
         return LedgerError(where)
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
-        """A query for the row ids in `words` that have a term of each group, and its values."""
+        """A query for the ids of the rows in `words` that contain a term of every group, and the query's values."""
         terms = " AND ".join(f"({' OR '.join(map(str, group))})" for group in groups)
         return "SELECT rowid FROM words WHERE words MATCH ?", [terms]
 
     def check_integrity(self, connection: pool.Connection) -> list[str]:
-        """Result of SQLite's own check of every page."""
+        """The errors that SQLite's own check of every page finds."""
         try:
             found = [str(row[0]) for row in connection.run("PRAGMA integrity_check(20)")]
         except sqlite3.DatabaseError as error:  # too damaged for the check
@@ -128,7 +128,7 @@ class SqliteConnection:
         self.link.execute("BEGIN DEFERRED")
 
     def commit(self) -> None:
-        """Commit, and wait until it is on disk."""
+        """Commit, and wait until the data is on disk."""
         self.link.execute("COMMIT")
 
     def rollback(self) -> None:
