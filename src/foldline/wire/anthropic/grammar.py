@@ -1,4 +1,4 @@
-"""What the Anthropic Messages API accepts, and the reader of its requests for the validator."""
+"""The rules of the Anthropic Messages API, and a function that reads its requests for the validator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
 
 
 def _blocks(content: Any, index: int, request: PlainRequest) -> list[PlainBlock] | None:
-    """Blocks of a text, or of a list; None for other values. An empty text counts as no content."""
+    """The blocks of content that is a text or a list (an empty list for an empty text); None for other values."""
     if isinstance(content, str):
         return [PlainBlock("text", index, text=content)] if content else []
     return [_block(each, index, request) for each in content] if isinstance(content, list) else None

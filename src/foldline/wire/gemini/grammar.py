@@ -1,4 +1,4 @@
-"""What the Gemini API accepts, and the reader of its requests for the validator."""
+"""The rules of the Gemini API, and a function that reads its requests for the validator."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _block(part: Any, index: int, request: PlainRequest) -> PlainBlock:
 
 
 def _field(part: Mapping[str, Any], camel: str, snake: str) -> Any:
-    """A field of Gemini's JSON, which may be spelt either way."""
+    """The value of a field, whose name in Gemini's JSON may be in camel case or snake case; None if missing."""
     return part[camel] if camel in part else part.get(snake)
 
 

@@ -1,4 +1,4 @@
-"""What the OpenAI Chat Completions API accepts, and the reader of its requests for the validator."""
+"""The rules of the OpenAI Chat Completions API, and a function that reads its requests for the validator."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock
 
 
 def media_size(value: Any) -> int:
-    """The characters of base64 data in an OpenAI media part."""
+    """The number of characters of base64 data in an OpenAI media part."""
     fields = value if isinstance(value, dict) else {"url": value}
     url = string(fields.get("url"))
     return (len(url) if url.startswith("data:") else 0) + len(string(fields.get("data") or fields.get("file_data")))
@@ -97,7 +97,7 @@ def _calls(message: Mapping[str, Any], index: int, request: PlainRequest) -> lis
 
 
 def _is_malformed(element: Mapping[str, Any]) -> bool:
-    """True for an empty list, and for a result without content or id."""
+    """True for a message with an empty list of calls or parts, and for a result without content or call id."""
     no_result = element.get("content") is None or not isinstance(element.get("tool_call_id"), str)
     return [] in (element.get("tool_calls"), element.get("content")) or (element.get("role") == "tool" and no_result)
 

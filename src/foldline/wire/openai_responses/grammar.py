@@ -1,4 +1,4 @@
-"""What the OpenAI Responses API accepts, and the reader of its requests for the validator."""
+"""The rules of the OpenAI Responses API, and a function that reads its requests for the validator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED_CALLS = ("function_call", "custom_tool_call")
 _CALLS = (*_NAMED_CALLS, "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _OPEN_CALLS = {"mcp_approval_request": "id", "tool_search_call": "call_id"}
 _OPEN_RESULTS = {"mcp_approval_response": "approval_request_id", "tool_search_output": "call_id"}
-"""Calls that may stay without a result, and their results, with the field that holds the call's id."""
+"""Types of calls that need no result, and of their results, each with the field that holds the call id."""
 _RESULTS = tuple(f"{kind}_output" for kind in _CALLS)
 _OTHER_ROLES = {"compaction_trigger": "user", "additional_tools": "system", "configuration_update": "system"}
 

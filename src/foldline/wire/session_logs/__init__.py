@@ -1,1 +1,1 @@
-"""Session files of coding agents: each module registers one format."""
+"""Session files of coding agents."""

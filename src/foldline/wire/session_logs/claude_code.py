@@ -1,12 +1,12 @@
 """Claude Code session files: one JSON object per line, read as the conversation that the API saw.
 
-A file is a tree. One reply is on several lines, one per block, with results between them; an edited prompt leaves its
-old branch in the file; sub-agents may write to it too; most lines are no messages. Here a reply is one message at the
-position of its first line, every result line is a message, and of a fork only the branch with the last message is read.
+A file is a tree. A reply has several lines, one per block, and results may be between them. An edited prompt leaves its
+old branch in the file. Most lines are not messages. The reader makes one message of each reply, at the position of its
+first line, and one of each line with results. Where the tree forks, it reads only the branch with the last message.
 
 Lines that are parents of others are often missing. So the file's order is kept, a line with an unknown parent follows
 the line before it, and only the descendants of a *replaced* prompt or reply are left out. The transcript has all
-messages of a file, also those before a compaction; `segments` gives what the model saw.
+messages of a file, including those before a compaction; `segments` returns what the model saw.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _KINDS = (
     ("<task-notification>", "note"),
     ("[Request interrupted by user", "note"),
 )
-"""Beginnings of texts in the user's role that no person wrote, with the kind of their message."""
+"""Beginnings of user messages that the user did not type, each with the kind that the message gets."""
 
 
 _LONG_TEXT = 200
-"""The longest text that is kept of a line that is not a message: longer than any id or type."""
+"""Texts of more characters are dropped from lines that are not messages; ids and types are shorter."""
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
-    """The conversation of a session file, without sub-agents unless the file is that of a sub-agent."""
+    """The conversation of a session file, without sub-agents, unless all messages are from sub-agents."""
     notes: list[ReadNote] = []
     records = objects(lines, notes)
     main = without_subagents(records, lambda value: value.get("isSidechain") is True, notes)
@@ -58,7 +58,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 def segments(found: Transcript) -> tuple[tuple[Message, ...], ...]:
     """The messages between compactions; each segment begins with the digest of the messages before it.
 
-    A tail that a compaction kept verbatim is not repeated after its digest.
+    Messages that a compaction kept verbatim are not repeated after its digest.
     """
     starts = [place for place, message in enumerate(found.messages) if message.kind == "digest" and place]
     bounds = [0, *starts, len(found.messages)]
@@ -71,7 +71,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def parse_line(name: str, value: Any, raw: str | None) -> Message:
-    """The message of one line or event, in the format of that name."""
+    """The message of one line or event, in the format called `name`."""
     payload = api_message(value) if isinstance(value, dict) else None
     if payload is None:
         raise WireError("this line is not a message", field="type", hint="messages have type user or assistant")
@@ -80,7 +80,7 @@ def parse_line(name: str, value: Any, raw: str | None) -> Message:
 
 
 def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
-    """The lines that are JSON objects, without duplicates."""
+    """The lines that are JSON objects, without duplicates; lines that are not messages lose their large values."""
     found: list[JsonLine] = []
     seen: dict[str, Any] = {}
     for line in lines:
@@ -99,7 +99,7 @@ def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
 
 
 def _lean(line: JsonLine) -> JsonLine:
-    """A line that is not a message without its large values; progress and snapshots can be larger than all messages."""
+    """A line that is not a message, without its large values, which can be larger than all messages together."""
     kept = {
         key: value
         for key, value in line.value.items()
@@ -112,7 +112,7 @@ def _lean(line: JsonLine) -> JsonLine:
 def without_subagents(
     lines: list[JsonLine], is_subagent: Callable[[dict[str, Any]], bool], notes: list[ReadNote]
 ) -> list[JsonLine]:
-    """The lines without those of sub-agents, unless all messages are from sub-agents."""
+    """The lines that are not from sub-agents; all lines if all messages are from sub-agents."""
     main = [line for line in lines if not is_subagent(line.value)]
     if len(main) == len(lines) or all(api_message(line.value) is None for line in main):
         return lines
@@ -134,15 +134,15 @@ def api_message(value: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _abandoned_places(lines: list[JsonLine]) -> set[int]:
-    """Indexes of messages on abandoned branches: prompts and replies with a later sibling, and their descendants.
+    """Indexes of messages on abandoned branches: prompts and replies that a later sibling replaced, and descendants.
 
-    Results, further lines of a reply and digests start no branch: parallel calls are siblings too.
+    Results, further lines of a reply and digests do not start a branch, although they can be siblings too.
     """
     place: dict[Any, int] = {}
     above: list[int] = []
-    """The index of the message before each line, or -1."""
+    """For each line, the index of the nearest message above it in the tree; -1 if there is none."""
     here: list[int] = []
-    """The index of each line that is a message, else that of the message before it."""
+    """For each line, its own index if it is a message, else the same as in `above`."""
     for index, line in enumerate(lines):
         parent, uuid = line.value.get("parentUuid"), line.value.get("uuid")
         before = place.get(parent, index - 1) if isinstance(parent, str) else index - 1
@@ -165,7 +165,7 @@ def _abandoned_places(lines: list[JsonLine]) -> set[int]:
 
 
 def _reply(value: dict[str, Any]) -> str:
-    """The id of the reply a line belongs to; "" for a user's line."""
+    """The id of the reply that a line belongs to; "" for a line that is not part of a reply."""
     return string_at(api_message(value), "id") if value.get("type") == "assistant" else ""
 
 
@@ -176,10 +176,10 @@ def _starts_branch(value: dict[str, Any], replies: Collection[Any]) -> bool:
 
 
 def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: Collection[int]) -> Transcript:
-    """The transcript of the kept lines: one message per reply, and a note for each other kind of line."""
+    """The transcript of the kept lines, with one message per reply and one note per kind of line without messages."""
     groups: list[tuple[list[JsonLine], list[Part]]] = []
     reply = ""
-    """The id of the latest reply; a line with that id continues it, even after results."""
+    """The id of the latest reply. A line with that id continues the reply, even after results."""
     open_group: tuple[list[JsonLine], list[Part]] = ([], [])
     others: dict[str, list[int]] = {}
     for line in kept:
@@ -209,7 +209,7 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
 
 
 def _note_other_line(line: JsonLine, others: dict[str, list[int]], notes: list[ReadNote]) -> None:
-    """Add a note for a compaction; count every other kind of line."""
+    """Add a note for a compaction; record the numbers of other lines by their kind."""
     kind, subtype = str(line.value.get("type")), line.value.get("subtype")
     if subtype in ("compact_boundary", "microcompact_boundary"):
         facts = object_at(line.value, next((key for key in line.value if key.lower().endswith("metadata")), ""))
@@ -245,7 +245,7 @@ def _kind(value: dict[str, Any], parts: tuple[Part, ...]) -> str:
 
 
 def _meta(group: list[JsonLine]) -> Meta:
-    """The metadata of a message. The lines of a reply repeat its usage; the last one is the most complete."""
+    """The metadata of a message. Each line of a reply has the reply's usage; the last one is the most complete."""
     first, payloads = group[0].value, [api_message(line.value) or {} for line in group]
     made_up = first.get("isApiErrorMessage") is True or payloads[0].get("model") == _SYNTHETIC
     metas = [NO_META if made_up or not anthropic.is_reply(value) else anthropic.reply_meta(value) for value in payloads]
@@ -272,7 +272,7 @@ _OWN_LINE_TYPES = {"file-history-snapshot", "queue-operation", "last-prompt", "c
 
 
 def _is_line(item: Mapping[str, Any]) -> bool:
-    """True for a line of a Claude Code session. Qwen's similar lines have Gemini parts or a `systemPayload`."""
+    """True for a line of a Claude Code session, not for Qwen's lines with Gemini parts or a `systemPayload`."""
     kind = string_at(item, "type")
     if kind in _OWN_LINE_TYPES or (kind == "summary" and "leafUuid" in item):
         return True

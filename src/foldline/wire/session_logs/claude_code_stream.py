@@ -1,7 +1,7 @@
 """The events of `claude -p --output-format stream-json`: the same messages as a session file, as they happen.
 
-Events form no tree and identify a sub-agent by the call that started it. The digest of a compaction has no mark: it is
-the user message right after the boundary.
+Events form no tree and identify a sub-agent by the call that started it. The digest of a compaction is not marked: it
+is the user message right after the event `compact_boundary`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _EVENT_FIELDS = {
     "result": "subtype",
     "stream_event": "event",
 }
-"""The field that an event of each type has."""
+"""For each type of event, a field that every event of this type has."""
 
 
 def _is_event(item: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Writes new lines of Claude Code session files and new stream-json events."""
+"""Writers of new lines for Claude Code session files and of new stream-json events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from foldline.wire.field_access import object_at
 from foldline.wire.formats import LogWriter, LossCollector
 
 _SHARED = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch", "timestamp", "slug")
-"""Fields that all lines of a Claude Code session share."""
+"""Fields that new lines copy from another line of the session."""
 
 
 def _session_lines(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """The session lines for a message; a digest follows the boundary line that Claude Code itself writes."""
+    """The session lines for a message; for a digest, a boundary line like Claude Code's own, then the digest."""
     base = {key: like[key] for key in _SHARED if key in like}
     if message.kind == "digest" and message.wire is None:
         boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", **base}
@@ -29,7 +29,7 @@ def _session_lines(message: Message, like: Mapping[str, Any], loss: LossCollecto
 
 
 def _events(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """The stream-json events for a message; a digest is the user message after a boundary event."""
+    """The stream-json events for a message; for a digest, a boundary event, then a user message."""
     base = {key: like[key] for key in ("session_id", "parent_tool_use_id") if key in like}
     if message.kind == "digest" and message.wire is None:
         boundary = {"type": "system", "subtype": "compact_boundary", **base, "compact_metadata": {"trigger": "manual"}}
@@ -40,7 +40,7 @@ def _events(message: Message, like: Mapping[str, Any], loss: LossCollector) -> l
 def _rendered_lines(
     message: Message, like: Mapping[str, Any], base: dict[str, Any], marks: dict[str, Any], loss: LossCollector
 ) -> list[dict[str, Any]]:
-    """The lines for a message: an edited one keeps its line's fields, without usage and the copy of a result."""
+    """The lines for a message. An edited message keeps its line's fields, except usage and the copy of a result."""
     reply: dict[str, Any] = {}
     if message.wire is not None:
         base = {key: value for key, value in like.items() if key not in ("toolUseResult", "tool_use_result")}

@@ -1,8 +1,8 @@
 """Codex rollouts: Responses items, one per line, and events about them.
 
-Items are the conversation; events have the model of a turn, the tokens of a reply, a compaction, and a turn that was
-rolled back. A reply is the run of model items between client items. Its token count follows the run (older versions
-wrote it before); a count that repeats the last running total is only a new rate limit.
+The items are the conversation; other lines hold the model of a turn, token counts, compactions and rollbacks. A reply
+is a run of consecutive items of the model. Its token count comes after these items (in older versions before them). A
+count with the same running total as the last one reports only a new rate limit and is ignored.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from foldline.wire.session_logs.usage import codex_usage
 NAME = "codex"
 
 _OWN_RECORDS = ("ghost_snapshot",)
-"""Items of Codex's own that the model never sees."""
+"""Types of items that only Codex itself uses; the model never sees them."""
 _COPIES = {"user_message": "user", "agent_message": "assistant"}
-"""Events that repeat an item, with the role of its message."""
+"""Types of events that repeat an item, with the role of the message."""
 _NOTED = {
     "turn_aborted": "a turn was aborted",
     "error": "an error was logged",
@@ -36,7 +36,7 @@ _NOTED = {
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
-    """The message for one line; `WireError` for a line that is not part of the conversation."""
+    """The message for one line; raises `WireError` if the line is not part of the conversation."""
     if not isinstance(value, dict):
         raise WireError("a line must be an object", field="line")
     kind, inner, wire = value.get("type"), codex_log.payload(value), Wire(NAME, value, raw)
@@ -55,7 +55,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
-    """The message for an item; an item of Codex's own has no part that can be sent except text."""
+    """The message for an item; opaque parts of an item that the API does not know are never sent."""
     if codex_log.is_sent(payload):
         return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")
@@ -68,7 +68,7 @@ def _item(payload: dict[str, Any], wire: Wire) -> Message:
 
 
 def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
-    """The parts that replace everything before a compaction: the replacement items, or the summary."""
+    """The parts that replace everything before a compaction: those of the replacement items, or the summary."""
     replaced = codex_log.history(line)
     if replaced is None:
         return (Text(text=_text(codex_log.payload(line), "message")),)
@@ -138,7 +138,7 @@ class _RolloutReader:
             self.notes.append(ReadNote(line.number, f"lines of type {kind} are not messages"))
 
     def _message(self, line: JsonLine) -> None:
-        """Add the message of a line; a line that cannot be read becomes an opaque note."""
+        """Add the message of a line; a line that cannot be read becomes a note with an opaque part."""
         try:
             message = parse(line.value, line.raw)
         except WireError as error:
@@ -177,7 +177,7 @@ class _RolloutReader:
             self.copies.append(replace(parse(line.value, line.raw), meta=self._meta(line, "")))
 
     def _count(self, event: dict[str, Any]) -> None:
-        """Assign a token count to the reply before it, or to the next one if that reply has a count."""
+        """Assign a token count to the last reply or, if that reply already has one, to the next reply."""
         total, usage = object_at(event, "info").get("total_token_usage"), codex_usage(event)
         if usage is None or (total is not None and total == self._total):
             return
@@ -222,7 +222,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _new_lines(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """New lines of a rollout, or bare items if the rollout has those; a digest becomes a compaction."""
+    """The new lines for a message, or bare items if `like` is a bare item; a digest becomes a compaction."""
     base = {"timestamp": like["timestamp"]} if "timestamp" in like else {}
     bare = bool(like) and "payload" not in like
     if message.kind == "digest" and message.wire is None:

@@ -1,8 +1,8 @@
 """The items of a Codex line that may be sent to the Responses API.
 
-Codex sends its requests without storage, so no server knows an item's `id`, and it logs items of its own
-(`ghost_snapshot`) beside those of the API. An item that the API knows is sent verbatim without the fields that only
-logs have. A reasoning item without its encrypted body cannot be sent.
+Codex sends its requests without storage, so no server knows the `id` of an item. It also logs items that the API does
+not know (`ghost_snapshot`). An item that the API knows is sent verbatim, except for fields that only logs have. A
+reasoning item without its content, encrypted or plain, cannot be sent.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LOG_ONLY = frozenset(
 
 
 def payload(line: Any) -> Any:
-    """The item inside a line; in the oldest rollouts the line itself."""
+    """The item inside a line; in the oldest rollouts, the line itself is the item."""
     return line["payload"] if isinstance(line, Mapping) and "payload" in line else line
 
 
 def history(line: Any) -> list[Any] | None:
-    """The items that replace everything before a compaction, or None if the line has none."""
+    """The items of a compaction line that replace everything before it; None if the line has none."""
     inner = payload(line) if string_at(line, "type") == "compacted" else None
     found = inner.get("replacement_history") if isinstance(inner, Mapping) else None
     return found if isinstance(found, list) else None
@@ -42,7 +42,7 @@ def is_sent(entry: Any) -> bool:
 
 
 def sendable(line: Any) -> StoredElements:
-    """The items of a line that may be sent unchanged, and what is lost."""
+    """The items of a line that may be sent, without log fields, and the kinds of those that may not."""
     replaced = history(line)
     entries = [payload(line)] if replaced is None else replaced
     kept: list[Any] = []
@@ -65,7 +65,7 @@ def sendable(line: Any) -> StoredElements:
 
 
 def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """The item without the fields that only logs have; the id stays if results refer to it."""
+    """The item without the fields that only logs have; its id stays if results refer to it."""
     kind = entry.get("type")
     answered = kind == "mcp_approval_request" or (kind == "local_shell_call" and not entry.get("call_id"))
     drop = _LOG_ONLY - {"id"} if answered else _LOG_ONLY

@@ -1,8 +1,7 @@
-"""Chat recordings of the Gemini CLI, as Gemini contents.
+"""Chat recordings of the Gemini CLI, read as messages of the Gemini API.
 
-A recording keeps a model's turn as one record: thoughts, text, calls, and the result inside each call. The API has two
-contents for that, so a record becomes the model's message and a message with the results. Both contents are built new,
-since the file holds none.
+A recording stores each turn of the model as one record: thoughts, text, calls, and the result inside each call. The API
+uses two messages for that, so a record becomes the model's message and a message with the results.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _TOKENS = {
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
-    """The conversation of a recording: one JSON document, or a header and one record per line."""
+    """The conversation of a recording, which is one JSON document, or a header and one record per line."""
     records: dict[str, JsonLine] = {}
     for line in lines:
         for place, record in enumerate(_records(line.value)):
@@ -52,7 +51,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _records(value: Any) -> list[Mapping[str, Any]]:
-    """The records of a line: itself, or those of a document; headers and header updates have none."""
+    """The records of a line: the line itself, or those in a document; none for a header or a header update."""
     if not isinstance(value, Mapping):
         raise WireError("a record must be an object")
     held = value.get("messages")

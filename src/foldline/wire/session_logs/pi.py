@@ -1,4 +1,4 @@
-"""pi session files, and the bare messages of pi and similar agents.
+"""Session files of the agent pi, and the bare messages of pi and similar agents.
 
 Shell runs, notes of extensions, branch summaries and compaction summaries become messages with a `kind` and the text
 that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The messages
@@ -30,7 +30,7 @@ _KINDS = {
     "compactionSummary": "digest",
 }
 _ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary", "compaction": "compactionSummary"}
-"""Types of entries that are messages, with the role of the message."""
+"""Types of entries that are special messages, with the role that pi gives to such a message."""
 _SILENT = {"session", "model_change", "thinking_level_change", "custom", "label", "session_info"}
 """Types of entries that are never sent to a model."""
 _SENT_KINDS = {"shell": "custom", "note": "custom", "branch_digest": "branchSummary", "digest": "compactionSummary"}
@@ -139,7 +139,7 @@ def _block(value: Any) -> Part:
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The original line or bare message; for an edited or foreign message, new pi messages."""
+    """The original line or bare message; for a message that was edited or came in another format, new pi messages."""
     wire = message.wire
     if wire is not None and is_exact(message, NAME):
         return [wire.value]
@@ -223,7 +223,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _path(entries: list[JsonLine]) -> tuple[list[JsonLine], list[ReadNote]]:
-    """The entries from the root to the last one; all entries of a file without ids (version 1)."""
+    """The entries on the path from the root to the last entry; all entries if the file has no ids (version 1)."""
     places = {entry.value["id"]: place for place, entry in enumerate(entries) if _has_id(entry)}
     roots = {entry.value["id"] for entry in entries if _has_id(entry) and entry.value.get("type") == "session"}
     notes: list[ReadNote] = []
@@ -252,7 +252,7 @@ def _has_id(entry: JsonLine) -> bool:
 
 
 def _new_entries(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """New entries of a pi session, or bare messages if the file has those."""
+    """New entries of a pi session, or bare messages if `like` is a bare message."""
     base = {"timestamp": like["timestamp"]} if "timestamp" in like and "type" in like else {}
     if message.kind == "digest" and message.wire is None and "role" not in like:
         return [{"type": "compaction", **base, "summary": message.text, "tokensBefore": 0}]

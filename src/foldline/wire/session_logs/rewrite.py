@@ -1,9 +1,9 @@
 """Rewrites session files: kept messages keep their lines, new messages get new lines.
 
 A rewritten session begins with its digest, like a session after the agent's own compaction, so that the agent can
-resume it. Lines that no model sees are left out, except the leading lines that describe the session. A line with a
-removed parent gets the line before it as parent. The usage of kept replies is set to 0, because it measured requests
-with the removed messages. The ids of new lines are derived from their content, so equal folds give equal files.
+resume it. Lines that the model does not see are left out, except the leading lines that describe the session. A line
+whose parent was removed gets the line before it as parent. The usage of kept replies is set to 0, because it includes
+the removed messages. The ids of new lines are derived from their content, so equal folds give equal files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foldline.message import Message
 from foldline.wire.formats import JsonLine, LogWriter, LossCollector, format_of
 
 _SPACE = UUID("6f1c5a0e-2f0b-5d0b-9a51-0f01d11e0001")
-"""Namespace of the ids of new lines."""
+"""The UUID namespace for the ids of new lines."""
 
 
 class _OutputLine(NamedTuple):
@@ -34,7 +34,7 @@ class _OutputLine(NamedTuple):
 def rewritten_lines(
     name: str, records: Iterable[JsonLine], messages: Sequence[Message], loss: LossCollector
 ) -> list[str]:
-    """The lines of a session file with these messages instead of its own."""
+    """The lines of a session file in which these messages replace the original ones."""
     writer = format_of(name).writer
     if writer is None:
         raise ConfigError(f"session files of the format {name!r} cannot be written")
@@ -55,7 +55,7 @@ def rewritten_lines(
 
 
 def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
-    """A line of the file, from which new lines copy the common fields."""
+    """A line of the file from which new lines copy the common fields; empty if there is none."""
     value = next((wire.value for message in messages if (wire := message.wire) and wire.format == name), None)
     value = value[0] if isinstance(value, list) else value
     return value if isinstance(value, dict) else {}
@@ -69,7 +69,7 @@ def _kind(value: Mapping[str, Any]) -> str:
 def _lines_of(
     message: Message, name: str, writer: LogWriter, sample: Mapping[str, Any], loss: LossCollector
 ) -> Iterator[_OutputLine]:
-    """The lines of one message: the original ones if it is untouched, else new ones."""
+    """The lines of one message: the original ones if it is unchanged, else new ones."""
     wire = message.wire
     own = wire is not None and wire.format == name
     values = (wire.value if isinstance(wire.value, list) else [wire.value]) if own and wire else []
@@ -84,13 +84,13 @@ def _lines_of(
 
 
 def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_OutputLine]:
-    """The lines with parents that exist: the own parent, or else the line before."""
+    """The lines, each with a parent that exists: its original parent or, if that is gone, the line before it."""
     if writer.id_fields is None:
         yield from lines
         return
     own, above = writer.id_fields
     there: set[Any] = set()
-    """Ids since the last new line; a parent before that line would skip it."""
+    """The ids since the last new line; a parent before the new line would leave it out of the branch."""
     before: str | None = None
     for line in lines:
         value, raw = line.value, line.raw

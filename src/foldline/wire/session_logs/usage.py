@@ -1,4 +1,4 @@
-"""Usage in session logs that have a usage object of their own."""
+"""Reads the usage in session logs that use a usage object of their own format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foldline.wire.usage_figures import count_at, reported_usage, usage_with_cac
 
 
 def codex_usage(value: Any) -> Usage | None:
-    """Usage of a Codex `token_count` event (the payload, or its `info`): the last call, never the running total."""
+    """The usage in a Codex `token_count` event (its payload or `info`): of the last call, not the running total."""
     if not isinstance(value, dict):
         return None
     last = object_at(object_at(value, "info") or value, "last_token_usage")
@@ -24,6 +24,6 @@ def codex_usage(value: Any) -> Usage | None:
 
 
 def pi_usage(value: Any) -> Usage | None:
-    """Usage of a pi message, in which the input figures do not overlap."""
+    """The usage of a pi message, in which the input figure does not include cached tokens."""
     figures = {name: pick(value, name) for name in ("input", "cacheRead", "cacheWrite", "output")}
     return reported_usage(Usage(*(count_at(figures, name) for name in figures)))

@@ -1,4 +1,4 @@
-"""Assembles streamed replies to the messages of the non-streamed ones."""
+"""Assembles streamed replies into the messages that non-streamed replies would give."""
 
 from foldline.wire.streaming.assembler import Assembler, StreamedReply
 

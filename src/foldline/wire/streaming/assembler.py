@@ -1,7 +1,7 @@
-"""Assembles a streamed reply to the messages and usage of the non-streamed one.
+"""Assembles a streamed reply into the messages and usage that the non-streamed reply would give.
 
-The format's reply parser reads the JSON value that the provider would have sent without streaming. Of a stream that
-broke off or carries an error, only what may be sent back to the provider is kept; the rest is reported as lost.
+The format's parser reads the JSON value that the provider would have sent without streaming. If the stream breaks off
+or carries an error, only parts that may be sent back to the provider are kept; the rest is reported as lost.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from foldline.wire.formats import LossCollector, Lost, request_format
 from foldline.wire.streaming.sse import EVENT_BYTES, EventReader, ServerSentEvent
 
 CUT = "cut"
-"""The stop of a reply that ended without a stop reason."""
+"""The value of `stop` for a reply that ended without a stop reason."""
 ERROR = "error"
-"""The stop of a reply that ended with an error of the provider."""
+"""The value of `stop` for a reply that ended with an error from the provider."""
 _NO_MESSAGE = "the provider reported an error without a message"
 
 
@@ -28,20 +28,20 @@ class StreamedReply:
     """The reply of a provider, as far as it was received."""
 
     messages: tuple[Message, ...]
-    """The messages that may be recorded and sent back; empty when nothing was complete."""
+    """The messages that may be recorded and sent back; empty if nothing was complete."""
     usage: Usage | None
-    """The latest usage. The message has it only if the reply is complete: the output figure is a running total, and
-    an anchor must not use an incomplete one."""
+    """The latest usage; None if none came. The last message has it only if the reply is complete: the output figure is
+    a running total, and token counting must not rely on an incomplete one."""
     stop: str
-    """Why the model stopped, in the provider's word, or "cut" or "error"."""
+    """Why the model stopped: the provider's stop reason, "cut" or "error"."""
     complete: bool
     """True if the provider ended the reply itself, without an error."""
     error: dict[str, Any] | None = None
-    """The error in the stream, as the provider sent it."""
+    """The error in the stream, as the provider sent it; None if there was none."""
     lost: tuple[Lost, ...] = ()
-    """What is missing from the messages: a call named here did not run."""
+    """The parts that are missing from the messages. A call that is listed here was not run."""
     value: dict[str, Any] | None = None
-    """The reply as non-streamed JSON."""
+    """The reply as the JSON value of a non-streamed reply."""
 
 
 class Assembler:
@@ -58,19 +58,19 @@ class Assembler:
     def __init__(self, format: str, *, event_bytes: int = EVENT_BYTES) -> None:
         replies = request_format(format).reply
         if replies is None:
-            raise ConfigError(f"the format {format!r} has no replies that can be read")
+            raise ConfigError(f"replies in the format {format!r} cannot be read")
         self._format = replies
         self._events = EventReader(event_bytes=event_bytes)
         self._stream = self._format.stream()
         self._error: dict[str, Any] | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes; nothing raises."""
+        """Read the next bytes. Never raises."""
         for event in self._events.feed(chunk):
             self._take(event)
 
     def finish(self) -> StreamedReply | None:
-        """The reply after the last bytes; None if nothing came."""
+        """The reply, after all bytes were fed; None if nothing was received."""
         for event in self._events.close():
             self._take(event)
         loss = LossCollector()
@@ -111,7 +111,7 @@ class Assembler:
                 self._stream.take(found)
 
     def _messages(self, value: dict[str, Any] | None, loss: LossCollector) -> tuple[Message, ...]:
-        """The messages of the assembled value; empty if its format's parser refuses it."""
+        """The messages of the assembled value; empty if the format's parser refuses it."""
         if not list_at(value, self._format.list_key):
             return ()
         try:
@@ -122,7 +122,7 @@ class Assembler:
 
 
 def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
-    """The error in an event: under `error`, the event itself, or that of a failed response."""
+    """The error in an event: its field `error`, the event itself, or the error of a failed response; None if none."""
     kind = value.get("type")
     if kind == "response.failed":
         found = object_at(value, "response").get("error") or _NO_MESSAGE

@@ -1,4 +1,4 @@
-"""JSON objects that arrive in pieces, shared by the stream assemblers of all formats.
+"""JSON objects that arrive in pieces, for the stream assemblers of all formats.
 
 Strings are kept as lists of pieces and joined once, so that the work is linear in the size of the stream.
 """
@@ -16,7 +16,7 @@ INCOMPLETE_CALL = "the reply ended inside its input: it did not run"
 
 
 class PartialObject:
-    """A JSON object with strings that still grow.
+    """A JSON object whose strings arrive in pieces.
 
     >>> block = PartialObject({"type": "text", "text": "a"})
     >>> block.add("text", "b"); block.add("text", "c"); block.whole()
@@ -46,7 +46,7 @@ class PartialObject:
         self.fields[key] = value
 
     def merge(self, delta: Mapping[str, Any]) -> None:
-        """Append every string and replace every other value, for deltas of unknown kinds."""
+        """Append the strings of a delta of unknown kind, and replace all other values."""
         for key, piece in delta.items():
             if isinstance(piece, str):
                 self.add(key, piece)
@@ -70,5 +70,5 @@ def whole_object(text: Any) -> dict[str, Any] | None:
 
 
 def blank(text: Any) -> bool:
-    """True for a text without a visible character, and for anything but text; providers refuse blank texts."""
+    """True for a text without a visible character, which providers refuse, and for a value that is not text."""
     return not isinstance(text, str) or not text.strip()

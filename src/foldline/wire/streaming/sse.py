@@ -1,8 +1,8 @@
-"""Reads server-sent events from bytes that arrive in any pieces.
+"""Reads server-sent events from chunks of bytes, which may end anywhere.
 
-The reader buffers only the incomplete event, in bounded memory, and never raises. It also reads what real servers send
-against the standard: plain JSON instead of events (an error with status 200, a server that ignores `stream`, Gemini's
-JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
+The reader buffers only the incomplete event, in bounded memory, and never raises. It also reads what some servers send
+contrary to the standard: plain JSON instead of events (an error with status 200, a server that ignores `stream`,
+Gemini's JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from foldline import json_text
 
 EVENT_BYTES = 64 * 1024 * 1024
-"""The largest size of one event; no provider sends replies near it."""
+"""The maximum size of one event in bytes, far above what providers send."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class ServerSentEvent(NamedTuple):
-    """One event: its name ("" when it has none) and its data lines."""
+    """One event: its name ("" if it has none) and its data lines."""
 
     name: str
     data: str
@@ -34,7 +34,7 @@ class EventReader:
 
     def __init__(self, *, event_bytes: int = EVENT_BYTES) -> None:
         self.overflow = False
-        """True once an event was larger than allowed; nothing is read after that."""
+        """True after an event that was larger than allowed; nothing more is read then."""
         self._event_bytes = event_bytes
         self._line: list[bytes] = []
         self._line_bytes = 0
@@ -64,7 +64,7 @@ class EventReader:
         return found
 
     def close(self) -> list[ServerSentEvent]:
-        """The event at the end of the stream, if any; some servers omit the last blank line."""
+        """The event at the end of the stream, if any, because some servers omit the blank line after it."""
         line, self._line = b"".join(self._line), []
         if line:
             self._take(line)
@@ -72,7 +72,7 @@ class EventReader:
         return [] if event is None else [event]
 
     def _take(self, line: bytes) -> ServerSentEvent | None:
-        """Read one line; a blank one ends an event."""
+        """Read one line; a blank line ends an event, which is returned."""
         if not self._begun:  # the first line with content shows whether this is an event stream or plain JSON
             line = line.removeprefix(_BOM)
             head = line.lstrip()[:1]
@@ -109,5 +109,5 @@ class EventReader:
 
 
 def _value(line: bytes, at: int) -> bytes:
-    """The value after a field's colon, without the one leading space."""
+    """The value of a field, which begins at index `at`, without one leading space."""
     return line[at + 1 :] if line[at : at + 1] == b" " else line[at:]

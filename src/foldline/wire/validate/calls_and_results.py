@@ -1,4 +1,4 @@
-"""Checks calls against results: each call answered, each result called for, where the format expects them."""
+"""Checks that each call has a result, that each result has a call, and that both are where the format expects them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foldline.wire.validate.plain_request import PlainBlock, PlainTurn, Violatio
 
 
 def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations where results must directly follow their calls."""
+    """Violations in calls and results, for formats in which results must directly follow their calls."""
     known = set[str]()
     waiting: list[PlainBlock] = []
     last = len(turns) - 1
@@ -40,7 +40,7 @@ def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violati
 def _match(
     calls: list[PlainBlock], results: list[PlainBlock], known: set[str], grammar: Grammar
 ) -> Iterator[Violation]:
-    """Violations of the calls of one turn and the results of the next."""
+    """Violations in the calls of one turn and in the results of the next."""
     waiting: dict[str, deque[PlainBlock]] = {}
     for call in calls:
         waiting.setdefault(_key(call), deque()).append(call)
@@ -63,12 +63,12 @@ def _match(
 
 
 def _key(block: PlainBlock) -> str:
-    """Key shared by a call and its result: the id, or the name where there is none."""
+    """The key that a call and its result share: the id or, without one, the name."""
     return block.id or f" {block.name}"
 
 
 def _key_of_call(result: PlainBlock, waiting: dict[str, deque[PlainBlock]], grammar: Grammar) -> str | None:
-    """Key of the call that a result answers; formats that pair by name accept an id on one side only."""
+    """The key of the call that a result answers, or None. With pairing by name, an id on only one side is ignored."""
     keys = (_key(result), f" {result.name}") if grammar.pairing == "name" else (_key(result),)
     found = next((key for key in keys if waiting.get(key)), None)
     if found is None and grammar.pairing == "name" and not result.id:
@@ -81,7 +81,7 @@ def _label(block: PlainBlock) -> str:
 
 
 def check_anywhere(turns: list[PlainTurn]) -> Iterator[Violation]:
-    """Violations where results may stand anywhere after their calls."""
+    """Violations in calls and results, for formats in which results may be anywhere after their calls."""
     calls: dict[str, PlainBlock] = {}
     answered = set[str]()
     for turn in turns:
@@ -103,7 +103,7 @@ def check_anywhere(turns: list[PlainTurn]) -> Iterator[Violation]:
 
 
 def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations of calls that the provider runs itself, and of approvals."""
+    """Violations in server-side calls (calls that the provider runs itself) and in approvals."""
     pending: defaultdict[str, list[int]] = defaultdict(list)
     last = max((place for place, turn in enumerate(turns) if turn.role == "assistant"), default=-1)
     for place, turn in enumerate(turns):
@@ -120,6 +120,6 @@ def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Vio
 
 
 def is_paused_turn(turn: PlainTurn) -> bool:
-    """True for a reply that paused inside the provider's own tool: it may be sent back to be continued."""
+    """True for a reply that paused inside a server-side call; it may be sent back so that the provider continues it."""
     done = {block.id for block in turn.blocks if block.kind == "server-result"}
     return any(block.kind == "server-call" and block.id not in done for block in turn.blocks)

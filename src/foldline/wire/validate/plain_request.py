@@ -1,8 +1,8 @@
-"""A request as the validator sees it: turns of blocks, read without the format's parser.
+"""The form in which the validator reads a request: turns that consist of blocks.
 
 The validator must not share a mistake with the parser and renderer that it checks, so each format has a second, small
-reader in its `grammar.py`. It takes any JSON value and never raises: an unexpected value becomes a violation,
-an unknown part a block of kind "other".
+reader in its `grammar.py`. That reader takes any JSON value and never raises: an unexpected value becomes a violation,
+and an unknown part becomes a block of kind "other".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that a request breaks: its code, the index of the element (-1: the request), and a sentence."""
+    """A rule that a request breaks: a code, the index of the element (-1 for the whole request), and a sentence."""
 
     code: str
     index: int
@@ -29,9 +29,9 @@ class PlainBlock(NamedTuple):
     """One part of a message."""
 
     kind: str
-    """text, thinking, call, result, media, server-call, server-result, other"""
+    """One of: text, thinking, call, result, media, server-call, server-result, other."""
     at: int
-    """Index of the element that holds it."""
+    """Index of the element that holds the block."""
     id: str = ""
     name: str = ""
     text: str = ""
@@ -39,29 +39,29 @@ class PlainBlock(NamedTuple):
     """False for thinking without its signature."""
     error: bool = False
     inner: tuple[PlainBlock, ...] = ()
-    """Blocks of a result."""
+    """The blocks inside a result."""
     size: int = 0
-    """Characters of base64 data."""
+    """Number of characters of base64 data."""
 
 
 class PlainTurn(NamedTuple):
-    """One element of the list, or several that count as one."""
+    """One element of the list, or several elements that count as one turn."""
 
     at: int
     """Index of the first element."""
     role: str
-    """system, user, assistant or tool"""
+    """One of: system, user, assistant, tool."""
     blocks: list[PlainBlock]
 
 
 @dataclass(slots=True)
 class PlainRequest:
-    """What a reader found in a request."""
+    """The content of a request, and the violations that were found while it was read."""
 
     turns: list[PlainTurn] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     breakpoints: list[int] = field(default_factory=list)
-    """Index of the element of each cache breakpoint; -1 outside the messages."""
+    """For each cache breakpoint, the index of the element that holds it; -1 if it is outside the messages."""
 
     def refuse(self, code: str, index: int, message: str) -> None:
         """Add a violation."""
@@ -74,7 +74,7 @@ def string(value: Any) -> str:
 
 
 def text_of(block: Mapping[str, Any], index: int, request: PlainRequest) -> str:
-    """Text of a text block; a violation when it has none."""
+    """The text of a text block; if there is none, adds a violation and returns "?"."""
     text = block.get("text")
     if isinstance(text, str):
         return text

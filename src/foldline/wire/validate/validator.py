@@ -1,7 +1,7 @@
 """Checks a request, exactly as it would be sent, against its format's grammar and limits.
 
-`check` reads plain JSON without the format's parser, so that a mistake of the parser cannot hide from it. It accepts
-any JSON value without raising, and takes linear time, so that every test and benchmark can check every view.
+`check` reads plain JSON without the format's parser, so that it also finds mistakes of the parser. It accepts any JSON
+value without raising, and takes linear time, so that every test and benchmark can check every view.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, Plain
 def check(
     format: str, body: Any, *, grammar: Grammar | None = None, limits: RequestLimits | None = None
 ) -> tuple[Violation, ...]:
-    """Every rule that a request body, or its bare list of messages, breaks. An empty list breaks none.
+    """All rules that a request body, or a bare list of messages, breaks. An empty list breaks none.
 
     >>> [str(found) for found in check("openai", [{"role": "user"}])]
     ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
@@ -55,7 +55,7 @@ def check(
 
 
 def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
-    """Turns in which elements that count as one are merged: neighbours of one role, or only results in a row."""
+    """The turns, with consecutive turns of one role (in some formats, only results) merged if they count as one."""
     if grammar.adjacency == "after":
         return turns
     merged: list[PlainTurn] = []
@@ -134,7 +134,7 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
 
 
 def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations of system messages inside the list, where they must close a user's turn."""
+    """Violations in system messages, for formats in which those inside the list must end a user turn."""
     if grammar.inline_system != "after user" or all(turn.role == "system" for turn in turns):
         return
     before: PlainTurn | None = None
@@ -148,7 +148,7 @@ def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator
 
 
 def _check_thinking(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations of thinking that nothing follows."""
+    """Violations in thinking that nothing follows, for formats that refuse it."""
     if grammar.reasoning_followed:
         following = ""
         for turn in reversed(turns):
@@ -164,7 +164,7 @@ def _check_thinking(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violat
 
 
 def _check_sizes(request: PlainRequest, elements: int, limits: RequestLimits) -> Iterator[Violation]:
-    """Violations of counts and sizes. The total is a lower bound, so that no request is refused by mistake."""
+    """Violations of the limits for counts and sizes. The total is a lower bound, so no valid request is refused."""
     blocks = [block for turn in request.turns for block in turn.blocks]
     blocks += [inner for block in blocks if block.inner for inner in block.inner]
     media = [block for block in blocks if block.kind == "media"]
