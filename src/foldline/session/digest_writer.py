@@ -93,7 +93,11 @@ class DigestWriter:
         if fold.cut <= lead or policy.leave == "nothing":
             return None
         if options.text is not None:
-            return self._by_hand(state, fold, options.text)
+            if not options.text.strip():
+                raise InputError("the digest is empty", hint="write the text that replaces the folded messages")
+            message = SESSION.message(options.text, header=policy.digest_header, role=policy.digest_role)
+            loss = audit(options.text, self._facts_so_far(state), kept_indexes=_verbatim(state, fold))
+            return Digest(message=message, by="hand", loss=loss)
         if before is not None and before.cut == fold.cut and not options.instructions:
             large = before.digest_tokens > digest_reserve(policy, state.usable)
             if not (large and options.must and before.digest is not None):
@@ -105,15 +109,6 @@ class DigestWriter:
             return write_local_digest(request, cause=options.local if digester is not None else "")
         sleep = options.cancel.sleep if options.cancel is not None else time.sleep
         return write_model_digest(request, digester, RetryLimits(seconds=policy.digest_seconds), sleep=sleep)
-
-    def _by_hand(self, state: State, fold: Fold, text: str) -> Digest:
-        """A person's own text, with the same report of what it leaves out."""
-        if not text.strip():
-            raise InputError("the digest is empty", hint="write the text that replaces the folded messages")
-        policy = state.policy
-        message = SESSION.message(text, header=policy.digest_header, role=policy.digest_role)
-        loss = audit(text, self._facts_so_far(state), kept_indexes=_verbatim(state, fold))
-        return Digest(message=message, by="hand", loss=loss)
 
     def _request(self, state: State, fold: Fold, digester: Digester | None, options: WriteOptions) -> DigestRequest:
         """The digest to be written: of the messages that leave now, with the facts of every message."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_cooling(session: Session) -> bool:
-    """Whether a fold was refused so few messages ago that the next would be refused too."""
+    """Whether the last fold was refused less than `cooldown_messages` ago."""
     refusal, state = session.refusal, session.state
     return refusal is not None and len(state.timeline) < refusal.at + state.policy.cooldown_messages
 
@@ -81,7 +81,7 @@ def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cla
 
 
 def preview_fold(session: Session, options: WriteOptions) -> Preview | None:
-    """The fold that a person would make now; None when nothing would be folded."""
+    """The preview of a manual fold; None if no message would be folded."""
     state = session.state
     planned = state.plan_by_hand(force=options.must)
     if planned is None:
@@ -110,7 +110,7 @@ def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold
 
 
 def _check_gain(fold: Fold) -> Fold:
-    """A fold with a person's digest; an error if the view would not become smaller."""
+    """The same fold; `InputError` if the view would not become smaller."""
     if fold.after >= fold.before:
         grown = f"with this digest the view would grow from {fold.before:,} to {fold.after:,} tokens"
         raise InputError(grown, hint="write a shorter one")

@@ -100,19 +100,16 @@ def _link(connection: Connection) -> Any:
 
 async def serve(url: str, process: WorkerProcess, stop: asyncio.Event, *, once: bool = False) -> None:
     """Run queued jobs until `stop` is set, or with `once` until none is queued; reconnect if the server is lost."""
+    connect = partial(psycopg.AsyncConnection.connect, url, autocommit=True)
     while not stop.is_set():
         try:
-            async with await _connect(url) as listening, await _connect(url) as querying:
+            async with await connect() as listening, await connect() as querying:
                 await _run_jobs(QueueDriver(listening, querying), process, stop, once=once)
             if once:
                 return
         except (psycopg.OperationalError, OSError, FailingListenerError) as error:
             _LOG.warning("lost the connection to PostgreSQL, reconnecting in %g s: %s", RECONNECT_S, error)
         await pause(stop, RECONNECT_S)
-
-
-async def _connect(url: str) -> psycopg.AsyncConnection:
-    return await psycopg.AsyncConnection.connect(url, autocommit=True)
 
 
 class QueueDriver(PsycopgDriver):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from foldline import ledger
 from foldline.digest.digester import Digester
-from foldline.ledger import Branch, Store
+from foldline.ledger import Store
 from foldline.ledger.jobs import JobRequest
 from foldline.redact.redact import redact_error
 from foldline.session.worker import CONCURRENCY, LEASE_S, JobOutcome, ThreadWorker, job_queue_module
@@ -56,7 +56,9 @@ class WorkerProcess:
         """Run one job in the calling thread and report it, unless another worker has it."""
         start, cause = time.monotonic(), ""
         try:
-            worker, branch = self._worker(request.owner), self._branch(request)
+            worker = self._worker(request.owner)
+            branches = worker.store.branches(request.session)  # without the branch if that was deleted
+            branch = next((branch for branch in branches if branch.name == request.branch), None)
             outcome = JobOutcome.NOTHING if branch is None else worker.run_job(branch, delivery=delivery)
             if branch is not None and outcome is JobOutcome.FAILED:
                 cause = str(worker.store.jobs.get(branch).body)
@@ -73,11 +75,6 @@ class WorkerProcess:
                 store = self.store if owner == self.store.owner else ledger.for_owner(self.store, owner)
                 self._workers[owner] = ThreadWorker(store, digester=self.digester, lease_s=self.lease_s)
             return self._workers[owner]
-
-    def _branch(self, request: JobRequest) -> Branch | None:
-        """The branch of a request; None if it was deleted."""
-        branches = self._worker(request.owner).store.branches(request.session)
-        return next((branch for branch in branches if branch.name == request.branch), None)
 
     def stop(self) -> None:
         """Drop running jobs and start no more."""

@@ -44,7 +44,7 @@ def continuation(messages: Sequence[Message], *, most: int) -> Continuation | No
 
 
 def _attempts(messages: Sequence[Message]) -> int:
-    """How often the model was asked to go on since the last prompt."""
+    """Number of continuation prompts since the last prompt of the user."""
     count = 0
     for message in reversed(messages):
         if message.kind == "note" and placeholder_kind(message.text) == "prompt":
