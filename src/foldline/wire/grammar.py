@@ -1,7 +1,7 @@
 """The type of a wire format's grammar: what the provider accepts, as plain data that repair and validation use.
 
-Each format's grammar is in its folder (`anthropic/grammar.py`, ...). The provider answers a request that breaks a rule
-with status 400, and every later one too, because the history is sent again. `says` holds the texts of these answers.
+Each format's grammar is in its folder (`anthropic/grammar.py`, ...). If a request breaks a rule, the provider answers
+it and every later request with status 400, because the history is sent again. `says` holds the texts of these answers.
 
 A grammar leaves out rules that cannot be checked on a request alone: whether a signature is genuine, which reasoning
 item a built-in call belongs to, the pixels of an image, and what depends on parameters (thinking switched on or off).

@@ -1,8 +1,8 @@
 """Repairs a growing history without reading it again from the start.
 
-The history is split after the last user message (text or results) such that no later message affects the part before
-the split. That part is stored in repaired form; on the messages after it, the steps of `repair` run at every update. If
-a new message refers to the stored part (a late result, a repeated id), the whole history is repaired again once.
+The history is split after a user message (text or results), as late as possible, where no message so far refers to an
+earlier part. The part before the split is stored in repaired form; the rest is repaired again at every update. If a new
+message refers to the stored part (a late result, a repeated id), the whole history is repaired again once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_FIELDS = {"role", "content", "parts"}
 
 @dataclass(slots=True)
 class _StoredPart:
-    """The settled part of a history: no message after it changes how it is repaired. It ends with a user message."""
+    """The settled part of a history: no message so far changes how it is repaired. It ends with a user message."""
 
     messages: list[Message] = field(default_factory=list)
     repaired: list[Message] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """Invariant: every result is at the position that its format expects.
 
-Results are moved to directly after the message (or the reply) that made the calls, in the order in which they came.
+Results are moved so that they directly follow the message or reply with the calls, in the order in which they came.
 Results at the right position stay, so a valid history is returned as the same messages. Orphan results, and texts
 between a call and its result, come after the results.
 """
@@ -193,7 +193,7 @@ class ResultOrder:
                 self._emit(entry, self._resolved(entry), "user")
 
     def _joined_results(self, results: list[OutgoingMessage]) -> list[OutgoingMessage]:
-        """The results of one reply, joined in one message, unless the renderer joins them itself."""
+        """The results of one reply, joined into one message unless the renderer does that itself."""
         context = self.context
         spoken = [each for each in results if each.side]
         if len(spoken) < 2:

@@ -12,7 +12,7 @@ from foldline.wire.repair.server_calls import server_calls_of, server_part
 
 @dataclass(slots=True)
 class References:
-    """Ids in the settled part. If a later message uses one of them, the settled part must be repaired again."""
+    """Ids in the settled part. If a later message refers to one of them, the whole history must be repaired again."""
 
     calls: set[str] = field(default_factory=set)
     """Ids of calls; "" for a call without an id."""

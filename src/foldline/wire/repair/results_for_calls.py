@@ -16,7 +16,7 @@ from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, R
 
 
 class _SlotStack:
-    """Calls, of which `first` returns the first unanswered one of the newest message that has any."""
+    """A collection of calls. `first` returns the first unanswered call in the newest message that has one."""
 
     def __init__(self) -> None:
         self.groups: list[tuple[RepairEntry, deque[CallSlot]]] = []

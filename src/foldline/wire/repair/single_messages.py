@@ -55,7 +55,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
 
 
 def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
-    """The message; if the format does not know the role in its wire form, as a user message."""
+    """The message, changed to a user message if the format does not know the role in its wire form."""
     wire = message.wire
     role = (wire.value.get("role", "user") or "user") if wire and isinstance(wire.value, dict) else "user"
     if role in context.grammar.roles:

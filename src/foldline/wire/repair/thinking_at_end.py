@@ -1,4 +1,4 @@
-"""Invariant: no reply ends with thinking. It would if the stream broke off or a fold removed what followed."""
+"""Invariant: no reply ends with thinking. Replies do so when a stream breaks off or a fold removes what followed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
 
 
 def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
-    """The indexes of thinking that nothing follows, and whether anything follows the messages before this one."""
+    """The indexes of the thinking parts that nothing follows, and whether any other part follows earlier messages."""
     places = set[int]()
     followed = followed or not message.parts
     for place in range(len(message.parts) - 1, -1, -1):

@@ -1,7 +1,7 @@
 """Invariant: no call id occurs twice within a request or within a reply, depending on the format.
 
 Ids occur twice when a call is written again after an abort, or when a server counts from `call_0` in every turn. A
-call that is a repetition is dropped; every other call with a repeated id gets a new id, and so does its result.
+call that is a repetition is dropped; any other later call with the same id gets a new id, and so does its result.
 """
 
 from __future__ import annotations
