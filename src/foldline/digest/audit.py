@@ -1,6 +1,6 @@
-"""The loss report of a digest: which facts it shows, which only recall can give back, and which claims have no source.
+"""The loss report of a digest: which facts it shows, which it lacks, and which of its claims have no source.
 
-A fact counts as shown if the text has its name, or most of its words, since a model paraphrases.
+A fact with a name is shown if the text contains the name, any other fact if the text has most of its words.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ AUDITED_KINDS = ("constraint", "request", "open", "failed", "modified", "decisio
 """Kinds of facts that a digest should show, the most important first."""
 _MAX_REPORTED = 20
 _MAX_IDENTIFIERS = 150
-"""Likeliest identifiers that count as facts."""
+"""Number of identifiers that count as facts: those most likely to be needed again."""
 _MAX_FACTS, _FIRST_FACTS = 40, 5
-"""Facts of a kind that count: the first ones and the newest."""
+"""How many facts per kind count, and how many of these are the first ones; the others are the newest."""
 _WORD_SHARE = 0.7
-"""The share of a fact's words that the text must have."""
+"""The share of a fact's words that a text must contain to show the fact."""
 _ENTRY_CHARS = 160
 _FACT_WORD = re.compile(r"[\w./-]{4,}")
 _HANDLES = re.compile(r"\[#[^\]\n]*\]")
@@ -35,12 +35,12 @@ _QUOTED_REQUEST = re.compile(
 
 class _AuditedFact(NamedTuple):
     entry: str
-    """The line that would show it."""
+    """The digest line that would show the fact."""
     words: frozenset[str]
     name: str = ""
 
     def is_shown(self, text: str, lower: str) -> bool:
-        """Whether a text shows it; `lower` is the text in lower case."""
+        """Whether a text shows the fact; `lower` is the text in lower case."""
         if self.name:
             return self.name in text
         return sum(word in lower for word in self.words) >= _WORD_SHARE * len(self.words)
@@ -67,7 +67,7 @@ def add_missing_facts(  # noqa: PLR0913 (keyword arguments)
     count_tokens: Callable[[str], int],
     kept_indexes: Collection[int] = (),
 ) -> tuple[str, Loss]:
-    """The text and its report; where fewer than `min_coverage` of the facts are shown, missing ones are appended."""
+    """The text and its loss report; missing facts are appended if the text shows less than `min_coverage` of them."""
     loss = audit(text, facts, kept_indexes=kept_indexes)
     if loss.coverage >= min_coverage:
         return text, loss
@@ -89,7 +89,7 @@ def add_missing_facts(  # noqa: PLR0913 (keyword arguments)
 
 
 def _append_carryover(text: str, lines: list[str]) -> str:
-    """A digest with lines at the end of its last section, which is added if it is missing."""
+    """A digest with lines added to its Carryover section; the section is added if it is missing."""
     heading = HEADINGS[-1]
     rows = text.rstrip().split("\n")
     start = next((place for place, row in enumerate(rows) if row.strip() == heading), None)
@@ -106,7 +106,7 @@ def _missing(text: str, audited: list[_AuditedFact]) -> list[_AuditedFact]:
 
 
 def _audited_facts(facts: Facts, kept_indexes: Collection[int]) -> Iterator[_AuditedFact]:
-    """The facts that count: those of `AUDITED_KINDS`, then the likeliest identifiers."""
+    """The facts that count: those of `AUDITED_KINDS`, then the identifiers most likely to be needed again."""
     by_kind = facts.by_kind(kept_indexes)
     for kind in AUDITED_KINDS:
         found = by_kind.get(kind, [])
@@ -127,7 +127,7 @@ def _audited_facts(facts: Facts, kept_indexes: Collection[int]) -> Iterator[_Aud
 
 
 def _unsourced_claims(text: str, facts: Facts) -> Iterator[str]:
-    """Paths, ids and quoted requests in a digest that never occurred."""
+    """Paths, ids and quoted requests in a digest that do not occur in the facts."""
     bare = _HANDLES.sub(" ", text)
     for word in WORD.findall(bare):
         for name, kind in identifiers_in(word):

@@ -1,7 +1,7 @@
 """The carryover of a local digest: the identifiers most likely needed again, shown in the lines that explain them.
 
-The likeliest are shown inside excerpts of lines, chosen so that one excerpt explains several, and as many others as fit
-are only named. A large budget also shows whole lines of the files in work, because an edit must quote a whole line.
+The most likely ones are shown in excerpts of lines; one excerpt may explain several. As many others as fit are only
+named. A large budget also shows whole lines of recently used files, because an edit must quote a whole line.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from foldline.digest.markup import handles_of, has_instruction, quote
 
 _EXCERPT_CHARS = 48
 _NEIGHBOURS = 3
-"""Words that an excerpt shows beside its identifier in any case."""
+"""Number of words beside its identifier that an excerpt shows even if they do not fit."""
 _EXCERPT_SHARE = 0.35
 """The share of the budget for excerpts; the rest is for identifiers alone."""
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
-"""The share of the budget beyond so many characters for whole lines of files."""
+"""Of the budget beyond this number of characters, this share is for whole lines of files."""
 _SEPARATOR_CHARS = 3
 _LINE_CHARS = 10
-"""The dash and the handle of a line of its own."""
+"""Characters that the dash and the handle of a digest line take."""
 _LABEL_CHARS = 24
-"""The file's name before its lines."""
+"""Characters reserved for the file name at the start of a digest line."""
 _NAME_BIAS, _LINE_BIAS = 8, 40
-"""Added to lengths in a comparison of value per character, so that short ones do not always win."""
+"""Added to the length when values per character are compared, so that short names or lines do not always win."""
 _WORD = re.compile(r"\S+")
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s+")
 
@@ -44,7 +44,7 @@ class LineExcerpt(NamedTuple):
 
     @property
     def group(self) -> tuple[str, int]:
-        """Excerpts of the same file or command, or of the same message, are shown in one line."""
+        """The key of the digest line: excerpts of the same file or command, or of the same message, share a line."""
         return (self.line.source, -1) if self.line.source else ("", self.line.message_index)
 
 
@@ -71,7 +71,7 @@ class Carryover:
                 self._excerpts.setdefault(text, LineExcerpt(text, line, explained))
 
     def choose(self, max_chars: int, shown: str) -> tuple[list[LineExcerpt], list[str]]:
-        """The excerpts to quote and the identifiers to name besides; what `shown` names is left out."""
+        """The excerpts to quote, and other identifiers to name, except those that the text `shown` contains."""
         file_lines = self._choose_file_lines(int((max_chars - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
         excerpts = self._choose_excerpts(int((max_chars - _cost(file_lines)) * _EXCERPT_SHARE), file_lines)
         chosen = [each for each in (*file_lines, *excerpts) if not has_instruction(each.line.text)]
@@ -88,7 +88,7 @@ class Carryover:
         return chosen, names
 
     def _choose_file_lines(self, room: int) -> list[LineExcerpt]:
-        """Whole lines of the files in work, the most likely edits per character first."""
+        """Whole lines of files, chosen by their probability of being edited next, per character."""
         chosen: list[tuple[str, FileLine]] = []
         opened: set[str] = set()
         for path, line in self._file_lines if room > 0 else ():
@@ -116,7 +116,7 @@ class Carryover:
         return [(path, line) for _, path, line in weighed]
 
     def _choose_excerpts(self, room: int, file_lines: Iterable[LineExcerpt]) -> list[LineExcerpt]:
-        """Excerpts by what they explain per character, greedily: each identifier counts once."""
+        """Excerpts, chosen greedily by the value per character of the identifiers they explain; each counts once."""
         wanted, explained = self._wanted, {name for each in file_lines for name in each.identifiers}
         opened = {each.group for each in file_lines}
 
@@ -150,7 +150,7 @@ def _cost(excerpts: Collection[LineExcerpt]) -> int:
 
 
 def words_around(line: str, name: str, max_chars: int = _EXCERPT_CHARS) -> str:
-    """As many whole words of a line around a name as fit, but at least a few.
+    """As many whole words around a name in a line as fit into `max_chars`, but at least a few.
 
     >>> words_around("279: func generateSummary(w, _ io.Writer, store *checkpoint.GitStore) error {", "GitStore", 30)
     'store *checkpoint.GitStore) error {'
@@ -198,7 +198,7 @@ def _without_bullet(text: str) -> str:
 
 
 def format_paths(paths: Iterable[str]) -> str:
-    """Paths in few characters: the files of one folder together.
+    """Paths in a short form: the files of one folder are grouped.
 
     >>> format_paths(["cli/a.go", "cli/b.go", "main.go"])
     'cli/{a.go, b.go}, main.go'

@@ -1,7 +1,7 @@
-"""Checks of a digest: each returns the reason for a rejection, or "".
+"""Checks of a digest: each returns the reason for a rejection, or "" if there is none.
 
-`reject_reply` looks at a model's reply as it came: a digest must not be an apology, an echo or half a text.
-`too_large`, `too_small` and `no_gain` look at the size of the finished digest. The reason is recorded with the fold.
+`reject_reply` checks a model's raw reply: an error text, a copy of the prompt or a truncated text is no digest.
+`too_large`, `too_small` and `no_gain` check the size of the finished digest. The reason is recorded with the fold.
 `clean_reply` removes secrets, forged markup and instructions from an accepted reply.
 """
 
@@ -33,7 +33,7 @@ _ERROR_TEXT = re.compile(
     re.IGNORECASE,
 )
 _ERROR_CHARS = 600
-"""A longer text that begins like an error is a digest."""
+"""A longer text is not taken for an error message, even if it begins like one."""
 _VISIBLE = re.compile(r"[^\W_]")
 _LINE_CHARS = 24
 _ECHO_SHARE = 0.8
@@ -43,7 +43,7 @@ _PROMPT_LINES = frozenset(line for line in (*CONDENSER_BRIEF.split("\n"), *SECTI
 
 
 def reject_reply(reply: DigesterReply, *, prompt: str = "") -> str:
-    """Why a reply is no digest; "" when it may be one. `prompt` is the turn it replies to."""
+    """The reason why a reply is not a digest; "" if it may be one. `prompt` is the user turn that it answers."""
     text = _REASONING.sub("", reply.text)
     return _check_stop(reply) or _check_text(reply, text) or _check_echo(text, prompt)
 
@@ -99,9 +99,10 @@ def no_gain(tokens: int, covered_tokens: int) -> str:
 
 
 def clean_reply(text: str, *, allowed: str = "") -> tuple[str, int]:
-    """A reply as it may stand in a view, and how many lines with instructions were removed from it.
+    """A reply that is safe to show in a view, and the number of lines with instructions that were removed from it.
 
-    The documented headings stay; other text that looks like markup is escaped. `allowed` is the user's own text.
+    The documented headings stay; other text that looks like markup is escaped. Instructions in `allowed`, the
+    user's own text, stay.
     """
     text = body_of(redact(_REASONING.sub("", text)).strip())
     if text.startswith("```") and text.endswith("```") and text.count("```") == 2:

@@ -1,6 +1,6 @@
-"""The interface to a digester: one call, one reply, and what is known of its model.
+"""The interface to a digester: its call, its reply, and the limits of its model.
 
-A digester is a function from `DigesterCall` to `DigesterReply`, plain or async, with the name of its model.
+A `Digester` holds a function, plain or async, from `DigesterCall` to `DigesterReply`, and the name of its model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from foldline.models.table import model as model_of
 from foldline.policy import Policy
 
 _MIN_WINDOW = 512
-"""A smaller window cannot hold a prompt and a digest."""
+"""Least context window in tokens; a smaller one cannot hold a prompt and a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +29,14 @@ class DigesterCall:
     model: str = ""
     max_tokens: int | None = None
     reasoning: str = ""
-    """Reasoning effort in the provider's words; empty: the model's default."""
+    """Reasoning effort in the provider's terms; "" for the model's default."""
     seconds: float | None = None
-    """Timeout of the reply."""
+    """Timeout for the reply in seconds; None for no timeout."""
     signal: Any = None
-    """The caller's cancellation signal, passed on as it is."""
+    """The caller's cancellation signal, passed on unchanged."""
     prefix: tuple[Message, ...] = ()
-    """The session's own view, if the provider has it cached. `text` follows it, `system` is left out, and the session's
-    tools stay in the request but may not be called."""
+    """The session's own view, if the provider has it cached. `system` and `text` follow it as one user turn, and the
+    session's tools stay in the request but may not be called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class DigesterReply:
 
     text: str = ""
     stop: str = ""
-    """The stop reason in the provider's words."""
+    """The stop reason in the provider's terms."""
     has_tool_calls: bool = False
     has_reasoning: bool = False
     error: str = ""
@@ -65,10 +65,10 @@ class Digester:
     window: int = 0
     """Context window in tokens; by default that of the model."""
     reply: int = 0
-    """Longest reply in tokens; by default that of the model."""
+    """Longest reply in tokens; by default that of the model, and at most half of the window."""
     reasoning: str = ""
     count: Callable[[str], int] | None = None
-    """Counts tokens; by default as the model does, rounded up."""
+    """Function that counts the tokens of a text; None to count as the model does, rounded up."""
     known: Model = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -80,16 +80,16 @@ class Digester:
 
     @property
     def name(self) -> str:
-        """The author's name in the fold record."""
+        """The name that the fold record gives as the digest's author; "model" if the model is unknown."""
         return self.model or "model"
 
     def size(self, text: str) -> int:
-        """Tokens of a text, rounded up."""
+        """The number of tokens in a text, rounded up."""
         return self.count(text) if self.count else _counter(self.model).count(text).upper
 
 
 def with_policy_model(digester: Digester | None, policy: Policy) -> Digester | None:
-    """The digester with the model that the policy names, if it names one."""
+    """The digester, with the policy's `digest_model` as its model if that is set; None if there is no digester."""
     if digester is None or policy.digest_model in ("", digester.model):
         return digester
     return Digester(

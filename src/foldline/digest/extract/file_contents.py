@@ -1,7 +1,7 @@
-"""The files in work as they were last seen, line by line.
+"""The files that a session reads or edits, line by line, as they were last seen.
 
-An edit must quote the text that it replaces exactly, and no digest has room for whole files. So the lines of files are
-kept, and the digest shows those that are most likely to be edited next.
+An edit must quote exactly the text that it replaces, but no digest has room for whole files. So the lines of files are
+stored, and the digest shows those that are most likely to be edited next.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import NamedTuple
 from foldline.digest.extract.identifiers import IdentifiedLine
 
 _MIN_CHARS, _MAX_CHARS = 20, 160
-"""Shorter lines occur everywhere, longer ones cost more than they tell."""
+"""Lengths of the lines that are stored: shorter lines occur everywhere, longer ones need too much room."""
 _MAX_LINES = 6_000
-"""Lines that are kept; beyond that, the least recently touched files are dropped."""
+"""Maximum number of lines stored; beyond it, the least recently used files are dropped."""
 _LINE_NUMBER = re.compile(r"(\d{1,6})(?:→|\t|: ?|\|)\s*")
-"""The number that reading tools put before a line."""
+"""The line number with which reading tools begin a line."""
 _MAX_EDITS = 8
-"""Edits of a file whose line numbers are remembered."""
+"""Maximum number of edits per file whose line numbers are stored."""
 _NEAR_LINES = 10
-"""Distance to an edit at which its effect on a line falls to 1/e."""
+"""Distance from an edit, in lines, at which its effect on a line's score falls to 1/e."""
 
 
 class FileLine(NamedTuple):
@@ -30,9 +30,9 @@ class FileLine(NamedTuple):
 
     text: str
     message_index: int
-    """The newest message that shows it."""
+    """Index of the newest message that shows the line."""
     number: int
-    """Its line number, as far as it is known."""
+    """Its line number; an estimate if the tool printed no line numbers."""
     identifiers: tuple[str, ...]
 
 
@@ -41,20 +41,20 @@ class FileContents(NamedTuple):
 
     lines: Mapping[str, FileLine]
     last_index: int
-    """The newest message that read or edited it."""
+    """Index of the newest message that read or edited the file."""
     edits: tuple[int, ...] = ()
-    """Line numbers of its edits, the last one at the end."""
+    """Line numbers of the file's latest edits, the newest last."""
 
 
 class FilesInWork:
-    """The contents of files, while messages are read."""
+    """Collects the contents of files while messages are read."""
 
     def __init__(self, prior: Mapping[str, FileContents]) -> None:
         self.files = dict(prior)
         self._line_count = sum(len(file.lines) for file in prior.values())
 
     def record_read(self, path: str, index: int, shown: Iterable[IdentifiedLine], *, part: bool) -> None:
-        """A file was read: the lines shown replace all known ones, or are added to them if a part was read."""
+        """Record that a file was read: `shown` replaces all known lines, or is added to them if a part was read."""
         old = self.files.get(path)
         lines = dict(old.lines) if old is not None and part else {}
         for order, (line, identifiers) in enumerate(shown, start=1):
@@ -65,7 +65,7 @@ class FilesInWork:
         self._put(path, FileContents(lines, index, old.edits if old else ()))
 
     def record_edit(self, path: str, index: int, removed: Iterable[str], added: Iterable[IdentifiedLine]) -> None:
-        """A file was edited: some lines are removed, others added."""
+        """Record that a file was edited: forget the removed lines and store the added ones."""
         old = self.files.get(path) or FileContents({}, index)
         lines = dict(old.lines)
         numbers = [line.number for text in removed if (line := lines.pop(text.strip(), None))]
@@ -86,10 +86,10 @@ class FilesInWork:
 def edit_probabilities(
     files: Mapping[str, FileContents], end: int, reuse: Mapping[str, float], calls: Mapping[str, int]
 ) -> Iterator[tuple[float, str, FileLine]]:
-    """How likely each line is edited next, between 0 and 1, with its path.
+    """For each line, the probability (0 to 1) that it is edited next, its path and the line.
 
-    `reuse` holds the reuse probability of identifiers, `calls` their call counts. The weights are a logistic fit on
-    real sessions, rounded: short files, recently seen, near an edit or with an identifier in use.
+    `reuse` holds the reuse probability of identifiers, `calls` their call counts. The weights are a rounded
+    logistic fit on real sessions: a line scores higher in a short file, if seen recently, or near an edit.
     """
     for path, file in files.items():
         base = -2.3 - 0.3 * log(end - file.last_index) - 0.65 * log(1 + len(file.lines))

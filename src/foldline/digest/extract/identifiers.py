@@ -1,7 +1,7 @@
 """Identifiers (paths, names in code, ids, long numbers, addresses): how each was used, and the lines that explain it.
 
 They cannot be guessed or paraphrased, so a digest must show them exactly. They are found by their shape, one word at a
-time. For each, usage counts and at most two lines are kept, so this index grows far slower than the session.
+time. For each identifier, usage counts and at most two lines are stored, so the index stays small in a long session.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 WORD = re.compile(r"[A-Za-z0-9_$@~][A-Za-z0-9_$@~./\\:#-]{4,}")
-"""A run of characters that may hold identifiers, of at least five."""
+"""A run of at least five characters that may contain identifiers."""
 _INNER = re.compile(r"[A-Za-z0-9_]{6,}|[A-Z]{2,8}-[0-9]{1,8}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,9}://[^\s\"'<>`)\]]{4,}")
 _FILE = re.compile(r"[\w.@-]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,9}")
@@ -27,7 +27,7 @@ _FILE_ENDINGS = frozenset(
     }
 )
 _WITH_LINE_NUMBER = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
-"""A file name with a line number, as search tools print the lines around a hit."""
+"""A file name and a line number, in the form in which search tools print the lines around a hit."""
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
 _MIN_CHARS = 6
 _MIN_PATH_CHARS = 5
@@ -80,13 +80,13 @@ def _kind_by_shape(inner: str) -> str:
 
 
 _MAX_IDENTIFIERS = 3_000
-"""Identifiers that are kept when the index is trimmed, which happens at half as many again."""
+"""Number of identifiers that are kept when the index is trimmed; it is trimmed at 1.5 times this number."""
 _MAX_LINE_CHARS = 240
 """Longer lines are read in pieces of this length."""
 _BREAK_CHARS = " ,;&(){}[]<>\"'"
-"""Where a line may be cut without cutting an identifier."""
+"""Characters after which a line may be cut without cutting an identifier."""
 _EXPLAINING_WORDS = 4
-"""Words that a line needs to explain an identifier in it."""
+"""Least number of words with which a line counts as an explanation of its identifiers."""
 _SHORT_LINE_CHARS = 100
 _DEFINITIONS = (
     *("class ", "const ", "def ", "export ", "fn ", "func ", "function ", "interface ", "pub ", "struct ", "type "),
@@ -95,7 +95,7 @@ _KIND_WEIGHTS = {"path": 0.9, "folder": -1.3, "number": -3.0, "url": -3.2}
 
 
 class Origin:
-    """Where a line comes from: the user, the model's text, a call's arguments, content a call writes, a result."""
+    """Where a line comes from: the user, the model's text, a call's arguments, content that a call writes, a result."""
 
     USER, MODEL, CALL, WRITE, RESULT = 4, 3, 2, 1, 0
 
@@ -104,15 +104,15 @@ IdentifiedLine = tuple[str, tuple[str, ...]]
 
 
 class SourceLine(NamedTuple):
-    """A line as it stood in a message."""
+    """A line of a message."""
 
     text: str
     message_index: int
     source: str
-    """The file or command it was read from; "" for talk."""
+    """The file or command that the line comes from; "" for a line of conversation."""
     identifiers: tuple[str, ...]
     clarity: int
-    """How well it explains its identifiers."""
+    """How well the line explains its identifiers; higher is better."""
 
 
 class Identifier(NamedTuple):
@@ -121,24 +121,24 @@ class Identifier(NamedTuple):
     kind: str
     message_count: int
     last_index: int
-    """The newest message that has it."""
+    """Index of the newest message that contains it."""
     call_count: int
-    """Messages in which a call was made with it."""
+    """Number of messages in which it is an argument of a call."""
     user_count: int
-    """Messages in which the user wrote it."""
+    """Number of messages in which the user wrote it."""
     model_count: int
-    """Messages in which the model wrote it as text."""
+    """Number of messages in which the model wrote it as text."""
     write_count: int
-    """Messages in which a call wrote it as content."""
+    """Number of messages in which a call wrote it as content."""
     lines: tuple[SourceLine, ...]
-    """The line that explains it best, and the latest one if that is another."""
+    """The line that explains it best, then the latest line if that is a different one."""
 
 
 def reuse_probability(identifier: Identifier, end: int) -> float:
-    """How likely an identifier is needed again after message `end`, between 0 and 1.
+    """The probability (0 to 1) that an identifier is needed again from message `end` on.
 
-    The weights are a logistic fit on real sessions, rounded: use in a call matters most, then in written text, then how
-    widely and how recently it was used.
+    The weights are a rounded logistic fit on real sessions: use in a call matters most, then use in written text, then
+    how often and how recently the identifier was used.
     """
     age = log(max(1, end - identifier.last_index))
     score = -3.2 - 0.35 * age + 0.35 * log(1 + identifier.message_count) + _KIND_WEIGHTS.get(identifier.kind, 0.0)
@@ -171,7 +171,7 @@ class IdentifierIndex:
         is_call: bool = False,
         lines: list[IdentifiedLine] | None = None,
     ) -> None:
-        """Add the identifiers of a text of message `index`; its lines are appended to `lines`."""
+        """Add the identifiers in a text of message `index`, and append its lines to `lines`."""
         by_word = self._by_word
         for url in [found.rstrip(".,;:") for found in _URL.findall(text)] if "://" in text else ():
             self._use(url, "url", SourceLine(url, index, source, (url,), origin), origin, is_call=is_call)
@@ -202,7 +202,7 @@ class IdentifierIndex:
                 use.line = line
 
     def finish_message(self, index: int) -> None:
-        """Count the uses of message `index`; trim the index if it has grown too large."""
+        """Add the uses in message `index` to the counts; trim the index if it has grown too large."""
         identifiers = self.identifiers
         for name, use in self._uses.items():
             old = identifiers.get(name) or Identifier(use.kind, 0, 0, 0, 0, 0, 0, (use.line,))
@@ -226,7 +226,7 @@ class IdentifierIndex:
 
 
 def was_forgotten(name: str, forgotten: Collection[int]) -> bool:
-    """Whether an identifier was trimmed from the index, by its checksum: false positives are one in 2**32."""
+    """Whether an identifier was trimmed from the index; compares 32-bit checksums, so false positives are rare."""
     return _checksum(name) in forgotten
 
 
@@ -255,7 +255,7 @@ def _split_lines(text: str) -> Iterator[str]:
 
 
 def _clarity(line: str, origin: int) -> int:
-    """How well a line explains its identifiers: enough words, not too many, written by someone or a definition."""
+    """How well a line explains its identifiers; several words, a short line, its origin or a definition add to it."""
     words = len(line.split(None, _EXPLAINING_WORDS))
     clarity = 2 * origin + (4 if words >= _EXPLAINING_WORDS else -4 if words == 1 else 0)
     if len(line) <= _SHORT_LINE_CHARS:
