@@ -114,3 +114,10 @@ def test_core_dependencies_are_few() -> None:
     if not project.exists():
         pytest.skip("not run from a checkout")
     assert len(tomllib.loads(project.read_text())["project"]["dependencies"]) <= 5
+
+
+def test_every_name_stands_for_one_thing() -> None:
+    """Run `scripts/names.py` for the same list."""
+    from scripts import names
+
+    assert names.report() == []
