@@ -21,7 +21,7 @@ RawEvent: TypeAlias = dict[str, Any]
 
 _SESSION_KINDS = ("assistant", "user", "result", "system")
 DELTA_PREFIX = b'{"type":"stream_event"'
-"""Start of a line with a part of a reply, as most lines of a stream are. Skipped, since the whole reply follows."""
+"""Start of a line that carries part of a reply. Such lines are skipped, since the whole reply follows."""
 _NOT_HUMAN = (
     "<bash-",
     "<local-command-",
@@ -29,14 +29,14 @@ _NOT_HUMAN = (
     "[Request interrupted by user",
     "Caveat: The messages",
 )
-"""Prefixes of texts with the user's role that no person wrote."""
+"""Prefixes of texts that have the user's role but were not written by a person."""
 _SYNTHETIC_MARKS = ("isMeta", "isSynthetic", "isCompactSummary")
 _REFUSAL = "To tell you how to proceed, the user said:"
 _REFUSAL_CHARS = 10_000
 _AFTER_REFUSAL, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""Text that the agent puts after the user's words, or in their place."""
+"""Text that the agent adds after the user's words, and text that it puts in place of them."""
 _EDITOR = re.compile(r"(?:<(ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
-"""Text that an editor puts before the user's words: the open file, the selected lines."""
+"""Text that an editor adds before the user's words: the open file, the selected lines."""
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _NONE: Sequence[dict[str, Any]] = ()
 
@@ -54,7 +54,7 @@ def load(line: bytes) -> RawEvent | None:
 
 @cache
 def _fast_parser() -> Callable[[bytes], Any]:
-    """Orjson where it is installed: parsing is half of the work on an event, and orjson halves it."""
+    """The parser of orjson if it is installed, else of json: parsing is half of the work, and orjson halves that."""
     try:
         import orjson  # noqa: PLC0415
     except ImportError:
@@ -63,7 +63,7 @@ def _fast_parser() -> Callable[[bytes], Any]:
 
 
 def _parse_leniently(line: bytes) -> Any:
-    """JSON that a strict parser refuses: bytes that are not UTF-8, lone surrogates, NaN."""
+    """Parse JSON that a strict parser refuses: bytes that are not UTF-8, lone surrogates, NaN."""
     try:
         return json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ def _parse_leniently(line: bytes) -> Any:
 
 
 def text_at(event: Any, key: str) -> str:
-    """The text under a key; "" for anything else."""
+    """The text under a key; "" if the value is not a text."""
     found = event.get(key) if type(event) is dict else None
     return found if type(found) is str else ""
 
@@ -86,13 +86,13 @@ def first_text(event: Any, keys: Sequence[str]) -> str:
 
 
 def dict_at(event: Any, key: str) -> dict[str, Any]:
-    """The object under a key; an empty one for anything else."""
+    """The object under a key; an empty one if the value is not an object."""
     found = event.get(key) if type(event) is dict else None
     return found if type(found) is dict else {}
 
 
 class AgentEvent:
-    """One event, parsed once for all who use it."""
+    """One event of an agent, parsed once for all its readers."""
 
     __slots__ = ("_edited", "_usage", "calls", "is_subagent", "kind", "message", "raw", "results", "session")
 
@@ -103,9 +103,9 @@ class AgentEvent:
         session = raw.get("session_id") or raw.get("sessionId")
         is_named = kind in _SESSION_KINDS and not (kind == "system" and text_at(raw, "subtype").startswith("hook"))
         self.session = session if is_named and type(session) is str else ""
-        """Id of the session; "" when the event names none. A hook runs before it is known and names another."""
+        """Id of the session; "" when the event names none. A hook event may carry another id, so its id is ignored."""
         self.is_subagent = type(raw.get("parent_tool_use_id")) is str or raw.get("isSidechain") is True
-        """Whether a sub-agent sent it: sub-agents have windows of their own."""
+        """Whether a sub-agent sent the event; sub-agents have windows of their own."""
         self.message: dict[str, Any] = message if type(message) is dict else {}
         self._usage: Usage | None = None
         self._edited: list[list[str]] | None = None
@@ -127,7 +127,7 @@ class AgentEvent:
 
     @property
     def edited(self) -> list[list[str]]:
-        """The files that each of the calls edits or writes; of a Codex event, those of its patch."""
+        """For each call, the files that it edits or writes; for a Codex event, the files in its patch."""
         if self._edited is None:
             self._edited = [edited_files(text_at(call, "name"), dict_at(call, "input")) for call in self.calls]
             patch = dict_at(self.raw, "payload") if self.kind == "response_item" else {}
@@ -172,7 +172,7 @@ def _text_of(block: Any) -> str:
 
 
 def human_text(event: AgentEvent) -> str:
-    """What a person wrote in a user event, without tool results, notices of the agent and digests; "" for nothing."""
+    """What a person wrote in a user event, without tool results, notices of the agent and digests; "" if nothing."""
     content = event.message.get("content") if event.message else event.raw.get("content")
     if type(content) is list and len(content) == len(event.results):
         return ""
@@ -197,7 +197,7 @@ def is_synthetic(event: AgentEvent) -> bool:
 
 
 def refusal_text(result: dict[str, Any]) -> str:
-    """What a person wrote when refusing a call, which is in the call's result; "" for nothing."""
+    """What a person wrote when refusing a call, taken from the call's result; "" if there is none."""
     if result.get("is_error") is not True:
         return ""
     reply = extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSAL)[2]

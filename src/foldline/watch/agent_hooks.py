@@ -24,7 +24,7 @@ from foldline.watch.stdio import print_answer, print_failure, read_stdin
 EVENTS = ("UserPromptSubmit", "PreCompact", "PostCompact", "SessionStart")
 """Hook events that `foldline install` registers."""
 TAIL_BYTES = 1 << 20
-"""How much of the end of a session file is read to find its last call."""
+"""Number of bytes read from the end of a session file to find its last call."""
 
 
 def run() -> int:
@@ -47,7 +47,7 @@ def run() -> int:
 
 
 def handle(hook_input: dict[str, Any]) -> str:
-    """The answer to one hook event; "" for none."""
+    """The answer to one hook event; "" if there is none."""
     event = text_at(hook_input, "hook_event_name")
     if event not in EVENTS or (event == "SessionStart" and hook_input.get("source") not in ("compact", "resume")):
         return ""
@@ -138,7 +138,7 @@ def _window_warning(hook_input: dict[str, Any]) -> str:
 
 
 def _last_lines(path: str) -> list[bytes]:
-    """Last lines of a session file; none of a pipe or device, which could block the agent."""
+    """Last lines of a session file. A pipe or a device is not read, since that could block the agent."""
     if not os.path.isfile(path):
         return []
     try:
@@ -152,7 +152,7 @@ def _last_lines(path: str) -> list[bytes]:
 
 
 def _describe(counts: dict[str, int]) -> str:
-    """What the notes hold: "3 human inputs, 1 dead ends"."""
+    """Number of entries of each kind in the notes: "3 human inputs, 2 dead ends"."""
     words = {
         "human-input.md": "human inputs",
         "decisions.md": "decisions",

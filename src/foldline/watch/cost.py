@@ -33,13 +33,13 @@ WRAP_UP = (
 _PROJECT_STEP = 0.01
 """A job records its spending whenever it has grown by this share of the project's limit, also within a turn."""
 _ROUNDING = 1e-9
-"""A limit counts as reached when only this share of it is missing: sums of floats are not exact."""
+"""A limit counts as reached if at most this share of it is left, because sums of floats are not exact."""
 _MILLION = 1_000_000
 _MAX_USD = 1e9
 _MAX_REPLIES = 100
-"""Number of replies remembered: more than ever arrive at the same time."""
+"""Maximum number of replies remembered; fewer arrive at the same time."""
 _MAX_SESSIONS = 1_000
-"""Number of sessions whose last figure is remembered: far more than one job resumes."""
+"""Maximum number of sessions whose last figure is remembered; one job resumes far fewer."""
 
 
 class Spending:
@@ -53,7 +53,7 @@ class Spending:
         self._priced: dict[str, float] = {}
         """Cost priced by the table since the stream's last figure, by session."""
         self._replies: dict[str, float] = {}
-        """Cost of the latest replies, as far as they have arrived, by reply id."""
+        """Cost of each of the latest replies, by reply id; for an incomplete reply, the cost so far."""
         self._last_figures: dict[str, float] = {}
         """The stream's last figure, by session."""
         self._prices: dict[str, Prices | None] = {}
@@ -63,7 +63,7 @@ class Spending:
         self.observe(AgentEvent(raw))
 
     def observe(self, event: AgentEvent) -> None:
-        """Take one parsed event."""
+        """Update the cost from one parsed event."""
         if event.kind == "assistant":
             usage = event.usage
             if usage is not None:
@@ -175,7 +175,7 @@ class CostBudget:
     def answer(self, *, go_on: bool, limit_usd: float | None = None) -> str:
         """Apply the user's answer at the limit: a no returns the wrap-up prompt, a yes returns "" and lifts the limit.
 
-        With a new limit, warning and limit apply to that one.
+        A new limit above the spending replaces the old one.
         """
         self.paused = False
         if not go_on:
@@ -203,7 +203,7 @@ class CostLimits:
     ) -> None:
         self._job, self._project, self._costs = job, project, costs
         self._recorded: float | None = None
-        """Spending recorded for the project; None before the first record, when others may have used it up."""
+        """Spending of this job when it was last recorded for the project; None before the first record."""
 
     def check(self, spent: float, *, turn_ended: bool = False) -> list[CostEvent]:
         """Compare what the job has spent with both limits; returns the events that are due."""
@@ -223,7 +223,7 @@ class CostLimits:
 
     @property
     def over(self) -> CostBudget | None:
-        """The limit that is reached, if any."""
+        """The limit that has been reached, the job's first; None if there is none."""
         return next((limit for limit in (self._job, self._project) if limit is not None and limit.stopped), None)
 
 
@@ -235,9 +235,9 @@ class ProjectCosts:
         self._run = job, run or os.urandom(8).hex()
         """Identity of this run: one process, or all readers of one session file."""
         self._earlier = 0.0
-        """Spending recorded for this run before: reading a session file again adds nothing."""
+        """Spending already in the file for this run, so that reading a session file again adds nothing."""
         self._others: dict[tuple[str, str], float] = {}
-        """Last row of every other run. Rows of old versions name no run: their job is one run."""
+        """Last recorded spending of every other run. Rows without a run id (old versions) count as one run per job."""
         self._offset = 0
         self._is_torn = False
         """Whether the file ends with an incomplete row, as after a full disk."""
@@ -256,7 +256,7 @@ class ProjectCosts:
         return self.total(usd)
 
     def total(self, usd: float) -> float:
-        """Spending of the project as last read, when this run has spent `usd`."""
+        """Spending of the project: `usd` for this run, and what the file held for all others when last read."""
         return sum(self._others.values()) + max(usd, self._earlier)
 
     def _read_new_rows(self) -> None:
@@ -286,7 +286,7 @@ class ProjectCosts:
 
 
 def _parse_row(line: bytes) -> tuple[tuple[str, str] | None, float]:
-    """A run (job, run id) and its spending; None for a row in another format."""
+    """A run (job, run id) and its spending; the run is None for a row in another format."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """Detects dead ends: a call that keeps failing, work that is undone, a test that keeps failing.
 
-What an agent tried without success is what a summary loses first, and what the agent then tries again. Each finding has
-a kind, a subject and the calls that show it. Iterating is normal, so a finding needs the same failure twice with no
-progress in between, and each subject is reported once.
+A summary loses failed attempts first, and the agent then repeats them. Each finding has a kind, a subject and the calls
+that show it. Iterating is normal, so a finding needs the same failure twice with no progress in between, and each
+subject is reported once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline.watch.scratch import one_line
 __all__ = ["DeadEnd", "DeadEndDetector"]
 
 MAX_CALLS, MAX_TESTS, MAX_EVIDENCE = 400, 100, 5
-"""How many are remembered, so that memory is bounded."""
+"""Maximum numbers of remembered calls, of remembered tests, and of calls or files per finding."""
 MAX_DEAD_ENDS = 60
 """Maximum number of findings per session."""
 _TOOL_FAILURES = 3
@@ -46,7 +46,7 @@ class _FailingTool(NamedTuple):
     errors: _ErrorLines
     calls: tuple[str, ...]
     concurrent: frozenset[str]
-    """Calls that were made before the first of them failed."""
+    """Ids of the calls that were still running when the first failure arrived."""
 
 
 class _FailedCheck(NamedTuple):
@@ -96,7 +96,7 @@ class DeadEndDetector:
         return self._select_new(self._reverts.flush())
 
     def _select_new(self, found: list[DeadEnd]) -> list[DeadEnd]:
-        """The findings that were not reported yet."""
+        """The findings that have not been reported yet."""
         new: list[DeadEnd] = []
         for one in found:
             key = (one.kind, one.subject)

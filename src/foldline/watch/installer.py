@@ -29,7 +29,7 @@ TIMEOUT_SECONDS = 30
 _HOOKS, _STATUS = "hooks", "statusLine"
 _STATUS_KEPT = "your own status line stays; to use foldline's, remove it and install again"
 _PROGRAM = re.compile(r"(?:(?:/|[A-Za-z]:[/\\])(?:.*[/\\])?)?(?:(foldline(?:\.exe)?)|(?:python|pypy)[\w.]*)", re.DOTALL)
-"""The foldline script or a Python, by its bare name or its absolute path."""
+"""Matches the foldline script or a Python interpreter, by its bare name or its absolute path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +39,11 @@ class HookTarget:
     name: str
     folder: str
     home: str
-    """Environment variable that replaces its folder in the user's home."""
+    """Environment variable with the path to use instead of `folder` in the user's home."""
     file: str
     status_line: bool
     remark: str = ""
-    """What the user has to do besides."""
+    """What else the user has to do; "" for nothing."""
 
 
 TARGETS = {
@@ -78,7 +78,7 @@ class SettingsChange:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def check(self) -> None:
-        """ConfigError if the file is read-only or has changed since the change was planned."""
+        """Raise ConfigError if the file is read-only or has changed since the change was planned."""
         if _read(self.path) != self.before:
             raise ConfigError(f"{self.path}: changed meanwhile", hint="nothing was written; run the command again")
         if self.before is not None and not _is_writable(self.path):
@@ -117,7 +117,7 @@ def foldline_command() -> str:
 
 
 def plan_change(target: HookTarget, path: Path, *, remove: bool = False, start: str | None = None) -> SettingsChange:
-    """The change that installing or removing makes."""
+    """The change that installing or removing makes to the settings file."""
     before = _read(path)
     desired = _DesiredEntries(target, start or foldline_command())
     try:
@@ -203,7 +203,7 @@ class _DesiredEntries(NamedTuple):
 
 
 def _remove_entries(text: str) -> str | None:
-    """The text without foldline's entries; None when it held nothing else."""
+    """The text without foldline's entries; None if nothing else was in it."""
     while found := next(_foldline_entries(text), None):
         text = cut(text, found.path)
         if text.isspace():
@@ -212,7 +212,7 @@ def _remove_entries(text: str) -> str | None:
 
 
 def _foldline_entries(text: str) -> Iterator[_FoldlineEntry]:
-    """Every entry of foldline's; ConfigError when the settings have an unexpected structure."""
+    """All foldline entries; raises ConfigError if the settings have an unexpected structure."""
     at = root(text)
     members = items(text, at)
     status, hooks = member(text, at, _STATUS), member(text, at, _HOOKS)
@@ -234,7 +234,7 @@ def _foldline_entries(text: str) -> Iterator[_FoldlineEntry]:
 
 
 def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path]]:
-    """Command and place of each of foldline's entries in a group; for an entry alone in it, the place of the group."""
+    """Command and path of each foldline entry in a group; if the group holds only that entry, the group's path."""
     inner = member(text, group.start, _HOOKS) if isinstance(group.value, dict) else None
     if inner is None or not isinstance(inner.value, list):
         return

@@ -36,7 +36,7 @@ def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -
 
 
 def path_for_agent(index: Path, cwd: str) -> str:
-    """Path by which an agent finds the notes: relative in the folder that holds them, absolute in any other."""
+    """Path of the notes for an agent: relative if it works in the folder that holds them, else absolute."""
     absolute = os.path.abspath(index)
     is_here = not cwd or os.path.join(os.path.normpath(cwd), FOLDER, INDEX) == absolute
     return f"{FOLDER}/{INDEX}" if is_here else absolute
@@ -83,7 +83,7 @@ class InterventionQueue:
         self._waiting = [message for message in self._waiting if message[0] == session]
 
     def drop_compact(self) -> None:
-        """Drop a waiting compaction, after the agent has compacted."""
+        """Drop a waiting compaction, because the agent has compacted."""
         self._waiting = [message for message in self._waiting if not _is_compact(message[1])]
 
     def __len__(self) -> int:

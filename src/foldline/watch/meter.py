@@ -21,12 +21,12 @@ from foldline.wire.session_logs.usage import codex_usage
 
 WARN_RATIO, COMPACT_RATIO = 0.70, 0.78
 DEFAULT_WINDOW = 200_000
-"""Used where neither the caller, the stream nor the model table gives the window."""
+"""Window in tokens if neither the caller, the stream nor the model table gives one."""
 
 _NO_USAGE = Usage()
 _MAX_TOKENS = 2**53
 _MAX_SESSIONS = 100
-"""Number of sessions remembered: more than ever alternate in one stream."""
+"""Maximum number of sessions remembered; fewer alternate in one stream."""
 
 
 class AgentCompaction(NamedTuple):
@@ -58,7 +58,7 @@ class _SessionSnapshot(NamedTuple):
     should_compact: bool = False
     model: str = ""
     window: WindowSize | None = None
-    """Window as given by the stream."""
+    """Window that the stream gave."""
 
 
 class Meter:
@@ -82,7 +82,7 @@ class Meter:
         self.usage = _NO_USAGE
         """Usage of the main agent's last call; all 0 before the first call and right after a compaction."""
         self.used = 0
-        """Tokens in the window at the last call; right after a compaction, what the agent reports as left."""
+        """Tokens in the window at the last call; right after a compaction, those that the agent reports as left."""
         self.window = _UNKNOWN
         """The window from the caller, else the stream, else the model table, else the default."""
         self.compactions = 0
@@ -97,7 +97,7 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """Occupancy as a share of the window; above 1.0 when more was sent than the window is said to hold."""
+        """Occupancy as a share of the window; above 1.0 if a call was larger than the assumed window."""
         return self.used / self.window.tokens
 
     def figures(self) -> dict[str, Any]:

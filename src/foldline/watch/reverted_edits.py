@@ -20,13 +20,13 @@ from foldline.watch.scratch import one_line
 MAX_FILES, MAX_EDITS = 200, 40
 _EDIT_LINES, _LINE_CHARS = 400, 300
 _PRINT_LINES = 4
-"""An edit of at most so many lines with a print in it is minor."""
+"""An edit of at most this many lines is minor if one of them is a debug print."""
 _MINOR_LINES = 12
-"""A longer edit is never minor."""
+"""An edit of more lines than this is never minor."""
 _MINOR_STARTS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
-"""Marks of minor lines: imports, comments, debug prints."""
+"""The three tuples above mark minor lines: imports and comments, debug prints, remarks."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -45,7 +45,7 @@ class DeadEnd(NamedTuple):
 
 
 class LineDiff:
-    """Lines that one edit removed and added, by hash, and one of them for display."""
+    """Hashes of the lines that one edit removed and added, and one of the lines for display."""
 
     __slots__ = ("_lines", "added", "call", "key", "removed", "sample")
 
@@ -56,7 +56,7 @@ class LineDiff:
         self.call = call
         self.removed, self.added = frozenset(map(hash, removed)), frozenset(map(hash, added))
         self.sample = lines[0] if len(lines) == 1 else min(lines, key=lambda line: (-len(line), line), default="")
-        """The longest added line, or removed line if none was added."""
+        """The longest added line; if none was added, the longest removed line."""
         self.key = hash(self.sample)
         self._lines = lines if len(lines) <= _MINOR_LINES else None
 
@@ -78,9 +78,9 @@ class _FileHistory:
     """What the agent changed in a file."""
 
     edits: dict[int, LineDiff] = field(default_factory=dict)
-    """Edits by key; of those with equal keys the latest."""
+    """Edits by key; if several have the same key, only the latest."""
     contents: list[tuple[int, str]] = field(default_factory=list)
-    """Hash of each whole content that was written, and the id of the call."""
+    """Hash of each content written as a whole, and the id of the call that wrote it."""
 
 
 class RevertTracker:
@@ -163,7 +163,7 @@ class RevertTracker:
         return [DeadEnd("changed back", " ".join(discarded), shorten(text), calls)]
 
     def _is_moved(self, reverted: LineDiff, path: str) -> bool:
-        """Whether at least half of the lines were added to another file."""
+        """Whether at least half of the lines that the reverted edit added were added to another file."""
         others = (edit.added for name, file in self._files.items() if name != path for edit in file.edits.values())
         return bool(reverted.added) and any(len(added & reverted.added) * 2 >= len(reverted.added) for added in others)
 
@@ -177,12 +177,12 @@ def remember(values: OrderedDict[Key, Value], key: Key, value: Value, limit: int
 
 
 def join_names(names: list[str]) -> str:
-    """The last three names, and the number of the others."""
+    """The last three names and, if there are more, the number of the others."""
     return ", ".join(names[-3:]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def shorten(text: str) -> str:
-    """A text on one line, truncated."""
+    """A text as one line of at most 400 characters."""
     return " ".join(text.split())[:400]
 
 
@@ -200,12 +200,12 @@ def _lines(text: str) -> set[str]:
 
 
 def _with_words(lines: set[str]) -> list[str]:
-    """The lines that hold letters, not only brackets and numbers."""
+    """The lines that contain letters, not only brackets and numbers."""
     return [line[:_LINE_CHARS] for line in lines if not line.isascii() or line.lower() != line.upper()]
 
 
 def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | None:
-    """The latest of a file's edits that this one reverts."""
+    """The latest of a file's edits that this edit reverts; None if it reverts none."""
     candidates = (edits.keys() & diff.removed) | (edits.keys() & diff.added)
     if not candidates:
         return None
@@ -213,7 +213,7 @@ def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | Non
 
 
 def _reverts(diff: LineDiff, past: LineDiff) -> bool:
-    """Whether an edit removes what another added and adds what it removed, with few other new lines."""
+    """Whether an edit removes what a past edit added and adds what that edit removed, with few other new lines."""
     if not (past.added or past.removed) or not (past.added <= diff.removed and past.removed <= diff.added):
         return False
     return len(diff.added - past.removed) <= len(diff.removed) // 4

@@ -32,7 +32,7 @@ _DISK_HINTS = {
     errno.EROFS: "the disk is read-only; name a place that can be written",
     errno.EIO: "check the disk for errors",
 }
-"""What to do about an error of the disk rather than of the file."""
+"""By error number: what to do about an error of the disk, not of one file."""
 
 
 def open_plain_file(path: str | Path, flags: int, *, dir_fd: int | None = None) -> int:
@@ -67,7 +67,7 @@ class SafeFolder:
         self._enter()
 
     def is_open(self) -> bool:
-        """Whether the folder is open and its path still leads to it."""
+        """Whether the folder is open and its path still refers to it."""
         return self._fd is not None and os.path.lexists(self.path) and self._enter() == self._fd
 
     def exists(self) -> bool:
@@ -79,7 +79,7 @@ class SafeFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold an exclusive lock on the folder, where the system has one."""
+        """Hold an exclusive lock on the folder, if the system supports locks."""
         if sys.platform == "win32":
             yield
             return
@@ -195,7 +195,7 @@ class SafeFolder:
         return self._fd
 
     def _locate(self, name: str) -> tuple[str | Path, int | None]:
-        """Path and `dir_fd` by which system calls reach a file."""
+        """Path and `dir_fd` to pass to system calls for a file."""
         folder = self._enter()
         return (name, folder) if _HAS_DIR_FD else (self.path / name, None)
 
@@ -243,7 +243,7 @@ def append_line(path: Path, line: str) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file atomically and keep its mode. Of a link, the target is replaced and the link stays."""
+    """Replace a file atomically and keep its mode. If the path is a link, its target is replaced and the link stays."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -26,19 +26,19 @@ from foldline.watch.agent_events import (
 FOLDER, INDEX = ".context", "scratch.md"
 PAGE_LINES = 200
 LINE_CHARS = 120
-"""How much of an entry is in the index."""
+"""Maximum number of characters of an entry in the index."""
 _HEAD_LINES = 2
 _SECTION_HEAD_LINES = 2
 _MAX_PATHS = 5_000
 """Number of changed files remembered; the detail file lists them all."""
 _AGENT_DIGEST = "This session is being continued"
-"""Start of the agent's own digest; older versions give it the user's role without a mark."""
+"""Start of the agent's own digest; older versions send it with the user's role and no mark."""
 _QUESTION_TOOLS = (_PLAN_TOOL := "ExitPlanMode", "AskUserQuestion")
 """Tools by which the agent asks the user to approve or to choose."""
 _MAX_QUESTIONS = 200
 """Number of unanswered questions remembered."""
 _PLAN_HEADING = "## Approved Plan:"
-"""Heading above the plan in an approval that repeats it."""
+"""Heading of the plan in an approval that repeats the plan."""
 
 
 class Section(NamedTuple):
@@ -48,9 +48,9 @@ class Section(NamedTuple):
     file: str
     field: str
     unique: bool = False
-    """Whether an entry is listed once, however often it is added."""
+    """Whether an entry is listed only once, even if several sessions add it."""
     always: bool = True
-    """Whether the section is in the index when it is empty."""
+    """Whether the index shows the section even if it is empty."""
 
 
 SECTIONS = (
@@ -81,16 +81,16 @@ class ScratchModel:
     artifacts: list[str] = field(default_factory=list)
     decisions: list[str] = field(default_factory=list)
     generation: int = field(default=0, init=False, repr=False)
-    """Number of calls of `forget`."""
+    """Number of calls to `forget`."""
     weight: int = field(default=0, init=False, repr=False)
     """Characters collected since the last `forget`."""
     session: str = field(default="", init=False, repr=False)
     """Current session; entries collected before the first session is named belong to it."""
     _earlier_sessions: list[tuple[str, dict[str, int]]] = field(default_factory=list, init=False, repr=False)
-    """Earlier sessions, each with the end of its entries in every list."""
+    """Earlier sessions, each with the index in every list at which its entries end."""
     _expects_digest: bool = field(default=False, init=False, repr=False)
     _questions: dict[str, tuple[bool, list[str]]] = field(default_factory=dict, init=False, repr=False)
-    """Unanswered questions by call id: whether it is a plan, and the texts."""
+    """Unanswered questions by call id: whether the call asks to approve a plan, and the texts."""
     _changed_paths: set[str] = field(default_factory=set, init=False, repr=False)
 
     def extract(self, event: RawEvent) -> None:
@@ -144,7 +144,7 @@ class ScratchModel:
         return texts
 
     def entries_with_session(self, section: Section) -> list[tuple[str, str]]:
-        """Texts of a section, each after its session; the session is "" where none was named."""
+        """Pairs of session and text for a section; the session is "" if none was named."""
         texts, pairs = self.entries(section), list[tuple[str, str]]()
         for session, ends in self._earlier_sessions:
             pairs += [(session, text) for text in texts[len(pairs) : ends[section.field]]]
@@ -215,7 +215,7 @@ class ScratchModel:
 
 
 def _format_decision(is_plan: bool, questions: list[str], answer: str) -> str:
-    """Question and answer; a question that the answer repeats is not repeated."""
+    """Question and answer as one text; the question is left out if the answer already contains it."""
     if is_plan and questions:
         before, _, after = answer.partition(questions[0].strip())
         return f"plan: {questions[0].strip()}\n{before.rstrip().removesuffix(_PLAN_HEADING).rstrip()}{after}".strip()

@@ -32,12 +32,12 @@ from foldline.watch.scratch import (
 _ENTRY = re.compile(r"## #\d+")
 _SESSION, _NO_SESSION = "# Session ", "# No session"
 _BREAKS = re.compile("\r\n?|[\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-"""Line breaks other than the line feed; some readers treat each of them as one."""
+"""Line breaks other than the line feed; some programs end a line at each of them."""
 _ENTRY_ENDS = (b"\n\n", b"\n\r\n")
 """Ends of an entry; the second is for a file that an editor saved with CRLF."""
 _IGNORE = ".gitignore"
 _NAME_CACHE = 16
-"""Session names cached: few sessions alternate, and each has many entries."""
+"""Maximum number of cached session names; few sessions alternate, and each has many entries."""
 _BY_FILE = {section.file: section for section in SECTIONS}
 
 _Entry = tuple[str, str]
@@ -95,7 +95,7 @@ class ScratchWriter:
         self._append("state-changes.md", f"{previous} → {new}", session)
 
     def append_artifact(self, path: str) -> None:
-        """Add to `artifacts.md`, unless the path is in it."""
+        """Add a path to `artifacts.md`, unless it is already there."""
         self._append("artifacts.md", path)
 
     def append_decision(self, description: str, *, session: str = "") -> None:
@@ -134,30 +134,30 @@ class ScratchWriter:
 
 
 class _DetailFile:
-    """One detail file: its entries as far as it was read, and which of them the model has matched."""
+    """One detail file: the entries read so far, and which of them match entries of the model."""
 
     def __init__(self, folder: SafeFolder, section: Section) -> None:
         self._folder, self._section = folder, section
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was read: every entry of the file may match one of a new model."""
+        """Forget what was read, so that every entry of the file can match an entry of a new model."""
         self._count = 0
         self._newest: deque[str] = deque(maxlen=PAGE_LINES)
         self._offset = 0
-        """How far the file was read: the end of its last complete entry."""
+        """Offset in bytes up to which the file was read: the end of its last complete entry."""
         self._torn = b""
-        """What follows the offset: an entry that was interrupted by a crash."""
+        """Bytes after the offset: an entry whose write was interrupted by a crash."""
         self._session = ""
         """Session of the last entry."""
         self._unmatched: Counter[int] = Counter()
-        """Hashes of entries in the file that no entry of the model has matched yet."""
+        """Hashes of the entries in the file that match no entry of the model so far."""
         self._hashes: set[int] = set()
         self._matched = self._generation = 0
-        """Number of the model's entries that are in the file, in which generation of the model."""
+        """Number of the model's entries that are in the file, and the model's generation that they belong to."""
 
     def summary(self) -> SectionSummary:
-        """Number of entries, and the newest of them as lines; a torn entry counts."""
+        """Number of entries, and the newest of them as lines; both include an incomplete entry."""
         torn = [one_line(text) for _, text in _parse_entries(self._torn, self._session)[0]] if self._torn else ()
         return SectionSummary(self._count + len(torn), (*self._newest, *torn))
 
@@ -176,7 +176,7 @@ class _DetailFile:
                 self._unmatched[hash(entry)] += 1
 
     def add_missing(self, entries: list[_Entry], *, generation: int) -> None:
-        """Append those of a model's entries that the file lacks; a new generation has only new entries."""
+        """Append the model's entries that the file lacks; in a new generation, none has been compared yet."""
         if generation != self._generation:
             self._matched, self._generation = 0, generation
         missing: list[_Entry] = []
@@ -206,11 +206,11 @@ class _DetailFile:
             self._unmatched[hash(entry)] += 1
 
     def _normalize(self, session: str, text: str) -> _Entry:
-        """An entry as the file holds it; an entry that is unique across sessions has no session."""
+        """Session and text as the file stores them; the session is "" in a section whose entries are unique."""
         return "" if self._section.unique else _session_name(session), _clean(text)
 
     def _write(self, entries: list[_Entry]) -> None:
-        """Append entries in one write. A torn entry is completed if it is the first of them, else closed as it is."""
+        """Append entries in one write. An incomplete entry is completed if it is the first one, else ended as it is."""
         if not entries:
             return
         data, session = self._format(entries)

@@ -16,7 +16,7 @@ _COLOURS = {"calm": "", "warn": "\033[33m", "compact": "\033[31m"}
 _RESET = "\033[0m"
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 WARN, COMPACT = 0.70, 0.78
-"""Equal to the meter's thresholds, which a test checks; importing the meter would take too long."""
+"""The meter's thresholds, repeated because importing the meter takes too long; a test checks that they agree."""
 
 
 def run() -> int:

@@ -15,7 +15,7 @@ from foldline.tool_calls import bare_command
 from foldline.watch.agent_events import dict_at, extract_text
 
 _READ_CHARS = 20_000
-"""How much of the start and of the end of a result is read."""
+"""Number of characters read at the start and at the end of a result."""
 _MAX_ERROR_LINES = 12
 _LINE_CHARS = 300
 _NOT_OF_CALL = (
@@ -31,7 +31,7 @@ _NOT_OF_CALL = (
 _INVALID_INPUT = "<tool_use_error>"
 """Start of a result that rejects the input of the tool."""
 _MIN_VALUE_CHARS = 3
-"""A shorter value may be in any text by chance."""
+"""Minimum length of a value to look for; a shorter one may be in any text by chance."""
 _ERROR_LINE = re.compile(
     r"(?:--- FAIL: \S+|FAILED \S+|FAIL:? \S+|FAIL\s+\S+|not ok \d+ .*|E\s{2,}\S.*|[✗✕×●] .*"
     r"|\S*(?:Error|Exception|Panic|panic)\b:.*|error(?:\[\w+\])?:.*|fatal:.*|undefined: .*"
@@ -64,17 +64,17 @@ _VOLATILE = re.compile(
     re.IGNORECASE,
 )
 _ANSWERING_PROGRAMS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "ls")
-"""Programs with an exit status of 1 that means no and not a failure."""
+"""Programs whose exit status 1 means "no" and not a failure."""
 
 
 def result_text(result: dict[str, Any]) -> str:
-    """Start and end of a result's text."""
+    """Text of a result; of a long one, only the start and the end."""
     text = extract_text(result.get("content"))
     return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
 
 
 def is_call_failure(text: str, command: str = "") -> bool:
-    """Whether the failure is that of the call itself."""
+    """Whether the call itself failed: it was not refused or cancelled, and its exit status does not mean "no"."""
     is_answer = command.split(" ", 1)[0] in _ANSWERING_PROGRAMS and not error_lines(text)
     return not is_answer and not text.startswith(_NOT_OF_CALL)
 
@@ -99,7 +99,7 @@ def is_about_input(call: dict[str, Any], text: str) -> bool:
 
 
 def failed_tests(text: str) -> dict[str, str]:
-    """Names of the failed tests in an output: as printed, by the normalized name."""
+    """Names of the failed tests in an output: each printed name by its normalized name."""
     tests: dict[str, str] = {}
     for match in filter(None, map(_FAILED_TEST.match, _lines(text))):
         go_test = match[1]
@@ -110,7 +110,7 @@ def failed_tests(text: str) -> dict[str, str]:
 
 
 def normalize(line: str) -> str:
-    """A line without line numbers, times and addresses."""
+    """The start of a line, with numbers, times, addresses, hashes and temporary paths replaced by "#"."""
     return " ".join(_VOLATILE.sub("#", line[:_LINE_CHARS]).split())
 
 
@@ -143,7 +143,7 @@ def is_failed_check(text: str, *, error: bool) -> bool:
 def discarded_paths(command: str) -> list[str] | None:
     """Paths with changes that a git command discards; [] for all paths, None when it discards nothing.
 
-    `git checkout NAME` may also name a branch: compare with the changed files.
+    In `git checkout NAME`, the name may be a branch, so the caller compares it with the changed files.
     """
     if not any(word in command for word in ("checkout", "restore", "reset")):
         return None

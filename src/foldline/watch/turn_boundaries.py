@@ -18,7 +18,7 @@ class TurnTracker:
 
     def __init__(self) -> None:
         self._last: AgentEvent | None = None
-        """Last reply or tool result of the turn, if any."""
+        """Last reply or tool result of the turn; None if there is none."""
         self.is_open = False
         """Whether the user or the agent has written since the last turn ended."""
         self._final_reply = ""

@@ -180,7 +180,7 @@ class Watcher:
         return False
 
     def _measure(self, event: AgentEvent) -> list[WatchEvent]:
-        """Update window and costs; the scratch files are written before a compaction is reported."""
+        """Update window and costs; writes the scratch files before it reports a compaction."""
         meter = self.meter
         session, usage, flags = meter.session, meter.usage, meter.should_warn + meter.should_compact
         compaction = meter.observe(event)
