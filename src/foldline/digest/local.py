@@ -21,16 +21,16 @@ from foldline.plan.timeline import handle
 from foldline.redact.redact import redact
 
 NONE = "none"
-"""What stands under a heading without entries."""
+"""The line under a heading that has no entries."""
 _MIN_TOKENS = 160
-"""Below this budget sections say less than one line does."""
+"""Below this budget in tokens, sections say less than one line does."""
 _GROUP_SIZE = 3
-"""So many identifiers from one file or command are shown together with it."""
+"""From this number on, the identifiers of one file or command are shown together under its name."""
 _FIT_ATTEMPTS = 4
-"""How often the carryover is chosen anew to fill the budget."""
+"""How often the carryover may be chosen again to fill the budget."""
 _FULL, _SAFE = 0.96, 0.985
 _MAX_SKIPPED = 8
-"""Lines that do not fit before a section counts as full."""
+"""A section counts as full when more than this number of lines did not fit."""
 
 CountTokens = Callable[[str], int]
 
@@ -38,9 +38,9 @@ CountTokens = Callable[[str], int]
 def write_local_digest(
     request: DigestRequest, *, cause: str = "", partial_digests: Sequence[str] = ()
 ) -> Digest | FoldRefused:
-    """The local digest of a request, or why the fold is refused.
+    """The local digest of a request, or a refusal of the fold with the cause.
 
-    `cause` says why no model wrote it, and `partial_digests` are what the model had written before it failed.
+    `cause` says why no model wrote it; `partial_digests` are the digests that the model had written before it failed.
     """
     if cause and request.on_failure == "keep":
         return FoldRefused(cause)
@@ -66,7 +66,7 @@ def write_local_digest(
 
 
 def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
-    """The local digest for a list without a record: at most half of it is the prior digest, as it was."""
+    """The local digest for a list without a record; it begins with the prior digest, up to half of the budget."""
     header, count_tokens = request.header or request.scope.header, request.count_tokens
     lines: list[str] = []
     for line in redact(request.prior_digest).split("\n"):
@@ -101,8 +101,8 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
 ) -> str:
     """The digest of the messages before `cut` (by default all that the facts cover), within `max_tokens`.
 
-    Messages in `kept_indexes` stay in the view verbatim, so their facts are left out. `prior_digest` covers what was
-    before the facts.
+    Messages in `kept_indexes` stay in the view verbatim, so their facts are left out. `prior_digest` covers the
+    messages that precede the facts.
     """
     kept = frozenset(kept_indexes)
     first_index, end = facts.first, facts.end if cut is None else cut
@@ -142,7 +142,7 @@ class _LocalDigest:
         return self._truncated(head, chosen, carried)
 
     def _carryover_lines(self, carryover: Carryover, chars: int, shown: str) -> list[str]:
-        """The lines of the last section: excerpts, then files, then other identifiers."""
+        """The lines of the last section: the common folder, files, excerpts, then other identifiers."""
         excerpts, words = carryover.choose(chars, shown)
         sections = self.sections
         paths = {path.rpartition("/")[2]: path for path in map(sections.short_path, sections.files)}
@@ -158,7 +158,7 @@ class _LocalDigest:
         return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 
     def _fitting(self, lines: Iterable[str], room: int) -> list[str]:
-        """The lines that fit, in order; ends after some that do not."""
+        """The lines that fit, in order; the search stops after several lines that do not fit."""
         taken, skipped = [], 0
         for line in lines:
             cost = self.count_tokens(line) + 1
@@ -170,7 +170,7 @@ class _LocalDigest:
         return taken
 
     def _truncated(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-        """The redacted text, without as many lines at its end as exceed the budget."""
+        """The redacted text; lines at its end are dropped until it fits the budget."""
         text = _render(head, chosen, carried)
         while self.count_tokens(text) > self.max_tokens and (carried or any(chosen.values())):
             last = carried or next(lines for lines in reversed(chosen.values()) if lines)
@@ -180,7 +180,7 @@ class _LocalDigest:
 
 
 def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-    """The digest's text: every heading, and under it the lines in the order of the record."""
+    """The digest's text: every heading, followed by its lines in the order of the record."""
 
     def body(name: str) -> list[str]:
         return sorted(chosen.get(name, ()), key=_first_index) or [NONE]

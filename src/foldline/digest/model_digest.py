@@ -1,4 +1,4 @@
-"""The digest that a model writes, as a generator that does no waiting: it yields calls and receives replies.
+"""Writes a digest with a model, as a generator that does not wait: it yields calls and receives replies.
 
     flow = model_digest_flow(request, digester)
     call = next(flow)             # a `DigesterCall`; send its `DigesterReply`, or throw what went wrong
@@ -30,17 +30,17 @@ from foldline.redact.redact import redact, redact_error
 
 _CAUSE_CHARS = 300
 _ABOVE = "(everything above this message)"
-"""The transcript, where the digester has it in its prefix already."""
+"""Replaces the transcript in the prompt if the digester has it in its prefix already."""
 _SHRINK_ATTEMPTS, _SHRINK_RATIO = 5, 0.6
-"""How often, and by how much, chunks get smaller when the provider finds a request too long."""
+"""How often chunks are made smaller because a request is too long, and the factor for each time."""
 _WORDS_PER_TOKEN = 0.6
-"""English words per token, rounded down: a model that keeps to so many words stays within the token limit."""
+"""English words per token, rounded down: a model that keeps to this number of words stays within the token limit."""
 _MAX_CHARS_PER_TOKEN = 64
-"""A longer reply is rejected by its size before it is read."""
+"""If a reply has more characters per allowed token, its size is checked before its text."""
 _MIN_SHARE, _MIN_TOKENS = 0.01, 24
-"""Least size of a digest: this share of what it covers, or so many tokens, whichever is smaller."""
+"""Least size of a digest: this share of what it covers, or this number of tokens, whichever is smaller."""
 _FRAMING_TOKENS, _MIN_ROOM = 16, 64
-"""What a provider adds around two messages; the least room for a transcript."""
+"""Tokens that a provider adds around two messages, and the least number of tokens for a transcript."""
 _OVERFLOW = re.compile(
     r"context[_ ](?:length|window|size)|maximum context|too many tokens|(?:prompt|input) is too long|request too large|"
     r"exceeds? the available context|token limit",
@@ -59,7 +59,7 @@ class _RequestTooLong(Exception):
 
 
 def model_digest_flow(request: DigestRequest, digester: Digester) -> DigestFlow:
-    """The digest that a digester writes, or what replaces it when it fails."""
+    """The digest that a digester writes; if it fails, the local digest or a refusal."""
     flow = _ModelDigest(request, digester)
     try:
         return flow.finish((yield from flow.body()))
@@ -78,16 +78,16 @@ class _ModelDigest:
         self.request, self.digester = request, digester
         self.prompt = request.prompt or sections_prompt(request.scope)
         self.reply_tokens = max(1, min(request.max_tokens, digester.reply, digester.window // 4))
-        """Longest reply: two must fit side by side when they are merged."""
+        """Longest reply in tokens; two replies must fit into one request when they are merged."""
         self.user_text = "\n".join(message.text for message in request.messages if message.is_prompt)
         self.room_share = 1.0
-        """The share of the digester's window that is used: less after a request was too long."""
+        """The share of the room for the transcript that is used; it is reduced when a request was too long."""
         self.partial_digests: list[str] = []
         self.usage: Usage | None = None
         self.removed_instructions = 0
 
     def body(self) -> Generator[DigesterCall, DigesterReply, str]:
-        """The digest's text; retries with smaller chunks when a request is too long."""
+        """The digest's text; if a request is too long, smaller chunks are tried."""
         for _ in range(_SHRINK_ATTEMPTS):
             try:
                 if self.request.cached_prefix and self.room_share == 1.0:
@@ -100,7 +100,7 @@ class _ModelDigest:
                     raise
                 self.room_share *= _SHRINK_RATIO
                 self.partial_digests.clear()
-        raise DigestRejected("the digester finds every request too long")
+        raise DigestRejected("the digester rejects every request as too long")
 
     def _digest_chunks(self) -> Generator[DigesterCall, DigesterReply, str]:
         """One call if the transcript fits, else one for each chunk and one or more to merge the results."""
@@ -119,7 +119,7 @@ class _ModelDigest:
             lines = (line for part in self.partial_digests for line in transcript_lines(user(part, kind="digest")))
             merged = chunked(lines, room, size)
             if len(merged) >= len(chunks):
-                raise DigestRejected("the digester's window is too small to bring its digests together")
+                raise DigestRejected("the digester's window is too small to merge its digests")
             chunks = merged
         return (yield from self._call("".join(chunks), prior_digest=prior, last=True))
 
@@ -166,7 +166,7 @@ class _ModelDigest:
         return text
 
     def finish(self, body: str) -> Digest:
-        """The digest, if its size is right; missing facts are appended where it shows too few."""
+        """The digest; raises `DigestRejected` if its size is wrong. Missing facts are appended if it shows too few."""
         request, count_tokens = self.request, self.request.count_tokens
         facts = request.facts or extract_facts(request.messages, request.first_index)
         reference = "" if request.plain_list else f"{REFERENCE}\n"
@@ -252,7 +252,7 @@ def _split(text: str, max_tokens: int, count_tokens: CountTokens) -> Iterator[st
 
 
 def _fitting_chars(text: str, max_tokens: int, count_tokens: CountTokens, prefix: str) -> int:
-    """How many characters fit, at least one: up to the end of a line, else of a word, else as many as there are."""
+    """How many characters fit, at least one; the cut is after a line or, if there is none, a word, if possible."""
     low, high = 1, len(text)
     guess = max(1, len(text) * max_tokens // max(1, count_tokens(text)))
     while low < high:

@@ -1,7 +1,7 @@
 """The prompt for a digester: its role, the transcript as fenced data, and the sections to fill.
 
-A transcript holds instructions for others and text that looks like this prompt. So it stands inside a fence, and text
-in it that looks like a fence, a speaker's mark or a model's control token is escaped. Secrets are redacted before that.
+A transcript may contain instructions and text that looks like this prompt. So it is put into a fence (a pair of tags),
+and text in it that looks like a fence, a speaker's mark or a control token is escaped. Secrets are redacted first.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SUMMARY_TEMPLATE = (
 )
 
 TAGS = ("scrollback", "carried-digest", "existing-summary", "new-conversation", "conversation-summary")
-"""The tags of all fences: none may occur inside one."""
+"""The tags of all fences; text inside a fence must not contain them."""
 _TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 _CONTROL_TOKEN = re.compile(r"<(?=\||[/]?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
 _SPEAKER_MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n]*)(?=»)")
@@ -63,15 +63,15 @@ _FIELD = re.compile(r"\{(messages|previous_summary|carried|limit)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestPrompt:
-    """A system prompt, and the template of the user turn around a transcript."""
+    """A system prompt, and the template of the user turn that contains the transcript."""
 
     system: str
     template: str
     """`{messages}`: the transcript. `{carried}`: the prior digest in a fence of its own, or nothing if there is none.
-    `{previous_summary}`: the prior digest without a fence. `{limit}`: length and the user's wishes."""
+    `{previous_summary}`: the prior digest without a fence. `{limit}`: the length limit and the user's wishes."""
 
     def write(self, transcript: str, *, prior_digest: str = "", max_words: int = 0, instructions: str = "") -> str:
-        """The user turn. Values are filled in once: fields inside them are left alone."""
+        """The user turn. Text in the values that looks like a field of the template is not filled in."""
         prior = _escape(prior_digest)
         limit = f"\n\nAt most {max_words:,} words." if max_words else ""
         values = {
@@ -90,19 +90,19 @@ def sections_prompt(scope: DigestScope = SESSION) -> DigestPrompt:
 
 
 def cumulative_prompt(system: str = SUMMARY_SYSTEM, template: str = SUMMARY_TEMPLATE) -> DigestPrompt:
-    """The prompt for a running summary, with the summary so far in it."""
+    """The prompt for a running summary; by default it contains the summary so far."""
     if "{messages}" not in template:
         raise ConfigError("the summary template has no {messages}", hint="put {messages} where the conversation goes")
     return DigestPrompt(system=system, template=template)
 
 
 def build_summary_prompt(messages: Iterable[Message], scope: str = "session", prior_digest: str | None = None) -> str:
-    """The user turn of the documented prompt."""
+    """The user turn of the documented prompt for these messages."""
     return sections_prompt(scope_of(scope)).write(flatten_transcript(messages), prior_digest=prior_digest or "")
 
 
 def flatten_transcript(messages: Iterable[Message]) -> str:
-    r"""The messages as text, each part after the mark of its speaker.
+    r"""The messages as text; each part begins with the mark of its speaker.
 
     >>> from foldline.message import assistant, tool, user
     >>> print(flatten_transcript([user("Go."), assistant("", ToolCall(id="1", name="ls")), tool("1", "a\n» you: b")]))
@@ -115,7 +115,7 @@ def flatten_transcript(messages: Iterable[Message]) -> str:
 
 
 def transcript_lines(message: Message, *, with_thinking: bool = True) -> Iterator[str]:
-    """The parts of one message as text, each after the mark of its speaker."""
+    """The parts of one message as text; each begins with the mark of its speaker."""
     speaker = _SPEAKERS.get(message.kind) or _ROLES.get(message.role) or _word(message.role)
     if message.meta.hidden:
         yield f"» {speaker}: [kept from the model]"
@@ -154,11 +154,11 @@ def _json(value: object) -> str:
 
 
 def _word(name: str) -> str:
-    """A name that fits into a speaker's mark; "other" for one that does not."""
+    """The name if it can be part of a speaker's mark; else "other"."""
     return name if name and not re.search(r"[\s»:<>]", name) else "other"
 
 
 def _escape(text: str) -> str:
-    """Text without secrets that can neither close its fence nor imitate a speaker's mark."""
+    """A text without secrets, escaped so that it can neither close its fence nor imitate a speaker's mark."""
     fenced = _CONTROL_TOKEN.sub(lambda found: f"{found[0]}\\", _TAG.sub(r"<\\", redact(text)))
     return _SPEAKER_MARK.sub(r"\1\2\\", fenced)

@@ -1,4 +1,4 @@
-"""The lines of each section of the local digest, the most important first, produced only as far as they are needed."""
+"""The lines of each section of the local digest, the most important first, generated on demand."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SHARES = {
 }
 """The largest share of the budget for each section; the rest is for the carryover."""
 QUOTED = ("Objective", "Guardrails", "Active", "Rationale", "Plan")
-"""Sections that quote whole sentences: an identifier in them is explained."""
+"""Sections that quote whole sentences, which explain the identifiers in them."""
 _REQUEST_CHARS = 1_200
 _REPLY_CHARS = 400
 _LABEL_CHARS = 60
-"""Characters of the file or command before what was read from it."""
+"""Maximum length of the file or command that begins a line of the carryover."""
 _MAX_COMMANDS = 4
 _MAX_FAILURES = 6
-"""Failures that are shown: an older one that was not taken up again has mostly been abandoned."""
+"""Maximum number of failures shown; older ones have mostly been abandoned."""
 _REQUEST_SPACES = 3
-"""Spaces in a request that can be understood alone; a shorter one answers a question that is not shown."""
+"""Least number of spaces in a later request; a shorter one mostly answers a question that is not shown."""
 _PUBLISHING = ("git commit", "git push", "git merge", "gh pr create", "npm publish", "git tag")
 """Commands that publish work."""
 
@@ -42,16 +42,16 @@ class DigestSections:
         self.root = common_root(self.files)
 
     def lines(self, section: str) -> Iterator[str]:
-        """The lines of a section: those of the method with its name."""
+        """The lines of a section, from the method that has the section's name."""
         lines: Iterator[str] = getattr(self, f"_{section.lower()}")()
         return lines
 
     def short_path(self, path: str) -> str:
-        """A path without the folder that most of them are in."""
+        """A path without the common root folder."""
         return path.removeprefix(self.root) if self.root else path
 
     def label(self, source: str) -> str:
-        """The file or command before what was read from it: the end of a path, the beginning of a command."""
+        """The file or command that begins a line; a long path keeps its end, a long command its beginning."""
         shown = self.short_path(source)
         if len(shown) > _LABEL_CHARS:
             start, end = shown[:_LABEL_CHARS].rpartition(" ")[0], shown[-_LABEL_CHARS:].partition("/")[2]
@@ -110,7 +110,7 @@ class DigestSections:
 
 
 def common_root(paths: Iterable[str]) -> str:
-    """The folder that shortens the paths most when it is left out; "" when nothing is gained.
+    """The folder whose removal shortens the paths most; "" if nothing is gained.
 
     >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/w/cli/d.go", "/etc/hosts"])
     '/w/cli/'

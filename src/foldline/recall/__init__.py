@@ -1,1 +1,1 @@
-"""Recall: search of everything in the ledger, and reading it back by handle."""
+"""Recall: searches everything in the ledger, and reads messages back by handle."""

@@ -16,7 +16,7 @@ from foldline.placeholders import OMISSION
 from foldline.recall.terms import occurrences
 
 MAX_TERMS = 12
-"""Terms that are located: those with the highest weights."""
+"""Maximum number of terms that are located in a text: those with the highest weights."""
 MAX_OCCURRENCES = 20_000
 _BREAK = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
@@ -44,7 +44,7 @@ def _part_text(part: Part) -> str:
 
 
 def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
-    """At most `chars` consecutive characters of a text, where most of the wanted terms stand together.
+    """At most `chars` characters of a text, from the place where the wanted terms have the highest total weight.
 
     >>> excerpt("We met at noon. The port is 8081. It rained. Bye.", {"port": 1.0}, 30)
     '[…] The port is 8081. […]'
@@ -62,7 +62,7 @@ def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
 
 
 def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int, int]:
-    """Start and end of the occurrences with the highest weight within `room` characters."""
+    """Start and end of the range of at most `room` characters whose terms have the highest total weight."""
     heaviest = {term: wanted[term] for term in nlargest(MAX_TERMS, wanted, key=lambda term: wanted[term])}
     hits = list(islice(occurrences(text, heaviest), MAX_OCCURRENCES))
     inside: Counter[str] = Counter()
@@ -81,13 +81,13 @@ def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int,
 
 
 def _next_start(text: str, start: int, first: int) -> int:
-    """The next beginning of a sentence, a line or at least a word from `start` on, not after `first`."""
+    """The first start of a sentence or line between `start` and `first`, else of a word, else `start`."""
     found = _BREAK.search(text, start, first) or _SPACE.search(text, start, first)
     return found.end() if found else start
 
 
 def _last_end(text: str, last: int, end: int) -> int:
-    """The last end of a sentence, a line or at least a word up to `end`, not before `last`."""
+    """The last end of a sentence or line between `last` and `end`, else of a word, else `end`."""
     for break_ in (_BREAK, _SPACE):
         found = [match.start() for match in break_.finditer(text, last, end)]
         if found:

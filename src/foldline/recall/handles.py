@@ -1,4 +1,4 @@
-"""Recall by handle: messages verbatim, one page at a time.
+"""Recall by handle: returns messages verbatim, one page at a time.
 
 A handle names messages by their number (`#120`, `#120-131`), on the current branch or on a strand of another session
 (`17#120`). A page that ends within a message names the next handle (`#120-131+8000`: from character 8,000 of #120 on).
@@ -17,7 +17,7 @@ from foldline.recall.excerpt import searchable_text
 from foldline.recall.search import LEAST_TOKENS, ROLE_CHARS, TOKENS, RecalledMessage, RecalledRun
 
 MAX_CHARS_PER_TOKEN = 16
-"""More characters per token than any text has on average, spaces aside."""
+"""Upper limit for the average number of characters per token in any text, except runs of spaces."""
 HANDLE_HINT = "a handle looks like #120 or #120-131, as in the digest or in what recall found"
 _HANDLE = re.compile(
     r"\s*([1-9][0-9]{0,15})?#([1-9][0-9]{0,11})(?:-([1-9][0-9]{0,11}))?(?:\+([0-9]{1,12}))?\s*", re.ASCII
@@ -26,20 +26,20 @@ _HANDLE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A range of messages; positions count from 0."""
+    """A range of messages by position, counted from 0."""
 
     first: int
     last: int
     strand: int | None = None
     skip: int = 0
-    """Characters of the first message that are left out."""
+    """Number of characters that are left out at the start of the first message."""
 
     def __str__(self) -> str:
         return f"{self.strand or ''}{handle(self.first, self.last)}{f'+{self.skip}' if self.skip else ''}"
 
 
 def parse_handle(text: str) -> Handle:
-    """The handle in a text.
+    """The handle that a text consists of.
 
     >>> parse_handle("#120-131"), str(parse_handle("17#5+8000"))
     (Handle(first=119, last=130, strand=None, skip=0), '17#5+8000')
@@ -49,13 +49,13 @@ def parse_handle(text: str) -> Handle:
         raise InputError(f"not a handle: {text!r:.60}", hint=HANDLE_HINT)
     strand, first, last, skip = (int(part or 0) for part in found.groups())
     if last and last < first:
-        raise InputError(f"the handle {text.strip():.60} ends before it begins", hint=HANDLE_HINT)
+        raise InputError(f"the end of the handle {text.strip():.60} is before its start", hint=HANDLE_HINT)
     return Handle(first=first - 1, last=(last or first) - 1, strand=strand or None, skip=skip)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The messages of a handle, as many as fit."""
+    """As many messages of a handle as fit; `rest` is the handle of the others, None if there are none."""
 
     run: RecalledRun
     rest: Handle | None = None
@@ -78,7 +78,7 @@ def fetch(
 
 
 def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
-    """The branch or strand that a handle's numbers count on."""
+    """The branch or strand to which a handle's numbers refer."""
     if wanted.strand is None:
         return where if isinstance(where, Head) else store.head(where)
     sql = "SELECT MAX(position) FROM messages WHERE owner = ? AND strand = ?"
@@ -92,7 +92,7 @@ class _PageBuilder:
         self.messages: tuple[RecalledMessage, ...] = ()
 
     def build(self, store: Store, head: Head) -> Page:
-        """The page: messages are read only as far as they fit."""
+        """The page; reading stops at the first message that does not fit."""
         skip = self.wanted.skip
         for stored in store.read(head, start=self.wanted.first, stop=self.wanted.last + 1):
             whole = searchable_text(stored.message)

@@ -1,9 +1,9 @@
-"""The order of the messages that match a query: pure arithmetic on what the index holds, the same on every database.
+"""Ranks the messages that match a query, by arithmetic on index entries, with the same result on every database.
 
-A message scores by the rare terms it shares with the query, less for its length, more if it is a prompt. Close
-neighbours add to its score, so that a short remark amid a relevant discussion is found. Terms that the best messages
-share are added to the query (pseudo-relevance feedback). All constants were fitted on one half of the questions of
-`bench recall`.
+A message scores for the terms it shares with the query: more for rare terms and in a prompt, less in a long message.
+Close neighbours add to its score, so that a short remark in a relevant discussion is found. Terms that the best
+messages share are added to the query (pseudo-relevance feedback). All constants were fitted on one half of the
+questions of `bench recall`.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from typing import NamedTuple
 from foldline.recall.terms import terms
 
 LENGTH_CHARS = 800
-"""A match in a message of about this length counts half as much as in a few words."""
+"""A match in a message of about this many characters counts half as much as in a message of a few words."""
 LENGTH_WEIGHT = 0.9
-"""How much length lowers a score: 0 would be not at all."""
+"""How strongly the length of a message lowers its score; 0 turns this off."""
 LONG_CHARS = 4000
-"""Beyond this length a score is lowered no further: a rare term in a huge result is still a rare term."""
+"""Beyond this length in characters, a score is lowered no further, so that rare terms in huge results count."""
 FLOOR = 0.15
-"""Messages below this share of the best score are not shown."""
+"""Messages that score less than this share of the best score are not shown."""
 PROMPT_WEIGHT = 2.0
-"""How much more a prompt counts than a reply or a tool's result."""
+"""The factor by which a match in a prompt counts more than one in a reply or a tool result."""
 RARITY_POWER = 1.5
-"""How much more one rare term counts than two that are half as rare."""
+"""Exponent of a term's rarity; above 1, one rare term counts more than two that are half as rare."""
 NEAR_CHARS = 1000
-"""Distance at which the square of a neighbour's score counts for 1/e."""
+"""Distance in characters at which the square of a neighbour's score is multiplied by 1/e."""
 FEEDBACK = 10
-"""Best messages that expansion terms are taken from."""
+"""Number of best messages from which expansion terms are taken."""
 EXPANSION_POOL = 40
 EXPANSION_TERMS = 25
 EXPANSION_SHARE = 0.4
-"""The weight of all expansion terms together, relative to the query's own."""
+"""The total weight of the expansion terms, relative to that of the query's own terms."""
 QUERY_TERMS = 48
 
 _QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
 
 
 class Document(NamedTuple):
-    """What the index holds of a message."""
+    """The index entry of a message."""
 
     id: int
     position: int
     size: int
-    """Characters."""
+    """Length in characters."""
     is_prompt: bool
     strand: int = 0
 
 
 def query_terms(query: str) -> dict[str, float]:
-    """The terms of a query with their weights; question words only if there are no others.
+    """The terms of a query with their weights; question words are used only if there are no other terms.
 
     >>> query_terms("Which port does the worker use?")
     {'port': 1.0, 'worker': 1.0, 'us': 1.0}
@@ -63,14 +63,14 @@ def query_terms(query: str) -> dict[str, float]:
 
 
 def rarity(frequency: int, total: int) -> float:
-    """The inverse document frequency of a term that `frequency` of `total` messages have, raised to a power."""
+    """The inverse document frequency of a term in `frequency` of `total` messages, to the power `RARITY_POWER`."""
     return float(log(1 + (max(total, frequency) - frequency + 0.5) / (frequency + 0.5)) ** RARITY_POWER)
 
 
 def add_term_scores(
     scores: dict[int, float], hits: Mapping[str, Sequence[int]], term_scores: Mapping[str, float]
 ) -> dict[int, float]:
-    """Add the scores of each message's terms to `scores`, by message id."""
+    """Add each term's score to the messages that contain it; `scores` is by message id and is returned."""
     for term, ids in hits.items():
         score = term_scores[term]
         for id_ in ids:
@@ -79,20 +79,20 @@ def add_term_scores(
 
 
 def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
-    """The ids with the highest scores, at most `count`, the newest first among equals."""
+    """At most `count` ids with the highest scores, best first; among equal scores, the newest first."""
     least = sorted(scores.values(), reverse=True)[count - 1] if len(scores) > count else 0.0
     chosen = sorted([(-value, -id_) for id_, value in scores.items() if value >= least])
     return [-id_ for _, id_ in chosen[:count]]
 
 
 def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
-    """The score of each message without its neighbours: a match counts less in a long one, more in a prompt."""
+    """The score of each message without its neighbours: a match counts less in a long message, more in a prompt."""
     lengths = ((doc, 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS) for doc in docs)
     return [matched.get(doc.id, 0.0) * ((PROMPT_WEIGHT if doc.is_prompt else 1.0) / length) for doc, length in lengths]
 
 
 def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> list[float]:
-    """The scores with those of neighbours added, by distance; `docs` are in order, possibly with gaps.
+    """The scores plus those of neighbours, weighted by distance; `docs` are sorted and may have gaps.
 
     Squares are summed, so that many weak neighbours do not outweigh one strong match.
     """
@@ -116,7 +116,7 @@ def are_adjacent(one: Document, other: Document) -> bool:
 
 
 def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
-    """Terms that the best messages (score, text) share and the query has not, with their shares of the scores."""
+    """Terms that several of the best messages (score, text) have and the query lacks, with shares of the scores."""
     total = sum(score for score, _ in best) or 1.0
     found: dict[str, list[float]] = {}
     for score, text in best:
@@ -131,7 +131,7 @@ def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, flo
 def expansion_weights(
     weights: Mapping[str, float], pool: Mapping[str, float], rarities: Mapping[str, float]
 ) -> dict[str, float]:
-    """The weight of each expansion term: rarer ones weigh more, all together `EXPANSION_SHARE` of the query."""
+    """The weight of each expansion term: rarer terms weigh more; the sum is `EXPANSION_SHARE` of the query's."""
     values = {term: share * rarities[term] for term, share in pool.items() if term in rarities}
     best = sorted(values.items(), key=lambda item: (-item[1], item[0]))[:EXPANSION_TERMS]
     scale = EXPANSION_SHARE * sum(weights.values()) / (sum(value for _, value in best) or 1.0)
@@ -143,8 +143,8 @@ def choose(
 ) -> list[int]:
     """The messages to show, best first, as indexes into `docs`.
 
-    Consecutive messages are one result. Once there are `results` of them, only adjacent messages are added, within the
-    budget.
+    Consecutive messages are one result. Once there are `results` results, only messages next to a chosen one are added,
+    within the budget.
     """
     least = FLOOR * max(scores, default=0.0)
     wanted = (at for at, score_ in enumerate(scores) if score_ > 0 and score_ >= least)

@@ -1,7 +1,7 @@
-"""Terms: what is indexed of a text, the same for a message and for a query.
+"""Terms: the units of a text that are indexed and searched, the same for messages and queries.
 
 A tokenizer for prose fails on code: `getUserId`, `get_user_id` and `user id` must match, a path must be found by its
-file name, a commit by its short id, and Chinese without spaces. So both databases index only these terms.
+file name, a commit by its short id, and Chinese words without spaces. So both databases index only these terms.
 
     >>> terms("She parsed getUserId in src/user_store.py")
     ['pars', 'getuserid', 'get', 'user', 'id', 'src', 'userstore.py', 'stor', 'py']
@@ -17,20 +17,20 @@ from itertools import pairwise
 from zlib import crc32
 
 TERM_CHARS = 40
-"""Longer words (a key, a blob) are truncated."""
+"""Maximum length of a term; longer words (a key, a blob) are truncated."""
 PIECES = 12
-"""A word of more pieces is a blob: only the whole of it is a term."""
+"""Maximum number of pieces of a name; a name with more is a blob and only one term."""
 SHORT_ID = 7
 """Length of the short form of a hexadecimal id."""
 CACHED_CHARS = 64
 CACHED = 1 << 15
-"""Words whose terms are cached: most words of a text have occurred before."""
+"""Number of words whose terms are cached; most words of a text have occurred before."""
 
 _GRAMS = (
     "\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""Scripts without spaces between words, or with marks inside words: indexed by characters and pairs."""
+"""Scripts without spaces between words, or with marks inside words: indexed by characters and pairs of them."""
 _RUN = rf"[^\W{_GRAMS}]+"
 _WORDS = re.compile(rf"[{_GRAMS}]+|{_RUN}(?:[.-]{_RUN}|(?<=[0-9]),[0-9]{{3}}(?![0-9]))*")
 _SEGMENTS = re.compile(r"[^\W_]+")
@@ -38,7 +38,7 @@ _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+|[^\WA-Za-z
 _GRAM = re.compile(rf"[{_GRAMS}]")
 _HEX = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _MARKS = re.compile(r"[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""Accents and vowel points: people leave them out in queries."""
+"""Accents and vowel points; they are removed, because people leave them out in queries."""
 
 _STOP = (
     "a an the and or but if of to in on at by for with from as is am are was were be been being do does did have has "
@@ -63,7 +63,7 @@ def terms(text: str) -> list[str]:
 
 
 def occurrences(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, str]]:
-    """The words of a text that have a wanted term: start, end, and the term with the highest weight.
+    """For each word that has a wanted term: its start, its end, and the wanted term with the highest weight.
 
     >>> list(occurrences("see resolveTenantId there", {"tenant": 2.0, "id": 1.0}))
     [(4, 19, 'tenant')]
@@ -87,7 +87,7 @@ def occurrences(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, i
 
 
 def checksums(text: str) -> set[int]:
-    """The terms of a text as 32-bit numbers; runs for every message, so it is optimised."""
+    """The checksums of a text's terms; optimised, because it runs for every message."""
     if not text.isascii():
         text = _without_accents(text)
     found: set[int] = set()
@@ -97,7 +97,7 @@ def checksums(text: str) -> set[int]:
 
 
 def checksum(term: str) -> int:
-    """A term as a 32-bit number."""
+    """The 32-bit checksum of a term."""
     return crc32(term.encode())
 
 
@@ -106,7 +106,7 @@ def _without_accents(text: str) -> str:
 
 
 def _word_terms(word: str) -> tuple[str, ...]:
-    """The terms of one word: a plain word is stemmed, a compound gives the whole and its pieces."""
+    """The terms of one word: the stem of a plain word, or the whole and the pieces of a compound."""
     if _GRAM.match(word):
         return (*(gram for here, there in pairwise(word) for gram in (here, here + there)), word[-1])
     lower = word.casefold()

@@ -1,8 +1,8 @@
 """The text index in the ledger's own database.
 
-A term is stored as a number: the checksum of the term mixed with that of its scope, once for the message's strand (a
-part of a session that branches share) and once for its owner. So one lookup gives the messages of one session or one
-owner only, and no word of a message or a query is ever part of an SQL statement.
+A term is stored as two numbers: its checksum combined with that of the message's strand (a part of a session that
+branches share), and combined with that of the owner. So a lookup finds only messages of the wanted strands or owner,
+and no word of a message or a query is ever part of an SQL statement.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from foldline.recall.terms import checksum, checksums
 
 BATCH = 400
 MAX_STRANDS = 64
-"""A branch of more strands is searched among all of the owner's messages and filtered afterwards."""
+"""For a branch with more strands, all of the owner's messages are searched and the results are filtered."""
 
 _MASK = 0x7FFF_FFFF
 _SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
 
 
 def _scope_seed(kind: str, id_: int) -> int:
-    """The number that term checksums of one strand or one owner are mixed with."""
+    """The number with which the term checksums of one strand or owner are combined."""
     return checksum(f"{kind} {id_} ")
 
 
 def index_numbers(owner: int, strand: int, text: str) -> str:
-    """All numbers of a message, in the syntax of both databases."""
+    """All index numbers of a message, in a syntax that both databases accept."""
     found, seeds = checksums(text), (_scope_seed("owner", owner), _scope_seed("strand", strand))
     return "{" + ",".join([str((sum_ ^ seed) & _MASK) for seed in seeds for sum_ in found]) + "}"
 
 
 class TextIndex:
-    """The index as the store calls it: `ledger.open(url, index=TextIndex())`."""
+    """The index that is passed to the store: `ledger.open(url, index=TextIndex())`."""
 
     def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
         """Index messages that are not indexed yet."""
@@ -58,7 +58,7 @@ class TextIndex:
         connection.many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
 
     def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
-        """Remove messages from the index before they are deleted: SQLite needs their numbers for it."""
+        """Remove messages from the index; must run before they are deleted, because SQLite needs their numbers."""
         sql = (
             "SELECT m.id, m.strand, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
             "WHERE d.owner = ? AND d.message"
@@ -74,7 +74,7 @@ class TextIndex:
 def catch_up(store: Store) -> int:
     """Index the messages that are not indexed yet, in batches, and return their number.
 
-    If the database is busy or read-only, they stay unindexed: they are the newest, and mostly in the view anyway.
+    If the database is busy or read-only, they stay unindexed; they are the newest messages, mostly still in the view.
     """
     tx, index, done = store.tx, TextIndex(), 0
     with suppress(LedgerBusy, LedgerUnavailable):
@@ -94,7 +94,7 @@ class IndexReader:
             self._seeds = [_scope_seed("strand", strand) for strand in strands]
 
     def find(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        """For each group of terms, the ids of the newest messages that have all of them, newest first."""
+        """For each group of terms, the ids of the newest `limit` messages that have all of them, newest first."""
         if not wanted:
             return []
         queries: list[str] = []
@@ -118,17 +118,17 @@ class IndexReader:
         return {id_: read_message(unpack(body), meta) for id_, body, meta in found}
 
     def by_id(self, ids: Sequence[int]) -> list[Document]:
-        """The documents of messages; those of other owners are left out."""
+        """The index entries of these messages; those of other owners are left out."""
         sql = _SELECT + "WHERE d.owner = ? AND d.message"
         return [_document(row) for row in _among(self.connection, sql, (self.owner,), ids)]
 
     def by_position(self, strand: int, positions: Sequence[int]) -> list[Document]:
-        """The documents of the messages at these positions of a strand."""
+        """The index entries of the messages at these positions of a strand."""
         sql = _SELECT + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.strand = ? AND m.position"
         return [_document(row) for row in _among(self.connection, sql, (self.owner, strand), positions)]
 
     def count_messages(self, most: int) -> int:
-        """The number of the owner's messages; `most` if there are more."""
+        """The number of the owner's messages, counted up to `most`."""
         sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE owner = ? LIMIT ?) AS counted"
         return int(self.connection.run(sql, (self.owner, most))[0][0])
 
@@ -138,7 +138,7 @@ def _document(row: Values) -> Document:
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
-    """The rows of a statement whose last column is one of `wanted`, in batches."""
+    """The rows for which the column at the end of `sql` is one of `wanted`, queried in batches."""
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
         yield from connection.run(f"{sql} IN ({', '.join('?' * len(batch))})", (*values, *batch))

@@ -21,17 +21,17 @@ from foldline.plan.gate import Load
 from foldline.recall.search import LEAST_TOKENS, TOKENS
 
 PINNED_CHARS = 4000
-"""A longer text must be pinned as a message, by its handle."""
+"""Maximum length of a pinned text; a longer one must be pinned as a message, by its handle."""
 
 
 class ToolSession(Protocol):
-    """The part of a session that the tools call. Results are converted with `str()`."""
+    """The methods of a session that the tools call. Their results are converted with `str()`."""
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
-        """Messages that match a query, or those of a handle."""
+        """The messages that match a query, or those that a handle names."""
 
     def pin(self, text: str = "", *, handle: str = "") -> Any:
-        """Pin a text, or the messages of a handle."""
+        """Pin a text, or the messages that a handle names."""
 
     def fold(self) -> Any:
         """Fold now."""
@@ -112,7 +112,7 @@ class ToolAnswer:
 
 
 class Tools:
-    """The tools of one session, with the calls they answer."""
+    """The tools of one session: gives their definitions and answers their calls."""
 
     def __init__(self, session: ToolSession) -> None:
         self.session = session
@@ -145,7 +145,7 @@ class Tools:
             return ToolAnswer(text=f"error: {error}", is_error=True)
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Run a call whose arguments are parsed."""
+        """Run the tool with this name; the arguments are already parsed."""
         try:
             chosen = next((tool_ for tool_ in TOOLS if tool_.name == name), None)
             if chosen is None:
@@ -185,7 +185,7 @@ def describe_load(load: Load) -> str:
 
 
 def parse_call(thing: Any) -> ToolCall:
-    """A call, given as a `ToolCall`, a dict of a wire format, or an SDK object."""
+    """The `ToolCall` for a call that is given as a `ToolCall`, a dict of a wire format, or an SDK object."""
     if isinstance(thing, ToolCall):
         return thing
     value = thing.model_dump() if hasattr(thing, "model_dump") else thing
@@ -201,7 +201,7 @@ def parse_call(thing: Any) -> ToolCall:
 
 
 def _parse_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call; a blank text is an empty object."""
+    """The arguments of a call; empty if the text is blank."""
     try:
         value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -215,7 +215,7 @@ _TYPES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
 
 
 def _check_arguments(tool_: ContextTool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, if they match the schema; null ones are left out."""
+    """The arguments without null values; raises `InputError` if they do not match the schema."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name not in tool_.properties:
@@ -231,7 +231,7 @@ def _check_arguments(tool_: ContextTool, given: Mapping[str, Any]) -> dict[str, 
 
 
 def _exactly_one(given: Mapping[str, Any], one: str, other: str) -> tuple[str, str]:
-    """Two arguments; raises unless exactly one is given."""
+    """The values of two arguments; raises `InputError` unless exactly one is given."""
     first, second = given.get(one, ""), given.get(other, "")
     if bool(first.strip()) == bool(second.strip()):
         raise InputError(f"give {one} or {other}", hint="exactly one of them")

@@ -1,9 +1,9 @@
 """Every pattern that redaction looks for. To add one, add a row to the table it belongs to.
 
 - `WORD_KEYS`, `OTHER_KEYS`: keys that are recognised by their prefix.
-- `CONTEXT_PATTERNS`: values that are recognised by what stands around them (headers, flags, marks inside a key).
+- `CONTEXT_PATTERNS`: values that are recognised by the text around them (headers, flags) or a mark inside.
 - `SECRET_NAMES`, `MAYBE_SECRET_NAMES`, `URL_PARAMETERS`: names whose value is a secret.
-- `PLACEHOLDER_VALUE`, `TYPE_WORD`, `HARMLESS_NAME_ENDING`: what looks like a secret and is none.
+- `PLACEHOLDER_VALUE`, `TYPE_WORD`, `HARMLESS_NAME_ENDING`: values and names that look like secrets but are harmless.
 
 Collected from the providers' own pages and from public lists of key formats in November 2026.
 """
@@ -22,16 +22,16 @@ HEX = "0-9a-fA-F"
 
 
 class KeyShape(NamedTuple):
-    """A kind of key: its prefixes, the characters after them, and how many of these there are."""
+    """A kind of key: its prefixes, the characters that may follow them, and the least number of these."""
 
     kind: str
     prefixes: tuple[str, ...]
     letters: str
     least: int
     exact: bool = False
-    """There are never more than `least` characters."""
+    """Whether a key has exactly `least` characters after its prefix."""
     digitless: bool = False
-    """The characters need not hold a digit, because the prefix alone identifies the key."""
+    """Whether the key may have no digit, because the prefix alone identifies it."""
 
 
 WORD_KEYS = (
@@ -78,7 +78,7 @@ WORD_KEYS = (
     KeyShape("private key", ("MHcCAQEE", "MIGHAgEA", "MIGTAgEA", "MC4CAQAw", "b3BlbnNzaC1rZXk"), BASE64, 40),
     KeyShape("jwt", ("eyJ",), DOTTED, 30),
 )
-"""Keys that begin a word with their prefix. The first shape whose prefix matches is used."""
+"""Keys whose prefix begins a word. The first shape whose prefix matches is used."""
 
 OTHER_KEYS = (
     KeyShape("sendgrid key", ("SG.",), DOTTED, 40),
@@ -91,7 +91,7 @@ OTHER_KEYS = (
     KeyShape("teams webhook", ("webhook.office.com/webhookb2/",), URL64 + "/@", 30),
     KeyShape("dropbox token", ("sl.B", "sl.u."), URL64, 60),
 )
-"""Keys whose prefix is not the beginning of a word, and webhooks, whose address is the key."""
+"""Keys whose prefix contains a dot or a slash, and webhooks, whose address is the secret."""
 
 
 class ContextPattern(NamedTuple):
@@ -99,9 +99,9 @@ class ContextPattern(NamedTuple):
 
     kind: str
     mark: str
-    """A fixed string that is searched for first."""
+    """A fixed string; the pattern is tried only where it occurs."""
     before: int
-    """How many characters before the mark the pattern may begin."""
+    """Maximum number of characters from the start of the match to the mark."""
     pattern: re.Pattern[str]
 
 
@@ -146,7 +146,7 @@ URL_PARAMETERS = re.compile(
     r"sig|key|code|pass|jwt|assertion)=([^\s&#\"'<>\\`;,)\]}]{6,})",
     re.IGNORECASE,
 )
-"""Parameters of an address whose value is a secret."""
+"""URL parameters whose value is a secret."""
 HARMLESS_NAME_ENDING = re.compile(
     r"(?:[_.-]?(?:ids?|names?|files?|paths?|url|uri|type|len|length|count|size|field|column|ref|env|var|limit|"
     r"manager|provider|service|store|helper|utils?|policy|version|format|prefix|pattern|regex|label|hint|error|"
@@ -154,7 +154,7 @@ HARMLESS_NAME_ENDING = re.compile(
     r"kind|scope|scopes|source|input|output|s|ized|izer|ize|ation|or|ors|ority|enticat\w*|oriz\w*))$",
     re.IGNORECASE,
 )
-"""What follows a secret's name where the value is none, as in `token_count`."""
+"""Endings with which the name of a secret becomes a harmless name, as in `token_count`."""
 TYPE_WORD = re.compile(
     r"(?:str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|none|null|nil|true|false|undefined|object|bytes|secret|"
     r"password|passwd|token|text|required|optional|hidden|redacted|masked|env|vault|unset|empty|missing|invalid|"

@@ -1,7 +1,7 @@
-"""Replaces secret-shaped values in a text by `[redacted kind]`, before a digester, a digest, a log or a page sees it.
+"""Replaces values that look like secrets by `[redacted kind]`, before text gets to a digester, digest, log or page.
 
-What is looked for is in `patterns.py`; this module applies it. Every rule reads the text as it stands and overlapping
-hits are joined, so the order of the rules does not matter. The result is searched again until nothing is found, so
+The patterns are in `patterns.py`; this module applies them. Every rule reads the same text and overlapping hits are
+merged, so the order of the rules does not matter. The result is searched again until nothing is found, so
 redacting twice gives the same text as redacting once.
 
 The rules are our own because detect-secrets 1.5 finds only 125 of the 203 secrets in the tests' table, and takes ten
@@ -21,7 +21,7 @@ from foldline.redact import patterns
 from foldline.redact.patterns import BASE64, URL64, KeyShape
 
 _PASSES = 8
-"""More than ever needed: only a value that touched another one is found in a later pass."""
+"""Maximum number of passes, more than needed: later passes find only values that touched a redacted one."""
 _ERROR_CHARS = 300
 
 
@@ -32,7 +32,7 @@ class _Hit(NamedTuple):
 
 
 def redact(text: str) -> str:
-    """The text without secret-shaped values.
+    """The text with values that look like secrets replaced by `[redacted kind]`.
 
     >>> redact("PGPASSWORD=hunter2 psql -c 'select 1'")
     "PGPASSWORD=[redacted password] psql -c 'select 1'"
@@ -58,7 +58,7 @@ def redact_error(error: BaseException) -> str:
 
 
 def _find_secrets(text: str) -> list[_Hit]:
-    """Every secret-shaped value, in order; overlapping hits are joined."""
+    """All values that look like secrets, in order; overlapping hits are merged."""
     finders = (_word_keys, _other_keys, _private_keys, _in_context, _in_urls, _named_values)
     joined: list[_Hit] = []
     for hit in sorted({hit for find in finders for hit in find(text)}):
@@ -78,7 +78,7 @@ _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=]
 
 
 def _word_keys(text: str) -> Iterator[_Hit]:
-    """Keys that begin a word; a key id includes the secret behind it, as in a table of credentials."""
+    """Keys that begin a word; a hit includes an AWS secret that follows the key, as in a table of credentials."""
     for run in _CANDIDATE.finditer(text):
         start = run.start()
         if start and text[start - 1] == "\\" and text[start] in "nrt":
@@ -95,7 +95,7 @@ def _word_keys(text: str) -> Iterator[_Hit]:
 
 
 def _other_keys(text: str) -> Iterator[_Hit]:
-    """Keys whose prefix is not the beginning of a word, and webhooks."""
+    """Keys whose prefix contains a dot or a slash, and webhooks."""
     for shape in patterns.OTHER_KEYS:
         for prefix in shape.prefixes:
             at = text.find(prefix)
@@ -108,12 +108,12 @@ def _other_keys(text: str) -> Iterator[_Hit]:
 
 
 def _starts_word(text: str, at: int) -> bool:
-    """Whether a word can begin here; the letter of an escaped line end belongs to no word."""
+    """Whether a word can begin at `at`; the letter of an escaped line end is not part of a word."""
     return not at or not text[at - 1].isalnum() or (text[at - 1] in "nrt" and text[at - 2 : at - 1] == "\\")
 
 
 def _key_end(text: str, start: int, shape: KeyShape) -> int:
-    """The end of a key with its prefix before `start`, possibly some lines later; 0 if it is no key."""
+    """The end of the key whose prefix ends at `start`, possibly some lines later; 0 if it is no key."""
     letters = _run_of(shape.letters)
     end = _run_end(letters, text, start)
     size, pieces = end - start, [text[start:end]]
@@ -170,7 +170,7 @@ def _private_keys(text: str) -> Iterator[_Hit]:
 
 
 def _armour_start(text: str, floor: int, end: int) -> int:
-    """Where the base64 lines begin that end at `end`."""
+    """The start of the base64 lines that end at `end`."""
     size = 0
     for line in reversed(re.split(r"(?<=\n)|(?<=\\n)", text[floor:end])):
         if line and not _ARMOUR_LINE.fullmatch(line):
@@ -217,7 +217,7 @@ def _in_urls(text: str) -> Iterator[_Hit]:
             yield _Hit(*found.span(1), "url token")
 
 
-# Values behind a name: in assignments, JSON, flags, headers and prose
+# Values that follow a name: in assignments, JSON, flags, headers and prose
 
 _ASSIGNMENT = re.compile(
     r"""(?P<rest>[\w.-]{0,40}?)\\{0,3}(?P<shut>["'`]?)\]?[ \t]{0,8}"""
@@ -252,7 +252,7 @@ def _named_values(text: str) -> Iterator[_Hit]:
 
 
 def _named_value(text: str, at: int, end: int, name: str) -> _Hit | None:
-    """The secret behind a name that stands from `at` to `end`, if there is one."""
+    """The secret that follows the name from `at` to `end`; None if there is none."""
     found = _ASSIGNMENT.match(text, end)
     if found is None or patterns.HARMLESS_NAME_ENDING.match(found["rest"]) or found["rest"][:1].isdigit():
         return None
@@ -279,7 +279,7 @@ def _named_value(text: str, at: int, end: int, name: str) -> _Hit | None:
 
 
 def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
-    """Whether a value is a secret; `whole` where it stands in quotes or in a shell's assignment."""
+    """Whether a value is a secret; `whole` is True if it stands in quotes or in a shell assignment."""
     if after == "(" or (not whole and after in ("[", "{")):
         return False
     if not whole and _REFERENCE.fullmatch(value) and not _looks_random(value):
@@ -294,7 +294,7 @@ def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
 _LINE_JOINT = re.compile(
     r"""[ \t]{0,8}["'`]?[ \t]{0,8}[+\\.&]?[ \t]{0,8}(?:\r?\n|\\r\\n|\\n)[ \t>|+#*-]{0,40}(?:\d{1,6}[→|:\t] ?)?["'`]?"""
 )
-"""The characters between the lines of a wrapped value: quotes, line numbers, or a program's concatenation."""
+"""The characters between the lines of a wrapped value: quotes, line numbers, or a concatenation in code."""
 _VALUE_END = re.compile(r"""[ \t]*(?:["'`,;\\\r\n+)}\]]|$)""")
 _CASES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"), re.compile("[+/=_-]"))
 _TURNS = re.compile(r"[0-9][A-Za-z]|[A-Za-z][0-9]")
@@ -320,7 +320,7 @@ def _wrapped_end(text: str, end: int) -> int:
 
 
 def _looks_random(text: str) -> bool:
-    """Whether a text is more like a key than like a word: letters and digits alternate, or many kinds are mixed."""
+    """Whether a text looks like a key, not a word: letters and digits alternate, or kinds of characters are mixed."""
     if len(text) < 6:
         return False
     kinds = sum(1 for case in _CASES if case.search(text))
