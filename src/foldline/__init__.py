@@ -1,6 +1,6 @@
 """foldline keeps a long LLM conversation inside the model's context window, and keeps every message for ever.
 
-The public names are imported when they are first used, so that `import foldline` stays as light as the interpreter.
+The public names are imported when they are first used, so that `import foldline` is fast.
 """
 
 from __future__ import annotations

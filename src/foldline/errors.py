@@ -27,7 +27,7 @@ class InputError(FoldlineError):
 
 
 class WireError(InputError):
-    """Input that its format does not allow, with its file, line and field."""
+    """Input that its format does not allow. The error names the file, line and field."""
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, field: str = "", hint: str = "") -> None:
         self.file, self.line, self.field = file, line, field
@@ -42,7 +42,7 @@ class WireError(InputError):
 
 
 class FormatUnknown(InputError):
-    """Input whose format cannot be detected; it must be given by name."""
+    """Input whose format cannot be detected; the caller must name the format."""
 
 
 class ConfigError(FoldlineError):
@@ -50,7 +50,7 @@ class ConfigError(FoldlineError):
 
 
 class ViewTooLarge(FoldlineError):
-    """The view does not fit, and nothing more may be folded.
+    """The view does not fit the window, and nothing more may be folded.
 
     >>> str(ViewTooLarge(131_204, 128_000, {"tools": 41_000, "history": 90_204}))
     '131,204 > 128,000 (tools 41,000, history 90,204): lower keep_tokens or raise the window'

@@ -15,7 +15,7 @@ KINDS = ("measured", "warned", "planned", "started", "committed", "skipped", "fa
 """All kinds of events."""
 
 TRACE = "opentelemetry.trace"
-"""Events go to the running span if the host has imported this module."""
+"""The name of OpenTelemetry's module. If the host has imported it, events are added to the running span."""
 LOG = logging.getLogger("foldline")
 _LEVELS = {"measured": logging.DEBUG, "failed": logging.WARNING}
 

@@ -22,9 +22,9 @@ class Loss:
     kept: int
     """Facts that the digest shows."""
     carried: int = 0
-    """Shown facts that the model had left out and that were appended to its text."""
+    """The facts among `kept` that the model left out and foldline appended to its text."""
     missing: tuple[str, ...] = ()
-    """Facts that are only available by recall, the most important first."""
+    """Facts that the digest does not show, the most important first; `recall` finds them."""
     unsourced: tuple[str, ...] = ()
     """Claims of the digest that no folded message supports."""
 

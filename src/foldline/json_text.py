@@ -1,4 +1,4 @@
-"""JSON text with the place of each value in it: which slice is which message, and edits that change nothing else.
+"""Reads JSON text with the position of each value, and edits it without changing anything else.
 
 A proxy must send untouched messages back byte for byte, so `scan` returns where each element of the message list starts
 and ends. A settings file must keep its line ends, escapes and spelling of numbers, so `put` and `cut` insert or remove
@@ -20,13 +20,13 @@ _BLANK = " \t\n\r"
 _BOM = "\ufeff"
 _INDENT = re.compile(r"^([ \t]+)\"", re.MULTILINE)
 _WAS_EMPTY = " "
-"""Written before the closing bracket of an empty container that gets its first item: `cut` then leaves it in place."""
+"""`put` writes it after the first item of an empty container, so that `cut` later keeps the empty container."""
 _space = re.compile(r"[ \t\n\r]*").match
 _decode: _Decode = json.JSONDecoder().raw_decode
 
 
 class Slice(NamedTuple):
-    """A JSON value and its place, `text[start:end]`; for a member of an object also its key and the key's place."""
+    """A JSON value and its position, `text[start:end]`; for a member of an object also its key and the key's start."""
 
     value: Any
     start: int
@@ -36,12 +36,12 @@ class Slice(NamedTuple):
 
     @property
     def item_start(self) -> int:
-        """Where the member or element begins: at its key, if it has one."""
+        """The index at which the member or element begins: that of its key, if it has one."""
         return self.start if self.key_start < 0 else self.key_start
 
 
 class Scan(NamedTuple):
-    """A top-level JSON object: each field with its place, and the elements of the list fields asked for."""
+    """A top-level JSON object: each field with its position, and the elements of the requested list fields."""
 
     text: str
     fields: Mapping[str, Slice]
@@ -49,7 +49,7 @@ class Scan(NamedTuple):
 
 
 def decode(data: bytes | bytearray | memoryview) -> str:
-    """Bytes as text such that `encode` gives the same bytes again, broken UTF-8 included."""
+    """Decode bytes, including invalid UTF-8, to text from which `encode` restores the same bytes."""
     return bytes(data).decode("utf-8", "surrogateescape")
 
 
@@ -70,7 +70,7 @@ def loads(text: str, *, field: str = "") -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON text, the one form in which foldline writes JSON. Lone surrogates, having no UTF-8, stay escapes."""
+    """Compact JSON text, as foldline writes it. Lone surrogates stay escaped, because UTF-8 cannot encode them."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return text if _has_utf8(text) else json.dumps(value, separators=(",", ":"))
@@ -88,7 +88,7 @@ def _has_utf8(text: str) -> bool:
 
 
 def scan(text: str, *lists: str) -> Scan:
-    """Read a JSON object with the place of every field, and of every element of the fields in `lists`.
+    """Read a JSON object with the position of every field, and of every element of the fields in `lists`.
 
     >>> found = scan('{"model": "m", "messages": [{"role": "user"}, 2]}', "messages")
     >>> [found.text[e.start:e.end] for e in found.elements["messages"]]
@@ -105,7 +105,7 @@ def scan(text: str, *lists: str) -> Scan:
 
 
 def scan_list(text: str) -> tuple[Slice, ...]:
-    """Read a JSON array with the place of every element.
+    """Read a JSON array with the position of every element.
 
     >>> [(item.start, item.end) for item in scan_list('[{"role": "user"}, 2]')]
     [(1, 17), (19, 20)]
@@ -198,11 +198,11 @@ def _refuse_constant(word: str) -> Any:
 _decode_unchanged: _Decode = json.JSONDecoder(
     parse_int=str, parse_float=str, parse_constant=_refuse_constant
 ).raw_decode
-"""Decodes numbers to their spelling: none is too large, and NaN is refused."""
+"""Decodes each number to its text, so that no number is too large; refuses NaN."""
 
 
 def root(text: str) -> int:
-    """Where the top-level object of a settings text begins; ConfigError when the text is not a JSON object."""
+    """The index at which the top-level object of a settings text begins; ConfigError if the text is not an object."""
     at = _skip(text, 1 if text.startswith(_BOM) else 0)
     if at == len(text):
         raise ConfigError("empty (write {} for empty settings)")
@@ -230,7 +230,7 @@ def items(text: str, at: int) -> list[Slice]:
 
 
 def member(text: str, at: int, key: str) -> Slice | None:
-    """The member with this key; ConfigError when there are two, since readers differ in which of them counts."""
+    """The member with this key; None if there is none; ConfigError if there are two, since programs read either."""
     found = [item for item in items(text, at) if item.key == key]
     if len(found) > 1:
         raise ConfigError(f'"{key}" appears twice in the same object')
@@ -255,10 +255,10 @@ def put(text: str, at: int, value: Any, key: str = "") -> str:
 
 
 def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
-    """The text without one item; `path` has for each container around it where it begins and the index of the item.
+    """The text without one item; `path` has the start of each container around it, and the index of the item in that.
 
-    A container that holds nothing else is removed as well, unless it was there before `put` filled it. Of a text that
-    is nothing but such containers its last line end is left.
+    A container that becomes empty is removed as well, unless it was empty before `put` filled it. If nothing else is
+    left, only the last line end stays.
     """
     at, index = path[-1]
     found = items(text, at)
@@ -276,7 +276,7 @@ def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
 
 
 def _format_item(text: str, key: str, value: Any, newline: str, base: str | None) -> str:
-    """A new item: on lines indented by `base`, or on one line."""
+    """The text of a new item: on lines indented by `base`, or on one line if `base` is None."""
     json_value = json.dumps(value, ensure_ascii=False, indent=None if base is None else _indent(text))
     return (f'"{key}": ' if key else "") + json_value.replace("\n", newline + (base or ""))
 

@@ -1,4 +1,4 @@
-"""The neutral message, which planning works on, with its wire form beside it.
+"""The neutral message, which planning works on, together with its wire form.
 
 Planning needs roles, calls and sizes. Sending needs the bytes that the provider once sent, because signed thinking,
 unknown fields and key order must survive. So a message has both: parts to read and a `Wire` to send back.
@@ -17,7 +17,7 @@ KINDS = ("", "shell", "note", "digest", "branch_digest")
 
 
 class Wire(NamedTuple):
-    """The form a message or a part arrived in.
+    """The form in which a message or a part arrived.
 
     `value` is the parsed JSON value, which foldline never changes; `raw` its exact text if it came as bytes. `exact` is
     False after an edit of the neutral form: rendering then writes the edited fields over `value`.
@@ -83,7 +83,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """The result of a `ToolCall`. An `interim` one ("still running") does not close its call."""
+    """The result of a `ToolCall`. After an `interim` result ("still running"), another result is expected."""
 
     call_id: str
     name: str = ""
@@ -112,7 +112,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """A part that foldline does not interpret. It is sent byte for byte, or leaves with its message."""
+    """A part that foldline does not interpret. It is sent byte for byte, or removed with its message."""
 
     kind: str
     value: Any = None
@@ -132,13 +132,13 @@ class Meta:
     stop: str = ""
     """Why the model stopped, in the provider's term."""
     usage: Usage | None = None
-    """The tokens before this message (input) and of the message itself (output)."""
+    """The provider's figures: tokens of the request before this message (input) and of the message itself (output)."""
     at: float | None = None
     """The time of the message, in seconds since 1970."""
     hidden: bool = False
-    """Internal to the host application; no digest shows it."""
+    """Whether the message is internal to the host application; no digest shows such a message."""
     source: str = ""
-    """Where it was read, for display: a line number or an id."""
+    """Where the message was read, for display: a line number or an id."""
 
 
 NO_META = Meta()

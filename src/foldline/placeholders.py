@@ -1,4 +1,4 @@
-"""Every text that stands in a view for something that is not there, and the functions that recognise these texts.
+"""Every text that replaces something missing in a view, and the functions that recognise these texts.
 
 A placeholder says what is missing, why, and the handle under which `recall` gives it back, if there is one. All of them
 are worded here, so that the code that writes one and the code that recognises one cannot disagree.
@@ -11,13 +11,13 @@ import re
 from foldline.message import Media, ToolCall, ToolResult
 
 NO_RESULT = "[no result was recorded for this call]"
-"""The closing result of a call that was never answered."""
+"""The result that is added for a call without a recorded result."""
 NO_OUTPUT = "(no output)"
 """The text of an empty result: several formats refuse an empty or blank one."""
 NO_EARLIER_PROMPT = "[no earlier message of the user was recorded]"
-"""The user message in front of a history that starts with the assistant."""
+"""The user message that is added before a history that starts with the assistant."""
 NO_NEW_PROMPT = "[no new message of the user was recorded]"
-"""The user message behind a history that ends with the assistant."""
+"""The user message that is added after a history that ends with the assistant."""
 TOOL_ERROR = "[tool error] "
 """Begins the text of a failed result in formats that have no field for failure."""
 REDACTED = "[redacted "
@@ -25,7 +25,7 @@ REDACTED = "[redacted "
 OMISSION = "[…]"
 """Stands for the text before and after an excerpt."""
 REMOVED_ORDER = "(a line that gave orders to the reader was left out)"
-"""Stands in a digest for a line that addressed the reader with instructions."""
+"""Replaces a line of a digest that gave instructions to its reader."""
 _CUT_OFF = "[Your reply was cut off at its length limit"
 
 # Reasons for a stub
@@ -36,7 +36,7 @@ WINDOW_FULL = "the window is full"
 
 
 def repeated_in(handle: str) -> str:
-    """The reason for a stub whose text stands in a later message, too."""
+    """The reason for a stub whose text is repeated in a later message."""
     return f"it stands again in {handle}"
 
 
@@ -46,7 +46,7 @@ def read_again_in(handle: str) -> str:
 
 
 def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: int = 0) -> str:
-    """The last line of a pruned result, below the `shown` characters of it that stay.
+    """The last line of a pruned result, after its first `shown` characters.
 
     >>> stub_line(TOO_LARGE_TO_STAY, "#7", shown=6, total=6_992)
     '[pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]'
@@ -57,12 +57,12 @@ def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: 
 
 
 def shortened(missing: int, handle: str) -> str:
-    """Follows the part that is kept of a shortened text or call argument."""
+    """The placeholder after the kept part of a shortened text or call argument."""
     return f"[{missing:,} characters left out; the whole is {handle}]"
 
 
 def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
-    """Stands for messages that left the view without a digest; `partly`: some of the range named by `handle` stay.
+    """Replaces messages that were folded without a digest; `partly` if some messages of the range `handle` stay.
 
     >>> missing_messages(12, "#2-13")
     '[12 earlier messages not shown here: #2-13, ask recall for them]'
@@ -72,33 +72,33 @@ def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
 
 
 def condensed_messages(count: int, handle: str = "", *, partly: bool = False) -> str:
-    """The line of a digest that says how many messages it stands for, and which where a ledger has them."""
+    """The line of a digest that says how many messages it replaces and, if there is a handle, which ones."""
     place = f": {'of ' * partly}{handle}, ask recall for them" if handle else ""
     return f"{count} earlier message{'s were' if count != 1 else ' was'} condensed{place}."
 
 
 def without_handles(text: str) -> str:
-    """A digest without the handles that only a ledger can resolve."""
+    """The text of a digest without its handles, which only a ledger can resolve."""
     return _HANDLES.sub("", text)
 
 
 def missing_media(kind: str, reason: str, handle: str) -> str:
-    """Stands for an image or other media that the request cannot carry."""
+    """Replaces an image or other media that the request cannot carry."""
     return f"[{kind} left out, {reason}: it is in {handle}, ask recall for it]"
 
 
 def unsupported_media(media: Media) -> str:
-    """Stands for media that the wire format cannot carry: its text, or its kind and type."""
+    """Replaces media that the wire format cannot carry: the text of the document, or else the media's kind and type."""
     return media.text if media.text.strip() else f"[{' '.join(filter(None, (media.kind, media.mime)))} left out]"
 
 
 def call_as_text(call: ToolCall) -> str:
-    """A call that its place in the history does not allow, as text."""
+    """The text that replaces a call which is not allowed at its place in the history."""
     return f"[call of {call.name or 'a tool'} {call.id}: {call.arguments}]"
 
 
 def result_as_text(result: ToolResult) -> str:
-    """A result that its place in the history does not allow, as text."""
+    """The text that replaces a result which is not allowed at its place in the history."""
     return f"[result of {result.call_id or result.name}]\n{result.text}"
 
 
@@ -124,7 +124,7 @@ def placeholder_kind(text: str) -> str:
 
 
 def without_imitations(line: str) -> str:
-    """A quoted line in which nothing passes for a placeholder: opening brackets are changed, hints at recall removed.
+    """A quoted line without text that looks like a placeholder: replaces its bracket, removes "ask recall for it".
 
     >>> without_imitations("[pruned, too large: the whole is #7, ask recall for it]")
     '(pruned, too large: the whole is #7]'

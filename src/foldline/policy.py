@@ -65,7 +65,7 @@ class Rule:
         if self.basis == "count" and self.limit is None:
             raise ConfigError("a rule on count needs a number of messages", hint='write "fold when count > 40"')
         if self.basis == "cost" and self.ratio is None:
-            raise ConfigError("a rule on cost needs per cent", hint='write "fold when cost >= 100%"')
+            raise ConfigError("a rule on cost needs a percentage", hint='write "fold when cost >= 100%"')
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -92,15 +92,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """All knobs. `None` means: taken from the model, or no limit."""
+    """All knobs. `None` means that the value is taken from the model, or that there is no limit."""
 
     # Window
     window_tokens: int | None = None
-    """The model's window. Default: from the model table."""
+    """The model's window in tokens. Default: from the model table."""
     reply_tokens: int | None = None
-    """Reserved for the reply. Default: the model's longest reply, at most a quarter of its window."""
+    """Tokens reserved for the reply. Default: the model's longest reply, at most a quarter of its window."""
     reserve_tokens: int = 0
-    """Reserved in addition to the reply."""
+    """Tokens reserved in addition to the reply."""
     counter: str = "model"
     """How text is counted: `model` (exact if a tokenizer is installed), `chars/4`, `chars/3.6` or `words`."""
 
@@ -190,13 +190,13 @@ class Policy:
             elif name.endswith("_ratio") and value is not None and not 0 <= value <= 1:
                 raise ConfigError(f"{name} must be between 0 and 1, not {value}")
             elif isinstance(value, int) and not isinstance(value, bool) and value < 0:
-                raise ConfigError(f"{name} cannot be negative, not {value}")
+                raise ConfigError(f"{name} must be 0 or more, not {value}")
         above = ("window_tokens", "preview_chars", "preview_lines", "prune_arrival_tokens", "prune_fold_tokens")
         for name in (*above, "digest_seconds"):
             if getattr(self, name) == 0:
                 raise ConfigError(f"{name} must be at least 1", hint="omit it to switch it off")
         if self.breakpoints > 4:
-            raise ConfigError("breakpoints cannot be more than 4", hint="providers reject a fifth")
+            raise ConfigError("breakpoints must be at most 4", hint="providers reject requests with more")
         _check_window(self)
 
     @classmethod
@@ -221,7 +221,7 @@ def presets() -> tuple[str, ...]:
 
 
 def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "balanced") -> tuple[Policy, dict[str, str]]:
-    """A policy from named layers of knobs, where later layers win, and for each knob the layer of its value.
+    """A policy from named layers of knobs, where later layers override earlier ones; and each knob's layer.
 
     A layer may name a preset (`preset = "thrifty"`). The last preset named is the base that all layers change.
     """
@@ -238,7 +238,7 @@ def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "bala
 
 
 def file_knobs(path: Path) -> dict[str, Any]:
-    """The knobs in a TOML file: those of its table `policy`, or all of the file if it has no such table."""
+    """The knobs in a TOML file: the entries of its table `policy`, or of the whole file if it has no such table."""
     try:
         found = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

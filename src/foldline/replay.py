@@ -1,8 +1,8 @@
 """Replay a recorded session under a policy, request by request: what would have been sent, and its cost.
 
-For every reply, the request is built from the messages before it, with the same engine as a live session. The common
-prefix with the previous request is read from the prompt cache while that is warm, the rest is written. A second account
-sends everything. Logged usage is ignored, because it measured other requests, and so are the agent's own digests.
+For every reply, the request is built from the messages before it, with the same engine as a live session. The prefix
+shared with the previous request is read from the prompt cache while that is warm; the rest is written. A second account
+sums the cost without folds. Logged usage measured other requests, so it is ignored, like the agent's own digests.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ class Replay:
     usable: int = 0
     """The usable window in tokens."""
     cost: float | None = None
-    """None if the model's prices are unknown."""
+    """Cost of all requests; None if the model's prices are unknown."""
     cost_everything: float | None = None
     facts: int = 0
-    """Facts in the folded messages, as far as the digest was audited."""
+    """Facts in the folded messages whose digest was audited."""
     kept: int = 0
     """Facts that the digests contain."""
     sizes: tuple[int, ...] = ()

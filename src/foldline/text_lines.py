@@ -1,6 +1,6 @@
-"""The lines of a text, a file, a stream or a growing file, one at a time and in bounded memory.
+"""Reads the lines of a text, a file, a stream or a growing file, one at a time and in bounded memory.
 
-Only a line feed ends a line: JSON text may hold every other character that Unicode calls a line break. A reader of a
+Only a line feed ends a line: JSON text may contain every other character that Unicode calls a line break. A reader of a
 whole session log gets numbered, decoded lines (`lines_of_text`, `lines_of_file`); a reader of events gets the bytes of
 each line that is not blank as it arrives (`raw_lines_of_stream`, `raw_lines_of_file`). All use one `LineSplitter`.
 """
@@ -20,9 +20,9 @@ from foldline.errors import WireError
 
 CHUNK_BYTES = 1 << 16
 EVENT_BYTES = 32 << 20
-"""Longest event: longer than any provider's request body. A longer line of a stream is skipped and counted."""
+"""Largest size of an event, which no provider's request body reaches. Longer lines of a stream are skipped."""
 LINE_BYTES = 1 << 30
-"""Longest line of a file that is read whole. A longer one is an error."""
+"""Largest size of a line in a file that is read completely. A longer line is an error."""
 POLL_SECONDS = 0.2
 _HEAD_BYTES = 4096
 _GZIP = b"\x1f\x8b"
@@ -35,7 +35,7 @@ An empty chunk means that no more data is waiting; for a followed file it is sen
 
 
 class TextLine(NamedTuple):
-    """A line: its number from 1, its text without the line feed, and whether it has one."""
+    """A line: its number (from 1), its text without the line feed, and whether a line feed ended it."""
 
     number: int
     text: str
@@ -43,7 +43,7 @@ class TextLine(NamedTuple):
 
 
 class LineSplitter:
-    """Splits chunks of bytes into lines. Drops a byte order mark, blank lines unless kept, and lines over the limit."""
+    """Splits chunks of bytes into lines. Drops a byte order mark, too long lines and, by default, blank lines."""
 
     def __init__(self, *, limit_bytes: int = EVENT_BYTES, keep_blank: bool = False) -> None:
         self._limit, self._keep_blank = limit_bytes, keep_blank
@@ -72,7 +72,7 @@ class LineSplitter:
             self._hold(last)
 
     def rest(self) -> bytes:
-        """The last line, when it has no line feed. The next chunk starts a new text."""
+        """The last line if no line feed ended it, else b"". The next chunk starts a new text."""
         found = b"" if self._skipping else self._join(b"")
         self._skipping, self._at_start = False, True
         return found
@@ -146,7 +146,7 @@ def _split(chunks: Iterator[bytes], splitter: LineSplitter, tee: Tee | None) -> 
 
 
 def _stream_chunks(file: int) -> Iterator[bytes]:
-    """Chunks of a stream as they arrive, also of a non-blocking one."""
+    """Chunks of a blocking or non-blocking stream as they arrive."""
     while True:
         try:
             chunk = os.read(file, CHUNK_BYTES)
@@ -232,7 +232,7 @@ def _open(path: str) -> BufferedReader:
 
 
 def _open_growing(path: str) -> BufferedReader:
-    """A file to follow; WireError for a compressed one."""
+    """Open a file to follow; WireError if it is compressed."""
     stream = _open(path)
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and stream.peek(len(_GZIP)).startswith(_GZIP):
         stream.close()

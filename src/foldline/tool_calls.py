@@ -1,4 +1,4 @@
-"""What a tool call does: the file it reads or changes, the command it runs, the tasks it sets, and what came of it.
+"""Interprets a tool call: the file it reads or changes, the command it runs, the tasks it sets, and its outcome.
 
 A call is interpreted by the name of its tool and the names of its arguments, from the tables below. Pruning, the
 digest and the watch all use these functions, so that they do not disagree about a call.
@@ -25,7 +25,7 @@ _WHOLE_TEXTS = ("content", "contents", "file_text")
 _WRITTEN_TEXTS = (*_NEW_TEXTS, *_WHOLE_TEXTS)
 _PATCHES = ("input", "patch")
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "ranges")
-"""A reading call with one of these reads a part of a file."""
+"""Arguments that make a reading call read only a part of a file."""
 _TASK_LISTS = ("todos", "plan", "tasks", "items")
 _TASK_TITLES = ("content", "step", "subject", "title", "text", "description")
 _CONTENT = frozenset(
@@ -34,7 +34,7 @@ _CONTENT = frozenset(
         *("todos", "prompt", "plan", "text", "description", "body", "tasks", "summary", "thought"),
     }
 )
-"""Arguments that are content and no address: the caller did not have to know them to make the call."""
+"""Arguments that are new content, as opposed to values that the caller had to know to make the call."""
 
 # Words in the name of a tool, or in the command of a tool that has several
 _EDIT_WORDS = ("edit", "write", "create", "patch", "replace", "insert", "update", "delete", "move", "rename")
@@ -42,7 +42,7 @@ _READ_WORDS = ("read", "view", "open", "cat", "show", "get", "fetch")
 _SHELLS = frozenset({"bash", "sh", "zsh"})
 
 FINISHED = frozenset({"completed", "done", "deleted", "cancelled"})
-"""States of a task that needs nothing more."""
+"""Statuses of a task that needs no more work."""
 
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _EXIT = re.compile(
@@ -66,7 +66,7 @@ _CHECK_WORDS = (
     *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
     *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
 )
-"""Every check has one of these words: they are searched first, because that is faster."""
+"""Every command that `_CHECK` matches has one of these words; searching for them first is faster."""
 _CHECK = re.compile(
     r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
     r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
@@ -83,37 +83,37 @@ class InterpretedCall(NamedTuple):
     """What a call does."""
 
     kind: str = ""
-    """`read`, `edit` (of a file, or the writing of a whole one), `run`, or "" for anything else."""
+    """`read`, `edit` (changes a file or writes a whole one), `run`, or "" for anything else."""
     path: str = ""
     """The file it reads or changes."""
     command: str = ""
     """The command it runs, on one line."""
     purpose: str = ""
-    """What the caller says it is for."""
+    """The purpose of the call in the caller's words."""
     values: tuple[str, ...] = ()
     """Values that the caller had to know to make the call."""
     contents: tuple[str, ...] = ()
-    """Values that are content."""
+    """Values that are new content."""
     replaced: tuple[str, ...] = ()
     """Content that the call replaces."""
     is_partial: bool = False
-    """It reads a part of a file."""
+    """Whether it reads only a part of a file."""
     tasks: tuple[tuple[str, str, str], ...] = ()
-    """Number (or ""), text and status of tasks."""
+    """The tasks that the call sets: number (or ""), text and status of each."""
     is_whole_list: bool = False
-    """The tasks are the whole list."""
+    """Whether `tasks` is the whole task list."""
 
 
 class CallOutcome(NamedTuple):
-    """What came of a call."""
+    """Whether a call failed, and the reason."""
 
     failed: bool
     line: str = ""
-    """The line of the result that names the failure."""
+    """The line of the result that names the failure; "" if the call did not fail."""
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
-    """The arguments of a call; None where they are free text. A value that is no object stands under `value`."""
+    """The arguments of a call; None if they are not JSON. A value that is not an object is returned under `value`."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
 def call_kind(name: str, arguments: dict[str, Any]) -> str:
     """What a call does: `read`, `edit`, `run` or "".
 
-    Where a tool has several commands (`view`, `str_replace`), the command counts more than the tool's name.
+    If a tool has several commands (`view`, `str_replace`), the command decides and not the tool's name.
 
     >>> call_kind("str_replace_based_edit_tool", {"command": "view", "path": "a.py"})
     'read'
@@ -229,7 +229,7 @@ def is_check(command: str) -> bool:
 
 
 def interpret_call(call: ToolCall, text: str) -> InterpretedCall:
-    """What a call does; `text` is what the model said beside it."""
+    """What a call does; `text` is the text of the model's message with the call."""
     arguments = arguments_of(call)
     if arguments is None:
         files = patched_files(call.arguments)
@@ -277,7 +277,7 @@ def _first_text(arguments: Any, keys: Iterable[str]) -> str:
 
 
 def _strings(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The texts and numbers in an argument, each with the key it stands under."""
+    """The texts and numbers in an argument, each with its key."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -289,7 +289,7 @@ def _strings(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, str], ...], bool]:
-    """The tasks a call sets (a whole list, one new task, or the new state of one), and whether it is a whole list."""
+    """The tasks a call sets (a whole list, a new task or the new status of a task), and whether it is a whole list."""
     for key in _TASK_LISTS:
         items = arguments.get(key)
         if isinstance(items, list) and items and all(isinstance(item, dict) and "status" in item for item in items):
@@ -316,7 +316,7 @@ def _error_line(text: str) -> str:
 
 
 def _from_commit(command: str) -> str:
-    """A command from its `git commit` on, with the message in sight: what comes before only prepares it."""
+    """The part of a command from `git commit` on, without heredoc syntax; the whole command if it does not commit."""
     found = _COMMIT.search(command)
     return _HEREDOC.sub("", command[found.start() :]) if found else command
 

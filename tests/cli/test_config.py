@@ -102,7 +102,7 @@ def test_the_project_file_is_searched_up_to_the_repository_root(tmp_path: Path) 
         ("policy = 5", "[policy] must be a table"),
         ("[policy]\nkeep_tokenz = 5", "did you mean keep_tokens"),
         ("[policy]\npreset = 'none'", "use one of balanced"),
-        ("[policy]\nkeep_tokens = -1", "cannot be negative"),
+        ("[policy]\nkeep_tokens = -1", "must be 0 or more"),
     ],
 )
 def test_a_configuration_mistake_is_one_error_sentence(text: str, says: str, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Counting tokens without a tokenizer, because most of the time none is installed, public or fast enough.
+"""Counts tokens without a tokenizer, because often none is installed, public or fast enough.
 
-The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and weighs them per
-vocabulary. It needs no package, is linear, never raises, and marks its counts as estimates. The rules of thumb of the
-presets (characters by 4, by 3.6, words) are counters, too. An estimate is the likeliest size, for display and for
-learning from usage. Only `with_margin` turns it into a size to check against a limit.
+The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and multiplies each count
+by a weight of the vocabulary. It needs no package, takes linear time, never raises, and marks its counts as estimates.
+Other counters are the presets' rules of thumb (characters divided by 4 or 3.6, words). An estimate is the likeliest
+size. Before it is compared with a limit, `with_margin` adds a margin.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from foldline.errors import ConfigError
 
 MARGIN = 0.15
-"""The share by which an estimate may be too low: the 95th percentile on prose, code and tool output."""
+"""The share by which an estimate may be too low: the 95th percentile of the errors on prose, code and tool output."""
 
 DEFAULT_FAMILY = "cl100k_base"
-"""For unknown models: like the newer vocabularies on English and code, higher on every other script."""
+"""The family for unknown models. It counts English and code like newer vocabularies, and other scripts higher."""
 
 
 class Count(NamedTuple):
@@ -36,7 +36,7 @@ class Count(NamedTuple):
     source: str
 
     def __add__(self, other: Count) -> Count:  # type: ignore[override]  # counts add up, they are not concatenated
-        """The sum; exact only if both are, with every source named once."""
+        """The sum. It is exact only if both counts are, and names every source once."""
         if self.source == other.source:
             source = self.source
         else:
@@ -99,9 +99,9 @@ class CharRatioCounter:
 
 
 CHARS_4 = CharRatioCounter("chars/4", 40)
-"""The most common rule of thumb. A third to a half too low for Claude since 4.7."""
+"""The most common rule of thumb. For Claude 4.7 and later, its counts are a third to a half too low."""
 CHARS_36 = CharRatioCounter("chars/3.6", 36)
-"""A little higher, and still far too low for CJK, base64 and dense JSON."""
+"""Counts a little more than `CHARS_4`, and still far too little for CJK, base64 and dense JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class WordCounter:
     exact: bool = False
 
     def count(self, text: str) -> Count:
-        """The number of words between white space; 1 for text of white space only."""
+        """The number of words, separated by white space; 1 for text of white space only."""
         return Count(len(text.split()) or int(bool(text)), False, self.name)
 
 
@@ -121,10 +121,10 @@ WORDS = WordCounter()
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """The default counter: class patterns of the bytes, weighed for one family of vocabularies.
+    """The default counter: counts patterns of byte classes, with the weights of one family of vocabularies.
 
-    Two corrections are added: for a script that shares its class with a more common one (Lao with Hindi, Hebrew with
-    Arabic), and for a long run without a gap (base64, a key).
+    It adds two corrections: for a script that shares its class with a more common one (Lao with Hindi, Hebrew with
+    Arabic), and for long runs without white space or punctuation (base64, a key).
     """
 
     family: str = DEFAULT_FAMILY
@@ -136,11 +136,11 @@ class Estimator:
 
     @property
     def name(self) -> str:
-        """`estimate o200k_base`."""
+        """For example `estimate o200k_base`."""
         return f"estimate {self.family}"
 
     def count(self, text: str) -> Count:
-        """The likeliest number of tokens. A lone surrogate counts as the three bytes it would be."""
+        """The likeliest number of tokens. A lone surrogate counts as three bytes."""
         if not text:
             return Count(0, False, self.name)
         weights = _weights(self.family)
@@ -163,7 +163,7 @@ class Estimator:
 
 
 class _Weights(NamedTuple):
-    """The weights of one family, those of ASCII patterns apart from the rest."""
+    """The weights of one family; the ASCII patterns are separate from the other patterns."""
 
     classes: bytes
     unbroken: bytes
@@ -172,7 +172,7 @@ class _Weights(NamedTuple):
     box: float
     solid: float
     scripts: tuple[tuple[int, tuple[tuple[bytes, float], ...]], ...]
-    """By first byte, so that an absent script costs one test."""
+    """Corrections by the first byte of a script, so that a script that is absent costs only one test."""
 
 
 _CLASSES = (
@@ -182,7 +182,7 @@ _CLASSES = (
 )  # fmt: skip
 """The first byte of each class: letters, digits, space, line ends, other control, punctuation, then UTF-8 by script."""
 _SOLID = 64
-"""The length from which on a run of letters, digits, + and / is no word: a line of a PEM file."""
+"""The least length of a run of letters, digits, + and / that cannot be a word: the length of a line of a PEM file."""
 
 
 @cache
@@ -192,7 +192,7 @@ def _data() -> Any:
 
 @cache
 def families() -> tuple[str, ...]:
-    """The families of vocabularies with weights."""
+    """The names of the vocabulary families that have weights."""
     return tuple(_data()["families"])
 
 
@@ -201,7 +201,7 @@ def _weights(family: str) -> _Weights:
     data = _data()
     mine = data["families"][family]
     weights: dict[str, float] = dict(zip(data["patterns"], mine["patterns"], strict=True))
-    box = weights.pop("box")  # counted in the bytes: the class of box drawing, E2, also holds quotes and dashes
+    box = weights.pop("box")  # box drawing is counted by bytes, because its class (E2) also has quotes and dashes
     pairs = [(pattern, (pattern.encode(), weight)) for pattern, weight in weights.items()]
     plain = set("aA0_ntp")
     table = bytearray(256)

@@ -1,7 +1,7 @@
-"""Tokens of an image, a document, a sound or a film.
+"""Counts the tokens of an image, a document, a sound or a film.
 
-Vendors count pixels, not base64. So the size is read from the first bytes of the data and counted by the model's
-`MediaRule`. Where the size is unknown (an address, a damaged header), the rule has an upper figure.
+Vendors count pixels, not base64. So width and height are read from the first bytes of the data, and the model's
+`MediaRule` gives the tokens. If they are unknown (a URL, a damaged header), the rule's upper estimate is used.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from foldline.models.table import MediaRule
 _PDF_PAGE_BYTES = 75_000
 """Bytes of an average PDF page, for PDFs whose pages cannot be counted."""
 _AUDIO_BYTES, _VIDEO_BYTES = 8_000, 125_000
-"""A second of compressed sound (64 kbit) and film (1 Mbit), without a header: low, so that seconds err high."""
+"""Bytes per second of compressed sound (64 kbit) and film (1 Mbit): low values, so that durations are not too short."""
 _UNKNOWN_SECONDS = 60
-"""Seconds of a sound or film that is given by its address."""
+"""The assumed duration of a sound or film that is given by its URL."""
 
 
 def media_tokens(media: Media, by: MediaRule) -> int:
@@ -51,7 +51,7 @@ def _image_tokens(media: Media, by: MediaRule) -> int:
 
 
 def _low_detail(media: Media) -> bool:
-    """Whether the request asks for the cheap form of an image, as OpenAI's formats can."""
+    """Whether the request asks for an image in low detail, which OpenAI's formats allow."""
     value = media.wire.value if media.wire else None
     if not isinstance(value, dict):
         return False
@@ -60,13 +60,13 @@ def _low_detail(media: Media) -> bool:
 
 
 def base64_of(media: Media) -> str:
-    """The base64 of a medium: its data, or that of a `data:` URL; "" for any other URL."""
+    """The base64 text of a medium: its data, or the data in its `data:` URL; "" for any other URL."""
     data = media.data or media.url
     return data[data.find(",") + 1 :] if data[:5].lower() == "data:" else media.data
 
 
 def image_size(data: str) -> tuple[float, float] | None:
-    """Width and height from the header of base64 data (PNG, GIF, WebP, JPEG), reading as little as that takes."""
+    """Width and height from the header of base64 data (PNG, GIF, WebP, JPEG). Decodes no more than is needed."""
     head = _bytes(data, 48)
     size: tuple[int, int] | None = None
     if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR":
@@ -97,7 +97,7 @@ def _little(raw: bytes) -> int:
 
 
 def _webp_size(head: bytes) -> tuple[int, int] | None:
-    """WebP in its three forms: lossy, lossless, extended."""
+    """Width and height of a WebP image in any of its three forms: lossy, lossless, extended."""
     form = head[12:16]
     if form == b"VP8 ":
         return _little(head[26:28]) & 0x3FFF, _little(head[28:30]) & 0x3FFF

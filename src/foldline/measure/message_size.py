@@ -1,4 +1,4 @@
-"""The size of messages and tool definitions on the wire, in tokens.
+"""Computes the size of messages and tool definitions on the wire, in tokens.
 
 The provider puts tokens around each message, part, call and result, images are counted by their pixels, and encrypted
 thinking cannot be read. So every kind of part has its own rule. An unknown kind counts by its serialised form.
@@ -26,24 +26,24 @@ class Framing:
 
     name: str
     message: int
-    """Role and separators of one message."""
+    """Tokens of the role and the separators of one message."""
     part: int = 0
-    """Around each part of a message."""
+    """Tokens around each part of a message."""
     call: int
-    """Around one tool call, its id and name field included."""
+    """Tokens around one tool call, including its id and its name field."""
     result: int
-    """Around one tool result."""
+    """Tokens around one tool result."""
     reply: int = 3
-    """Once per request: the start of the reply."""
+    """Tokens for the start of the reply, once per request."""
     tools: int = 0
-    """Once per request with tools: the provider's instructions for using them."""
+    """Tokens of the provider's instructions for using tools, once per request with tools."""
     tool: int = 8
-    """Around each tool definition."""
+    """Tokens around each tool definition."""
     media: MediaRule = _CAUTIOUS
 
 
 TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)
-"""No tokens around anything: for the presets of other designs, which count text alone."""
+"""No framing tokens: for the presets of other designs, which count only text."""
 
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:
@@ -94,9 +94,9 @@ def encrypted_tokens(chars: int) -> int:
 
 
 def value_tokens(value: Any, counter: Counter) -> int:
-    """The size of any JSON value in its serialised form, with encrypted and binary strings by their own rule.
+    """The size of a JSON value in serialised form; `encrypted_tokens` gives the size of base64 strings in it.
 
-    It walks the value instead of serialising it, so that neither depth nor a foreign object raises.
+    The function walks the value instead of serialising it, so that deep nesting or an unknown object raises no error.
     """
     pieces: list[str] = []
     encrypted = 0
@@ -121,7 +121,7 @@ def value_tokens(value: Any, counter: Counter) -> int:
 
 
 def _text_of_value(item: object) -> str:
-    """A number, null or foreign object as text; an object that cannot be printed as the name of its type."""
+    """A number, null or unknown object as text; the name of its type if it cannot be converted to text."""
     try:
         return str(item)
     except Exception:  # noqa: BLE001 (a foreign object's own __str__ may raise anything, and a count must not)
@@ -129,13 +129,13 @@ def _text_of_value(item: object) -> str:
 
 
 _MIN_BASE64_CHARS = 1_024
-"""Shorter strings count as text: an id or a hash is small anyway."""
+"""Strings shorter than this count as text, even if they are base64 (an id, a hash)."""
 _MAX_ENCRYPTED_TOKENS = 32_000
 """The most tokens that one encrypted string counts for."""
 
 
 def _is_base64(text: str) -> bool:
-    """True for a long string of base64: only its letters, of every kind, in long lines if it has lines."""
+    """True for a long string of only base64 characters, with both cases and digits, and without short lines."""
     if len(text) < _MIN_BASE64_CHARS or not text.isascii():
         return False
     if text.startswith("data:") and ";base64," in text[:200]:
@@ -148,9 +148,9 @@ def _is_base64(text: str) -> bool:
 
 
 _BASE64 = dict.fromkeys(map(ord, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-\r\n"))
-"""The letters of both base64 alphabets, which `translate` deletes."""
+"""A translation table that deletes the characters of both base64 alphabets."""
 _SHORTEST_LINE = 60
-"""Base64 is wrapped at 64 or 76."""
+"""A string with a shorter first line is not base64, which is wrapped at 64 or 76 characters."""
 
 
 def _citation_tokens(part: Text, counter: Counter) -> int:
@@ -162,7 +162,7 @@ def _citation_tokens(part: Text, counter: Counter) -> int:
 
 
 def _tool_tokens(tool: Any, counter: Counter) -> int:
-    """The size of one definition as compact JSON, or by `value_tokens` if JSON cannot hold it."""
+    """The size of one definition as compact JSON, or by `value_tokens` if it cannot be serialised."""
     try:
         return counter.count(json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=_text_of_value)).tokens
     except (TypeError, ValueError, RecursionError):

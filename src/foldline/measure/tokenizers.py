@@ -1,8 +1,8 @@
-"""Counting tokens with a model's own vocabulary, where a tokenizer for it is installed.
+"""Counts tokens with a model's own vocabulary, if a tokenizer for it is installed.
 
-Exact counters are native code of third parties. They are checked against golden counts before use, get texts of bounded
-length, and fall back to the estimator, because a panic in native code is not an `Exception`. Nothing here opens a
-connection: splintr ships its vocabularies, and tiktoken is used only if the file that it would download is on disk.
+Exact counters are native code of third parties, which can fail. So they are checked against golden counts before use,
+get texts of bounded length, and are replaced by the estimator if they fail. Nothing here opens a connection: splintr
+ships its vocabularies, and tiktoken is used only if the file that it would download is on disk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from foldline.models.table import model as model_of
 _log = logging.getLogger("foldline")
 
 COUNTERS = ("model", "estimate", "chars/4", "chars/3.6", "words")
-"""The values of the policy's `counter`: the model's own if it is installed, or another by name."""
+"""The values of the policy's `counter`: `model` is the model's own tokenizer if it is installed."""
 
 PIECE = 16_384
 """The most characters given to native code at once, which bounds its time and memory."""
@@ -49,10 +49,11 @@ def counter_for(model: str, *, kind: str = "model", table: Path | None = None) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactCounter:
-    """Counts with a vocabulary, and with the estimator as a fallback.
+    """Counts with a vocabulary, or with the estimator if the tokenizer fails.
 
-    Text above `PIECE` characters is counted in pieces that end where every vocabulary splits, so the sum is exact. A
-    run without such a place is cut anywhere: the count may be off by a token or two per cut and is not marked exact.
+    A text of more than `PIECE` characters is counted in pieces that end where every vocabulary splits, so the sum is
+    exact. A text without such a position is split anywhere: the count may be off by a token or two per split and is
+    not marked as exact.
     """
 
     name: str
@@ -82,12 +83,12 @@ class ExactCounter:
 
 
 _SEAM = re.compile(r"(?<=\n)(?=[^\W_])|(?<=[^\W_])(?= [^\W_])|(?<=[^\W\d_])(?=[，。、！？；：])")
-"""A place that no token crosses: before a word at the start of a line, before the space between two words, and before
-a full-width stop after a letter. Verified at 58,000 such places in all twelve vocabularies."""
+"""Matches a position that no token crosses: before a word at the start of a line, before the space between two words,
+and before a full-width stop after a letter. Verified at 58,000 such positions in all twelve vocabularies."""
 
 
 def pieces(text: str, *, most: int = PIECE) -> Iterator[tuple[str, bool]]:
-    """A text in pieces of bounded size, each with whether it ends at a seam or at the end of the text."""
+    """A text in pieces of bounded size. The flag is False for a piece whose end a token may cross."""
     start = 0
     while len(text) - start > most:
         end = _last_seam(text, start + most // 2, start + most)
@@ -98,7 +99,7 @@ def pieces(text: str, *, most: int = PIECE) -> Iterator[tuple[str, bool]]:
 
 
 def _last_seam(text: str, low: int, high: int) -> int:
-    """The last seam between two indexes, searched backwards in small steps; 0 if there is none."""
+    """The last position from `low` to `high` that no token crosses, searched backwards in steps; 0 if there is none."""
     step = 256
     for top in range(high, low, -step):
         found = [match.start() for match in _SEAM.finditer(text, max(low, top - step), top)]
@@ -177,7 +178,7 @@ def _tiktoken(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
 
 
 def tiktoken_folder() -> Path | None:
-    """The folder of tiktoken's downloads, by its own rules; None if it has none."""
+    """The folder in which tiktoken stores its downloads, found by tiktoken's own rules; None if there is none."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
             return Path(os.environ[variable]) if os.environ[variable] else None
@@ -186,13 +187,13 @@ def tiktoken_folder() -> Path | None:
 
 @cache
 def golden_counts() -> tuple[tuple[str, ...], dict[str, tuple[int, ...]]]:
-    """The golden texts, and by vocabulary the number of tokens of each."""
+    """The golden texts, and for each vocabulary the number of tokens of every text."""
     data = json.loads(pkgutil.get_data(__name__, "golden.json") or b"")
     return tuple(data["texts"]), {name: tuple(counts) for name, counts in data["tokens"].items()}
 
 
 def golden_mismatch(counter: Counter, vocabulary: str) -> str:
-    """A description of the first golden text that a counter counts wrong; "" if there is none."""
+    """Describes the first golden text for which a counter returns a wrong count; "" if there is none."""
     texts, tokens = golden_counts()
     if vocabulary not in tokens:
         return "there are no golden counts for it"

@@ -1,8 +1,8 @@
-"""The size of a request from the provider's usage: the last trusted figure, plus an estimate of what came after it.
+"""Computes the size of a request: the provider's last trusted usage figure, plus an estimate of the later messages.
 
 An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply has
-neither fault, but it is one reply old, sometimes wrong, and void after a fold. A `Gauge` is fed every message of one
-view in order and depends on these alone, so that two processes that read the same messages get the same size.
+neither fault, but it is one reply old, sometimes wrong, and invalid after a fold. A `Gauge` receives every message of
+a view in order and depends on nothing else, so two processes that read the same messages get the same size.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from foldline.measure.estimator import Count, with_margin
 from foldline.message import Message, Thinking, Usage
 
 CREDIT = 2_000
-"""Tokens that count as estimated correctly before any usage, so that a few small steps do not bend the ratio."""
+"""Initial value of both sums of the ratio, in tokens, so that a few small steps do not change the ratio much."""
 DECAY = 0.95
 """The weight of an earlier step decays by this factor with each newer one, so that the ratio follows changes."""
 RATIO = (0.5, 2.0)
-"""Bounds of the ratio of one step. Beyond them hidden tokens changed, and not the tokenizer."""
+"""Bounds of the ratio of one step. A ratio beyond them comes from a change in hidden tokens, not from the tokenizer."""
 JUMP = 0.5
-"""A figure that differs by more than this share from the expected size is doubted."""
+"""A usage figure that differs by more than this share from the expected size is doubted."""
 SLACK = 1_000
-"""A difference of fewer tokens is never doubted: the smallest requests are mostly framing."""
+"""A difference of fewer tokens raises no doubt, because the smallest requests are mostly framing."""
 AGREE = 0.1
-"""Two doubted figures in a row that differ by less than this share are trusted."""
+"""The second of two doubted figures in a row is trusted if both deviate alike, within this share of the prompt."""
 PLACEHOLDER_SHARE = 0.7
 """An output figure below this share of the reply's estimate is a placeholder (Claude Code logs them)."""
 NOTICEABLE = 256
-"""Tokens of old thinking from which on a figure shows whether the provider dropped them."""
+"""With more tokens of old thinking than this, a usage figure shows whether the provider dropped them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A trusted figure, with what it measured: the first `messages` messages of this view."""
+    """A trusted usage figure: the size of a request with the first `messages` messages of this view."""
 
     tokens: int
     messages: int
@@ -43,17 +43,17 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Corrections of the estimate that follow from usage. They concern the provider, so they stay valid after a fold.
+    """Corrections of the estimate, learned from usage. They concern the provider, so they stay valid after a fold.
 
-    The ratio comes from increments only: over a whole context, hidden tokens would look like a wrong estimator.
+    The ratio is learned from increments only: over a whole context, hidden tokens would make the estimator look wrong.
     """
 
     reported: float = CREDIT
-    """Decaying sum of the tokens of all steps, by usage."""
+    """Decaying sum of the tokens of all steps, as reported by usage."""
     estimated: float = CREDIT
     """Decaying sum of the estimates of the same steps."""
     hidden: int = 0
-    """Tokens in every request that no message shows. At first the known size of the tool schemas."""
+    """Tokens in every request that belong to no message. The initial value is the size of the tool schemas."""
     drops_thinking: bool = False
     """Whether the thinking of earlier turns leaves the prompt with the next user message (OpenAI, older Claude)."""
 
@@ -69,7 +69,7 @@ class Calibration:
         return self.reported / self.estimated
 
     def with_step(self, reported: int, estimated: int) -> Calibration:
-        """With one more step of `reported` tokens that was estimated at `estimated`."""
+        """The calibration after one more step, of `reported` tokens that were estimated as `estimated`."""
         low, high = RATIO
         clipped = min(max(reported, estimated * low), estimated * high)
         return replace(self, reported=self.reported * DECAY + clipped, estimated=self.estimated * DECAY + estimated)
@@ -83,12 +83,12 @@ class _NewestReply(NamedTuple):
     size: int = 0
     thinking: int = 0
     has_thinking: bool = False
-    """Its messages hold thinking, which is sent back. Reasoning that no message holds is not."""
+    """Whether its messages contain thinking. Only such thinking is sent back with the next request."""
     usage: Usage = Usage()
 
     @property
     def reported(self) -> int:
-        """The tokens it adds to the next prompt, by usage; 0 if the figure is missing or a placeholder."""
+        """The tokens that the reply adds to the next prompt, from usage; 0 without a figure or for a placeholder."""
         output = self.usage.output - (0 if self.has_thinking else self.usage.reasoning)
         return output if output >= PLACEHOLDER_SHARE * self.size else 0
 
@@ -100,9 +100,9 @@ class _NewestReply(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Gauge:
-    """The size of a request made now. `add` returns a new gauge, at the same cost for any length of conversation.
+    """The size of a request made now. `add` returns a new gauge, in a time that does not depend on the length.
 
-    It is not frozen, because one is made for every message and making a frozen one takes several times as long.
+    The class is not frozen, because a gauge is made for every message and a frozen one takes several times as long.
 
     >>> from foldline.message import assistant, user
     >>> gauge = Gauge().add(user("Hello"), 10).add(assistant("Hi"), 6)
@@ -118,17 +118,17 @@ class Gauge:
     estimated: int = 0
     """The part of `total` that neither the anchor nor an output figure covers."""
     reported: int = 0
-    """Replies after the anchor, by their output figures."""
+    """Tokens of the replies after the anchor, from their output figures."""
     reply: _NewestReply | None = None
     thinking: int = 0
-    """Thinking of the current turn."""
+    """Tokens of thinking in the current turn."""
     stale_thinking: int = 0
-    """Thinking of earlier turns that the anchor includes."""
+    """Tokens of thinking in earlier turns that are part of the current size."""
     doubted_gap: int | None = None
     """The difference between the last figure and the expected size, if the figure was doubted."""
 
     def add(self, message: Message, tokens: int, *, thinking: int = 0) -> Gauge:
-        """With one more message, estimated at `tokens`, of which `thinking` are thinking."""
+        """The gauge with one more message, of an estimated `tokens` tokens, of which `thinking` are thinking."""
         gauge = self._append(message, tokens, thinking)
         usage = message.meta.usage
         if gauge.reply is None or usage is None or usage.prompt <= 0:
@@ -136,7 +136,7 @@ class Gauge:
         return gauge._take_usage(usage, gauge.reply, message.meta.model)
 
     def after_fold(self, view: Iterable[tuple[Message, int]]) -> Gauge:
-        """The gauge of a new view, with the same calibration. The usage of the replies kept in it is void."""
+        """The gauge of a new view, with the same calibration. It ignores the usage of the replies in that view."""
         gauge = Gauge(calibration=self.calibration)
         for message, tokens in view:
             gauge = gauge._append(message, tokens, 0)
@@ -154,7 +154,7 @@ class Gauge:
 
     @property
     def upper(self) -> int:
-        """The size to check against a limit: the estimated part has the estimator's margin."""
+        """The size to check against a limit: the estimated part is increased by the estimator's margin."""
         gauge = self._settle()
         estimated = gauge._estimate()
         return gauge._expected() - estimated + with_margin(estimated)
@@ -240,7 +240,7 @@ class Gauge:
         return max(self.anchor.tokens + self.reported + self._estimate() - left, 0)
 
     def _take_usage(self, usage: Usage, reply: _NewestReply, model: str) -> Gauge:
-        """The gauge anchored to the usage of the newest reply, or with that figure doubted."""
+        """The gauge, anchored to the usage of the newest reply if that figure is trusted."""
         expected = self._expected()
         gap = usage.prompt - expected
         plausible = self._is_plausible(usage.prompt, expected)
@@ -259,7 +259,7 @@ class Gauge:
         )
 
     def _is_plausible(self, prompt: int, expected: int) -> bool:
-        """False for a figure that jumps. The first one may exceed what the messages show by any amount."""
+        """False for a figure far from the expected size. The first figure may exceed that size by any amount."""
         if self.anchor is None:
             return prompt >= (1 - JUMP) * self.calibration.ratio * self.total - SLACK
         allowed = max(SLACK, JUMP * expected)

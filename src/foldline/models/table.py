@@ -27,7 +27,7 @@ MILLION_MARK = "[1m]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars per million tokens. A price that the vendor does not state is that of plain input."""
+    """Prices in US dollars per million tokens. A price that the vendor does not state is the price of plain input."""
 
     input: float
     output: float
@@ -41,52 +41,52 @@ class CacheRules:
     """Rules of the vendor's prompt cache."""
 
     min_tokens: int
-    """Shorter prefixes are not cached."""
+    """The least number of tokens of a prefix that is cached."""
     ttl_seconds: int
     lookback_blocks: int
-    """How many blocks before a breakpoint the cache searches for an entry; 0: all of them."""
+    """The number of blocks before a breakpoint in which the cache searches for an entry; 0 means all."""
     breakpoints: int
-    """The most that a request may set; 0: the vendor places them itself."""
+    """The largest number of breakpoints in a request; 0 if the vendor places them itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRule:
-    """How the tokens of images, documents, sounds and films are counted. The defaults hold for undocumented models."""
+    """How the tokens of images, documents, sounds and films are counted. The defaults are for undocumented models."""
 
     tile_pixels: int = 28
-    """Edge of the squares that an image is divided into. 0: every image costs `base_tokens`."""
+    """Edge, in pixels, of the squares that an image is divided into. 0: every image costs `base_tokens`."""
     tile_tokens: float = 1.0
     base_tokens: int = 0
-    """Added once per image; also the whole cost of a low-detail image."""
+    """Tokens added once per image; also the whole cost of a low-detail image."""
     max_tiles: int = 4_784
     """Images with more tiles are scaled down. 0: no limit."""
     max_long_edge: int = 0
-    """In pixels: an image with a longer edge is scaled down. 0: no limit."""
+    """Limit of the longer edge in pixels; a larger image is scaled down. 0: no limit."""
     max_short_edge: int = 0
-    """The same for the shorter edge, afterwards."""
+    """The same for the shorter edge, applied after `max_long_edge`."""
     unknown_tokens: int = 3_000
-    """An image whose size cannot be read."""
+    """Tokens of an image whose size cannot be read."""
     page_tokens: int = 3_400
-    """A page of a document: its text and its picture."""
+    """Tokens of a page of a document: its text and its picture."""
     audio_tokens: int = 32
-    """A second of sound."""
+    """Tokens of a second of sound."""
     video_tokens: int = 300
-    """A second of film."""
+    """Tokens of a second of film."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model with the source of its figures."""
+    """A model: its limits, prices and rules, with the source of these figures."""
 
     name: str
     vendor: str
-    """The company that makes it: prices, counter, limits and cache rules are the vendor's. "" for an unknown model."""
+    """The company that makes the model and sets prices, limits and cache rules. "" for an unknown model."""
     format: str
     """The wire format of the vendor's API: `anthropic`, `openai` or `gemini`. "" for an unknown model."""
     family: str
     """The family of vocabularies whose weights estimate its tokens."""
     vocabulary: str
-    """Its own vocabulary, where that is public, for exact counting; else empty."""
+    """The model's own vocabulary, for exact counting; "" if it is not public."""
     window: int
     reply: int
     """The longest reply in tokens."""
@@ -94,13 +94,13 @@ class Model:
     drops_thinking: bool
     """Whether the thinking of earlier turns leaves the prompt with the next user message."""
     prices: Prices | None
-    """None where none are stated."""
+    """None if the table has no prices for the model."""
     cache: CacheRules
     source: str
 
 
 def model(name: str, *, table: Path | None = None) -> Model:
-    """The model with a given name: bare, dated, with a vendor in front or `[1m]` behind. Unknown names get defaults."""
+    """The model with a given name, which may have a vendor prefix, a date or `[1m]`. Unknown names get defaults."""
     shipped = _shipped()
     path = table or (Path(os.environ[ENVIRONMENT]) if os.environ.get(ENVIRONMENT) else None)
     user = _user_table(path) if path else _EMPTY
@@ -180,7 +180,7 @@ def plain_name(name: str) -> str:
 
 
 def _match(bare: str, models: Mapping[str, Any]) -> str:
-    """The entry for a name: the name itself, or the longest entry it is a variant of; "" if there is none."""
+    """The entry for a name: the name itself, or the longest entry of which it is a variant; "" if there is none."""
     if bare in models:
         return bare
     variants = (key for key in models if bare.startswith(key) and _is_variant(key, bare[len(key) :]))

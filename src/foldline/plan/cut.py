@@ -1,8 +1,8 @@
 """Where to cut: the index of the first kept message.
 
-Floors bound the newest part that must stay; the largest wins. A target bounds what leaves: no more than reaches it. The
-newest unit (unanswered prompts, or the newest step) always stays. The newest prompt stays verbatim even when the steps
-after it are folded, so that one long turn can be folded, too.
+Floors are minimum sizes of the newest part, which stays; the largest floor applies. A fold removes no more than is
+needed to reach the target size. The newest unit (unanswered prompts, or the newest step) always stays. The newest
+prompt stays verbatim even when the steps after it are folded, so that one long turn can be folded, too.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from foldline.policy import Policy
 
 
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
-    """The last legal cut that keeps all floors; `timeline.cut` if nothing may leave.
+    """The last legal cut that keeps the messages within all floors; `timeline.cut` if nothing may be folded.
 
-    With `snap="forward"` the token floor is an upper bound of the tail, which still keeps the newest unit.
+    With `snap="forward"` the kept part is at most as large as the token floor, but always has the newest unit.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
     bounds = [newest_unit(timeline, policy)]
@@ -31,7 +31,7 @@ def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
 
 
 def newest_unit(timeline: Timeline, policy: Policy) -> int:
-    """The last possible cut, in front of the newest unit."""
+    """The last possible cut: at the start of the newest unit."""
     return timeline.last_cut(policy.atom, timeline.tail)
 
 

@@ -1,10 +1,10 @@
-"""The cost of a fold and what it saves, given that a fold invalidates the provider's prompt cache behind the digest.
+"""The cost and the savings of a fold, which invalidates the provider's prompt cache from the digest on.
 
-With a warm cache, the kept part has to be written again, and every later request is cheaper by what was removed. With
-a cold cache a fold saves from the first request on. The end of a session is unknown, so the gate rents before it buys:
-it sends the removable part at the read price until that rent has reached the price of folding. It pays for a fold out
-of earlier savings, plus a small stake in proportion to the cost of the session so far. So folding never costs a session
-more than that stake above never folding. All amounts are in the unit of `TokenPrices`.
+With a warm cache, the kept part has to be written again, and every later request costs less because it is smaller. With
+a cold cache, a fold saves from the first request on. The end of a session is unknown, so the gate does not fold at
+once: it sends the removable part at the read price until the sum of these costs, called rent, reaches the price of the
+fold. Rent counts only as far as it is covered by earlier savings and the stake, a small share of the cost of the
+session so far. So a session costs at most the stake more than without folds. Amounts are in the unit of `TokenPrices`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from foldline.models.table import Model
 from foldline.plan.timeline import Timeline
 
 STAKE = 0.01
-"""The most that a session may cost above never folding, as a share. The largest of those tried (0 to 0.05) with which
-no session of the training half cost more than never folding (`bench/economy.py`). 0 folds later."""
+"""How much more a session may cost than without folds, as a share. This is the largest value tried (0 to 0.05) with
+which no session of the training half cost more than without folds (`bench/economy.py`). With 0, folds come later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +27,16 @@ class TokenPrices:
     """Prices of a model's tokens and the rules of its cache. The defaults are multiples of the price of plain input."""
 
     read: float = 0.1
-    """A prompt token that is in the cache."""
+    """The price of a prompt token that is read from the cache."""
     write: float = 1.25
-    """A prompt token that is written to the cache."""
+    """The price of a prompt token that is written to the cache."""
     input: float = 1.0
-    """A prompt token without a cache."""
+    """The price of a prompt token that is not cached."""
     output: float = 5.0
     ttl_seconds: float = 300.0
-    """A cache entry expires when it was not used for longer than this."""
+    """The seconds after its last use at which a cache entry expires."""
     min_prefix: int = 1024
-    """Shorter prefixes are not cached."""
+    """The least number of tokens of a prefix that is cached."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.read <= self.write:
@@ -49,7 +49,7 @@ class TokenPrices:
 
 
 def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
-    """The prices of a model with its cache of five minutes or of one hour; the defaults where none are known."""
+    """The prices of a model, with its cache for one hour if `hour`; the default prices if its prices are unknown."""
     ttl = 3600.0 if hour else float(model.cache.ttl_seconds)
     rules = TokenPrices(ttl_seconds=ttl, min_prefix=model.cache.min_tokens)
     prices = model.prices
@@ -60,12 +60,12 @@ def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
 
 
 def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) -> bool:
-    """True if a request sent `now` finds the last one in the cache. Assumed where a time is unknown."""
+    """True if a request sent `now` finds the last one in the cache, or if one of the two times is unknown."""
     return last is None or now is None or now - last <= prices.ttl_seconds
 
 
 def request_cost(prices: TokenPrices, *, tokens: int, common: int, warm: bool) -> float:
-    """The cost of one request whose first `common` tokens are those of the request before."""
+    """The cost of one request whose first `common` tokens are the same as in the previous request."""
     read = common if warm and common >= prices.min_prefix else 0
     return prices.read * read + prices.write * (tokens - read)
 
@@ -76,7 +76,7 @@ def digest_cost(prices: TokenPrices, *, covered: int, digest: int) -> float:
 
 
 def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm: bool) -> float:
-    """The price of a fold, savings aside: the digest, and cached tokens that have to be written again.
+    """The price of a fold, without its savings: the digest, and the cached tokens that have to be written again.
 
     >>> fold_price(TokenPrices(), rewritten=10_000, digest_price=0.0, warm=True)
     11500.0
@@ -87,7 +87,7 @@ def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm
 
 
 def break_even(prices: TokenPrices, *, rewritten: int, gain: int, digest_price: float, warm: bool) -> int | None:
-    """The number of requests, the folded one included, after which a fold has paid for itself; None for never.
+    """The number of requests, including the folded one, after which the savings cover the price; None if they never do.
 
     >>> break_even(TokenPrices(), rewritten=10_000, gain=40_000, digest_price=0.0, warm=True)
     3
@@ -109,13 +109,13 @@ class FoldProposal:
     """The effect of a fold on the request that is about to be sent, in tokens."""
 
     size: int
-    """The request as it is."""
+    """Tokens of the request without the fold."""
     folded: int
-    """The request after the fold."""
+    """Tokens of the request after the fold."""
     head: int = 0
-    """The unchanged part in front of both: tools, system, memory."""
+    """Tokens at the start that both requests share: tools, system, memory."""
     digest: int = 0
-    """The digest's part of `folded`."""
+    """Tokens of the digest, which are part of `folded`."""
     digest_price: float = 0.0
     """The cost of writing the digest."""
     at: float | None = None
@@ -133,10 +133,11 @@ class FoldProposal:
 
 
 class ProposalCosts(NamedTuple):
-    """A proposed fold in money.
+    """The costs of a proposed fold.
 
-    `price` is that of the fold, savings aside, `rent` the cost of sending the removable part once more, `rate` the
-    price of a token that was in the last request, too, `baseline` the cost of this request without any fold ever.
+    `price` is the price of the fold without its savings. `rent` is the cost of sending the removable part once more.
+    `rate` is the price of a token that the last request had, too. `baseline` is the cost of this request in a session
+    without folds.
     """
 
     price: float
@@ -149,24 +150,24 @@ class ProposalCosts(NamedTuple):
 class FoldAccount:
     """The costs and savings of one session, derived from its requests and folds.
 
-    Before a request, `earned_share` tells whether to fold. `after_fold` books a fold, `after_request` every request.
+    Before a request, `earned_share` tells whether to fold. `after_fold` adds a fold, `after_request` adds a request.
     """
 
     size: int = 0
-    """The last request."""
+    """Tokens of the last request."""
     removed: int = 0
-    """The tokens that all folds together removed from it."""
+    """The tokens that all folds together removed from the last request."""
     at: float | None = None
-    """When it was sent."""
+    """When the last request was sent, in seconds; None if unknown."""
     rent_paid: float = 0.0
-    """The cost of sending the removable part since the last fold."""
+    """The cost of sending the removable part in all requests since the last fold."""
     savings: float = 0.0
-    """The savings of all folds so far, less their prices."""
+    """The savings of all folds so far, minus their prices."""
     baseline_cost: float = 0.0
     """The cost of the session if nothing had ever been folded."""
 
     def costs_of(self, proposal: FoldProposal, prices: TokenPrices) -> ProposalCosts:
-        """A proposed fold in money. New tokens are written in any case, so keeping them adds nothing to its price."""
+        """The costs of a proposed fold. New tokens are written with or without it, so they add nothing to its price."""
         warm = self.size >= prices.min_prefix and is_cache_warm(prices, self.at, proposal.at)
         added = max(0, proposal.size - self.size)
         kept = proposal.folded - proposal.head - proposal.digest
@@ -184,10 +185,10 @@ class FoldAccount:
         )
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """The share of the price of folding now that is earned; from 1 on, the gate folds.
+        """How much of the price of the fold is earned, as a share; 0 if it is not worthwhile, `inf` if it is free.
 
-        Earned is the saving in this request, plus the rent paid since the last fold as far as earlier savings and the
-        stake cover it. 0 if the fold is not worthwhile, `inf` if it is free.
+        The earned amount is the rent of this request, plus the rent paid since the last fold as far as earlier savings
+        and the stake cover it.
         """
         if not proposal.is_worthwhile or proposal.folded < prices.min_prefix:
             return 0.0
@@ -198,7 +199,7 @@ class FoldAccount:
         return (costs.rent + max(0.0, min(self.rent_paid, cover))) / costs.price
 
     def after_fold(self, proposal: FoldProposal, prices: TokenPrices) -> FoldAccount:
-        """The account with the proposed fold made, before the folded request is sent."""
+        """The account after the proposed fold, before the folded request is sent."""
         costs = self.costs_of(proposal, prices)
         kept = proposal.folded - proposal.head - proposal.digest
         new = min(kept, max(0, proposal.size - self.size))
@@ -213,7 +214,7 @@ class FoldAccount:
         )
 
     def after_request(self, proposal: FoldProposal, prices: TokenPrices) -> FoldAccount:
-        """The account with the request sent as it is."""
+        """The account after the request was sent without a fold."""
         costs = self.costs_of(proposal, prices)
         return FoldAccount(
             size=proposal.size,
@@ -228,7 +229,7 @@ class FoldAccount:
 def propose_fold(
     timeline: Timeline, floor_at: int, *, digest: int, fixed: int = 0, at: float | None = None
 ) -> FoldProposal:
-    """The effect of a fold at `floor_at`; `fixed` are the tokens outside the timeline (tools, memory).
+    """The effect of a fold at `floor_at`; `fixed` is the number of tokens outside the timeline (tools, memory).
 
     Pins and carried messages of the last fold are assumed to stay.
     """

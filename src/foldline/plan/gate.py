@@ -1,4 +1,4 @@
-"""The gate: whether a fold is needed, and why.
+"""The gate decides whether a fold is needed, and why.
 
 SOFT: a rule asks for an action, but the request can be sent as it is. HARD: the request does not fit the window.
 To add a basis for rules, add it to `Basis` in policy.py and its figure to `Load`.
@@ -23,11 +23,12 @@ class Need(IntEnum):
 
 
 class Load(NamedTuple):
-    """The figures that the gate tests: sizes in the counter's unit, `earned_share` of the price of folding.
+    """The figures that the gate tests. Sizes are in the counter's unit.
 
     `usable` is the largest request allowed. `fixed` is the part of the request outside the timeline, which no fold can
-    remove: tool schemas, memory, and tokens that only usage shows. `upper` is the request with the margin
-    of its estimate (0: the size is exact), `margin` that margin as a share, for a view that no usage covers.
+    remove: tool schemas, memory, and tokens that only usage shows. `upper` is the size of the request with the margin
+    of its estimate (0 if the size is exact). `margin` is the margin of an estimate without usage, as a share.
+    `earned_share` is the share of the price of a fold that is earned (see fold_cost.py).
     """
 
     request: int
@@ -53,7 +54,7 @@ class Load(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The gate's answer. `fired` are the rules that hold now, and latched ones until they are cleared."""
+    """The gate's answer. `fired` has the rules that hold now and the latched rules that held since the last fold."""
 
     need: Need
     action: str = ""
@@ -78,7 +79,7 @@ def limit(rule: Rule, usable: int) -> float:
 
 
 def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
-    """The verdict on a load: HARD above the usable window, SOFT if a rule asks for an action, NONE otherwise."""
+    """The verdict on a load: HARD if it exceeds the usable window, SOFT if a rule asks for an action, else NONE."""
     held = tuple(latched)
     fired = tuple([rule for rule in policy.rules if rule in held or _holds(rule, load)])
     needed = max(load.request, load.upper)

@@ -1,6 +1,6 @@
-"""The media budget: how many images and other media a request carries, and how many bytes of them.
+"""The media budget: how many images and other media a request may carry, and how many bytes they may have.
 
-A provider refuses a request with too many media, or with one that is too large, however few tokens they count for. A
+A provider refuses a request with too many media, or with one that is too large, even if they count few tokens. A
 medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media leave together, down
 to half of the limit, so that the prompt prefix changes rarely and not with each new image.
 """
@@ -17,16 +17,16 @@ from foldline.placeholders import missing_media
 from foldline.plan.timeline import Timeline, handle
 
 TEXT_BYTES = 8
-"""Bytes reserved for each token of text, up to half of the largest request."""
+"""Bytes reserved for each token of text; in total at most half of the largest request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaAllowance:
-    """The limits on media in one request; None: no known limit."""
+    """The limits on media in one request; None if no limit is known."""
 
     max_count: int | None = None
     max_bytes: int | None = None
-    """Of one medium, as it is sent."""
+    """The largest size of one medium in the form in which it is sent (base64)."""
     max_total_bytes: int | None = None
 
 
@@ -53,7 +53,7 @@ def media_in(message: Message) -> list[Media]:
 
 
 def without_oversized_media(message: Message, index: int, allowance: MediaAllowance) -> Message:
-    """The message without media that are too large to send; the same object if there are none."""
+    """The message with placeholders for media that are too large to send; the same object if there are none."""
     each = allowance.max_bytes
     if each is None:
         return message
@@ -64,7 +64,7 @@ def without_oversized_media(message: Message, index: int, allowance: MediaAllowa
 
 
 class MediaBudget:
-    """The media in the view of a timeline, counted as it grows."""
+    """Counts the media in the view of a timeline as messages are added."""
 
     def __init__(self, timeline: Timeline, allowance: MediaAllowance) -> None:
         self.timeline, self.allowance = timeline, allowance
@@ -76,7 +76,7 @@ class MediaBudget:
             self.totals = MediaTotals(self.totals.number + 1, self.totals.size + len(media.data))
 
     def recount(self) -> None:
-        """Count again after a fold."""
+        """Count all media of the view again, after a fold."""
         self.totals = MediaTotals()
         fold = self.timeline.fold
         kept = (*fold.pinned, *fold.carried) if fold else ()
@@ -89,7 +89,7 @@ class MediaBudget:
         return not _is_within(self.totals, self.allowance, 1.0)
 
     def stub_oldest(self, size: Callable[[Message], int], *, may_fold: bool = True) -> dict[int, tuple[Message, int]]:
-        """Stubs for the oldest media that bring the view within the limits, pins and unanswered prompts excepted.
+        """Stubs without the oldest media, so that the view is within the limits; pins and unanswered prompts stay.
 
         Raises `ViewTooLarge` if that is not enough, or if the policy never folds (`may_fold`).
         """

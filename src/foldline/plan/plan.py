@@ -1,7 +1,7 @@
-"""The plan: gate, then cut, then prune, until the view fits or it is known that it cannot.
+"""Plans a fold: gate, then cut, then prune, until the view fits or it is clear that it cannot fit.
 
-Pure: the same timeline, sizes and policy give the same plan. The digest is not written yet, so its cap is reserved, and
-the true size of the fold is measured afterwards.
+The same timeline, sizes and policy always give the same plan. The digest is not written yet, so the plan reserves its
+largest size; the true size of the fold is measured afterwards.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from foldline.plan.timeline import Timeline
 from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60
-"""Reserved for the line that stands for folded messages without a digest."""
+"""Tokens reserved for the one-line marker that replaces folded messages if there is no digest."""
 DIGEST_SHARE = 0.175
 """The largest share of the window that is reserved for a digest, so that a small window still has a history."""
 
 
 class Plan(NamedTuple):
-    """What to do: `fold` without its digest, or None for nothing."""
+    """What to do: make `fold`, which has no digest yet, or nothing if `fold` is None."""
 
     verdict: Verdict
     fold: Fold | None = None
@@ -45,7 +45,7 @@ NOTHING_TO_DO = Plan(NOTHING_DUE)
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
-    """The plan for a load. The gate's verdict on it is computed unless given."""
+    """The plan for a load. The gate's verdict on the load is computed unless it is given."""
     verdict = gate(load, policy) if verdict is None else verdict
     if verdict is NOTHING_DUE:
         return NOTHING_TO_DO
@@ -58,7 +58,7 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
 
 
 def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
-    """The fold for a verdict: to the target within the floors first, then beyond the floors until the view fits."""
+    """The plan for a verdict that calls for a fold. It cuts into the floors only if the view does not fit otherwise."""
     draft = _FoldDraft(timeline, load, policy, size)
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
@@ -85,9 +85,9 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
 
 
 def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Fold | None:
-    """The fold that a user asks for: down to the floors, or with `force` everything before the newest turn.
+    """The fold that a user asks for, within the floors, or with `force` a fold of everything before the newest turn.
 
-    None if nothing would leave.
+    None if nothing would be folded.
     """
     draft = _FoldDraft(timeline, load, policy, size)
     if force:
@@ -102,7 +102,7 @@ def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, f
 
 
 def _too_large(items: dict[str, int], load: Load, tokens: int, *, hint: str = "") -> ViewTooLarge:
-    """The error for a view of up to `tokens`, with the estimate of each block and its margin."""
+    """The error for a view of up to `tokens` tokens, with the estimate of each block and the margin of the total."""
     return ViewTooLarge(tokens, load.usable, {**items, "margin": tokens - sum(items.values())}, hint=hint)
 
 
@@ -114,20 +114,20 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """The largest figure at which a rule does not fire."""
+    """The largest value of a rule's figure at which the rule does not fire."""
     bound = limit(rule, load.usable)
     return int(bound) if rule.strict else ceil(bound) - 1
 
 
 def _start(rule: Rule, timeline: Timeline, load: Load) -> int:
-    """The first cut after which a rule on history or count does not fire."""
+    """The first cut after which a rule on history or count does not fire; 0 for other rules."""
     if rule.basis == "history":
         return bisect_left(timeline.prefix, timeline.prefix[-1] - _bound(rule, load))
     return len(timeline) - _bound(rule, load) if rule.basis == "count" else 0
 
 
 def digest_reserve(policy: Policy, usable: int) -> int:
-    """The tokens reserved for the digest or marker of the folded part."""
+    """The tokens reserved for the digest or the marker that replaces the folded part."""
     reserve = min(policy.digest_tokens, max(MARKER_TOKENS, int(DIGEST_SHARE * usable)))
     return {"digest": reserve, "marker": MARKER_TOKENS, "nothing": 0}[policy.leave]
 
@@ -142,7 +142,7 @@ class _FoldDraft:
         self.digest = digest_reserve(policy, load.usable)
 
     def cut_to(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
-        """Cut as little as reaches the goal, from `start` on, then prune."""
+        """Make the smallest cut from `start` on that reaches the goal, at most at `floor_at`, then prune."""
         timeline = self.timeline
         tail = max(0, goal - (0 if basis == "history" else self._tokens_before(floor_at)))
         cut = cutting.cut_within(timeline, self.policy, floor_at=floor_at, max_tokens=tail, start=start)
@@ -150,7 +150,7 @@ class _FoldDraft:
         self.stubs = stubs_at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
 
     def relax_floors(self, ceiling: int) -> None:
-        """Cut beyond the floors, down to the newest unit, until the view fits."""
+        """Cut into the floors until the view fits, at most up to the newest unit."""
         last = cutting.newest_unit(self.timeline, self.policy)
         tail = max(0, ceiling - self._tokens_before(last))
         self.cut = max(self.cut, cutting.cut_within(self.timeline, self.policy, floor_at=last, max_tokens=tail))
@@ -174,7 +174,7 @@ class _FoldDraft:
 
     @property
     def tail(self) -> int:
-        """Tokens of the messages after the cut, stubs counted as stubs."""
+        """Tokens of the messages after the cut, with stubs in place of pruned messages."""
         timeline = self.timeline
         saved = sum(timeline.tokens(index) - tokens for index, (_, tokens) in self.stubs.items() if index >= self.cut)
         return timeline.prefix[-1] - timeline.prefix[self.cut] - saved
@@ -191,7 +191,7 @@ class _FoldDraft:
         return head + self._digest_tokens(cut, (*kept, cut)) + self._tokens(kept, kept)
 
     def _digest_tokens(self, cut: int, kept: tuple[int, ...]) -> int:
-        """Tokens of the digest or marker, and of the marker in front if the view would not start with the user."""
+        """Tokens of the digest or marker, and of the marker added if the view would not start with a user message."""
         timeline, policy = self.timeline, self.policy
         if cut <= timeline.lead:
             return 0
@@ -200,7 +200,7 @@ class _FoldDraft:
         return self.digest + (MARKER_TOKENS if unseen and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
-        """The size of messages before the cut, as the view shows them if `kept` stay."""
+        """The size in the view of some messages that precede the cut, if the messages `kept` stay."""
         timeline, total = self.timeline, 0
         for index in indices:
             message = timeline.kept_message(index, kept)
@@ -208,7 +208,7 @@ class _FoldDraft:
         return total
 
     def kept_before(self, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Messages before a cut that stay: the pins in front of the digest, and the ones carried behind it."""
+        """Indexes of messages before a cut that stay: pins, shown before the digest, and others, shown after it."""
         timeline = self.timeline
         pins = {index for index in timeline.pins if index < cut}
         if self.policy.keep_first_prompt and timeline.prompts and timeline.prompts[0] < cut:
@@ -226,7 +226,7 @@ class _FoldDraft:
         return tuple(sorted(pins)), tuple(sorted(carried))
 
     def blocks(self) -> dict[str, int]:
-        """Tokens by block of the resulting view."""
+        """Tokens of each block of the resulting view."""
         return self.timeline.blocks(self.load.fixed, self.fold(before=0, reason=""), self.tail)
 
     def fold(self, *, before: int, reason: str) -> Fold:

@@ -1,4 +1,4 @@
-"""Pruning: large results leave the view, and a stub with a handle stays.
+"""Pruning: in the view, a stub with a handle replaces a large result.
 
 A stub holds the start of the text and one line that says what is missing and where the full text is. Results are pruned
 on arrival, before they were ever sent, or together with a cut, so that the prompt prefix changes once.
@@ -30,13 +30,13 @@ Size = Callable[[Message], int]
 SizedMessage = tuple[Message, int]
 
 REPEAT_CHARS = 400
-"""Shorter texts are not replaced by a reference to their repetition."""
+"""The least length of a text that is replaced by a reference to its repetition."""
 ARGUMENT_CHARS = 400
-"""Longer strings in the arguments of a call may be shortened if the view does not fit otherwise."""
+"""Call arguments and strings in them that are longer may be shortened if the view does not fit otherwise."""
 
 
 def stub_result(result: ToolResult, name: str, policy: Policy, *, reason: str = TOO_LARGE_TO_STAY) -> ToolResult:
-    """The stub of a result: the start of its text and the line that names the full one. Its media leave, too.
+    """The stub of a result: the start of its text and a line with the handle of the full text. Media are removed, too.
 
     >>> big = ToolResult(call_id="c", parts=(Text(text=chr(10).join(["a line"] * 999)),))
     >>> print(stub_result(big, "#7", Policy(preview_lines=1)).text)
@@ -59,7 +59,7 @@ def preview(text: str, policy: Policy) -> str:
 
 
 def stub_results(message: Message, name: str, policy: Policy, chosen: Iterable[ToolResult], *, reason: str) -> Message:
-    """The message with stubs for the chosen results, as far as the stubs are shorter."""
+    """The message with stubs in place of the chosen results, except where the stub would not be shorter."""
     stubs: dict[int, Part] = {id(part): _shorter_stub(part, name, policy, reason=reason) for part in chosen}
     return message.with_parts(*(stubs.get(id(part), part) for part in message.parts))
 
@@ -71,7 +71,7 @@ def _shorter_stub(result: ToolResult, name: str, policy: Policy, *, reason: str)
 
 
 def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
-    """The message with stubs for results from `limit` on; None if it has none or the stubs are not smaller."""
+    """The message with stubs for results of at least `limit` tokens; None if it has none or would not be smaller."""
     large = [part for part in _prunable(message, policy) if size(message.with_parts(part)) >= limit]
     if not large:
         return None
@@ -80,7 +80,7 @@ def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int,
 
 
 def stubs_at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size: Size) -> dict[int, SizedMessage]:
-    """Stubs for messages from `start` to `end` whose results the policy prunes at a fold; pins stay."""
+    """Stubs, by index, for messages from `start` to `end` whose results the policy prunes at a fold; pins stay."""
     stubs: dict[int, SizedMessage] = {}
     if policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens:
         for index, reason in _prune_reasons(timeline, start, end, policy):
@@ -119,7 +119,7 @@ def largest_first(timeline: Timeline, start: int, policy: Policy) -> list[int]:
 
 
 def _message_stub(timeline: Timeline, index: int, policy: Policy, size: Size, reason: str) -> SizedMessage | None:
-    """A message with stubs for all prunable results, and its size; None if it is not smaller."""
+    """A message with stubs for all prunable results, and its size; None if that is not smaller than the message."""
     message = timeline.messages[index]
     chosen = tuple(_prunable(message, policy))
     if not chosen:
@@ -132,7 +132,7 @@ def _message_stub(timeline: Timeline, index: int, policy: Policy, size: Size, re
 def smallest_form(timeline: Timeline, index: int, policy: Policy, size: Size) -> SizedMessage | None:
     """The shortest form of a message and its size: short stubs for results, long call arguments shortened.
 
-    None if that is not smaller, or the message is pinned.
+    None if that is not smaller than the message, or if the message is pinned.
     """
     if index in timeline.pins:
         return None

@@ -16,22 +16,22 @@ from foldline.message import Media, Message, Text, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
-"""Takes the place of a folded message that was not read from the record."""
+"""Placeholder for a folded message that was not read from the record."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Timeline:
-    """The messages of a branch with their sizes in the view, and the places where it may be cut.
+    """The messages of a branch with their sizes in the view, and the positions where it may be cut.
 
-    A cut is legal between two messages if no call is open there, the next message is not a result, and the message
-    before is not reasoning that belongs to the next.
+    A cut between two messages is legal if no call is open there, the second message is not a result, and the first is
+    not reasoning that belongs to the second.
     """
 
     messages: list[Message] = field(default_factory=list)
     shown: list[Message] = field(default_factory=list)
     """The messages as the view shows them, with stubs for pruned results."""
     prefix: list[int] = field(default_factory=lambda: [0])
-    """`prefix[i]`: tokens of the first i messages as shown."""
+    """`prefix[i]` is the number of tokens of the first i messages as shown."""
     cuts: dict[Atom, list[int]] = field(default_factory=lambda: {"message": [], "step": [], "turn": []})
     """The legal cuts by atom, ascending."""
     prompts: list[int] = field(default_factory=list)
@@ -41,18 +41,18 @@ class Timeline:
     tail: int = 0
     """Start of the newest unit, which is never folded: the unanswered prompts, or else the newest step."""
     pins: set[int] = field(default_factory=set)
-    """Messages that no fold may touch."""
+    """Indexes of messages that every fold must keep."""
     waiting: dict[str, int] = field(default_factory=dict)
-    """Calls with only an interim result, with the index of that result. Their steps stay."""
+    """For each call with only an interim result, the index of that result. A fold keeps the steps of these calls."""
     broken: list[int] = field(default_factory=list)
-    """Indexes of faults that repair corrects in a view: unpaired calls and results, repeated ids, blank texts."""
+    """Indexes of messages that `repair` corrects in a view: unpaired calls and results, repeated ids, blank texts."""
     fold: Fold | None = None
     _awaits_reply: bool = False
-    """A prompt has no reply yet, so further prompts belong to the same turn."""
+    """Whether the newest prompt has no reply yet, so that further prompts belong to the same turn."""
     _follows_model: bool = False
-    """The last message is the model's."""
+    """Whether the last message is the model's."""
     _follows_lead: bool = False
-    """The last message belongs to the next one."""
+    """Whether the last message belongs to the next one (reasoning)."""
     _open_calls: set[str] = field(default_factory=set)
     _call_ids: set[str] = field(default_factory=set)
 
@@ -61,18 +61,18 @@ class Timeline:
 
     @property
     def cut(self) -> int:
-        """Index of the first message of the verbatim part. Without a fold, the first after the system messages."""
+        """Index of the first unfolded message; without a fold, of the first message after the system messages."""
         return self.fold.cut if self.fold else self.lead
 
     @property
     def history(self) -> int:
-        """Tokens of the verbatim part."""
+        """Tokens of the unfolded messages."""
         return self.prefix[-1] - self.prefix[self.cut]
 
     def blocks(self, tools: int, fold: Fold | None = None, tail: int | None = None) -> dict[str, int]:
-        """Tokens by block in the order of the view, with `tools` beside the messages.
+        """Tokens of each block in the order of the view; `tools` is the number of tokens of the tools block.
 
-        For the fold in force, or for another `fold` that leaves `tail` tokens of messages word for word.
+        The view is that of the fold in force, or of another `fold` after which `tail` tokens of messages stay unfolded.
         """
         fold = fold or self.fold
         return {
@@ -90,7 +90,7 @@ class Timeline:
     def append(
         self, message: Message, tokens: int, shown: Message | None = None, traits: MessageTraits | None = None
     ) -> None:
-        """Add a message of `tokens` at the end, shown as it is or as a stub. `traits` are computed unless given."""
+        """Add a message of `tokens` tokens, shown as `shown` or else unchanged. `traits` are computed unless given."""
         index, prefix = len(self.messages), self.prefix
         self.messages.append(message)
         self.shown.append(shown or message)
@@ -150,7 +150,7 @@ class Timeline:
             self._open_calls.discard(result.call_id)
 
     def apply(self, fold: Fold) -> None:
-        """Put a fold in force, with its stubs in place of the messages they stand for."""
+        """Put a fold in force: the view then shows its stubs in place of the pruned messages."""
         self.fold = fold
         first = min(fold.stubs, default=len(self.messages))
         sizes = [self.tokens(index) for index in range(first, len(self.messages))]
@@ -182,7 +182,7 @@ class Timeline:
         return range(self.last_cut("step", index), self.first_cut("step", index + 1))
 
     def kept_message(self, index: int, kept: Container[int]) -> Message:
-        """A message before the cut as the view shows it: without results if the calls they answer are not `kept`."""
+        """A message before the cut as the view shows it: without its results if their calls are not in `kept`."""
         message = self.shown[index]
         if self.last_cut("step", index) in kept or not message.results:
             return message
@@ -190,7 +190,7 @@ class Timeline:
 
 
 def timeline_of(messages: Iterable[Message], tokens: Iterable[int]) -> Timeline:
-    """The timeline of messages with known sizes."""
+    """A timeline from messages and their sizes."""
     timeline = Timeline()
     for message, size in zip(messages, tokens, strict=True):
         timeline.append(message, size)
@@ -203,13 +203,13 @@ class MessageTraits(NamedTuple):
     calls: list[ToolCall]
     results: list[ToolResult]
     is_prompt: bool
-    """As `Message.is_prompt`."""
+    """The value of `Message.is_prompt`."""
     leads_next: bool
-    """It holds only reasoning or opaque items, which belong to the next message."""
+    """Whether it holds only reasoning or opaque items, which belong to the next message."""
     is_blank: bool
-    """It has no parts, or a blank text."""
+    """Whether it has no parts, or a blank text."""
     has_media: bool
-    """It holds media, in a result or beside it."""
+    """Whether it holds media, inside or outside a tool result."""
 
 
 _TEXT_ONLY = {
@@ -220,7 +220,7 @@ _TEXT_ONLY = {
 
 
 def traits_of(message: Message) -> MessageTraits:
-    """The traits of a message. Calls count in the model's messages only, results in all others only."""
+    """The traits of a message. Calls count only in the model's messages, results only in other messages."""
     role, parts = message.role, message.parts
     if len(parts) == 1 and not message.kind and type(parts[0]) is Text and role in _TEXT_ONLY and parts[0].text.strip():
         return _TEXT_ONLY[role]

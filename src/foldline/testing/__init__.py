@@ -1,8 +1,7 @@
 """Helpers for the tests of programs that use foldline: a request validator, and digesters that fail on purpose.
 
-A request that breaks a format's grammar is answered with 400, and so is every later one, because the history is sent
-again. `violations` and `assert_sendable` check a request, in whatever form a test has it, by the same rules that
-foldline checks its own views by.
+A provider answers a request that breaks a format's grammar with 400, and every later request too, because the history
+is sent again. `violations` and `assert_sendable` check a request by the rules that foldline applies to its own views.
 
     from foldline.testing import assert_sendable
 
@@ -39,7 +38,7 @@ LATE_SECONDS = 1.5
 
 
 def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
-    """Every rule that a request breaks. It may be a body, its list of messages, `Message`s, or a `Rendered`.
+    """Every rule that a request breaks. The request is a body, its list of messages, `Message`s, or a `Rendered`.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
     'start'
@@ -72,7 +71,7 @@ def assert_sendable(request: Any, format: str = "") -> None:
 
 
 class Scripted:
-    """A digester's function that says what it is told to, and remembers what it was asked.
+    """A digester's function that returns the given texts and records the calls.
 
     >>> scripted = Scripted("# Objective" + chr(10) + "Ship it.")
     >>> scripted(DigesterCall(system="", text="...")).text.split()
