@@ -1,4 +1,4 @@
-"""The command line. Each command has a module of its name; `app.py` lists them."""
+"""The command line. Each command has a module with the same name; `app.py` lists them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ COMMANDS = {
     "doctor": CommandEntry("Setup", "Check the installation and the configuration"),
     "completion": CommandEntry("Setup", "Print a completion script for a shell"),
 }
-"""Every sub-command in the order of the list; the module and the function have its name."""
+"""Every sub-command, in the order of the help; its module and function have the same name."""
 
 
 class Commands(click.Group):
@@ -91,7 +91,7 @@ class Commands(click.Group):
 
 
 def _with_paragraph_marks(command: click.Command) -> click.Command:
-    r"""The command with click's mark for preformatted lines: a raw docstring has `\b` as two characters."""
+    r"""Replace `\b`, two characters in a raw docstring, by click's mark for preformatted lines; returns the command."""
     command.help = (command.help or "").replace("\\b", "\b")
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         _with_paragraph_marks(inner)

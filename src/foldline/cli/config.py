@@ -76,7 +76,7 @@ def _short_source(source: str) -> str:
 
 
 def _short(path: Path) -> str:
-    """A path relative to the working folder or to the home folder, if it is below one."""
+    """A path, relative to the working folder or the home folder if it lies in one of them."""
     for start, mark in ((Path.cwd(), ""), (Path(os.environ.get("HOME") or ""), "~/")):
         if start.is_absolute() and start != Path("/") and path.is_relative_to(start):
             return mark + str(path.relative_to(start))

@@ -37,14 +37,14 @@ RECORDING = "demo.json.gz"
 WINDOW = 16_000
 """Small, so that the short recording folds several times."""
 STEP_SECONDS, FOLD_SECONDS = 0.05, 1.2
-"""Pauses on a terminal. The demo takes less than half a minute."""
+"""Pauses on a terminal, for a step and for a fold. The demo takes less than half a minute."""
 QUESTION = "AssertionError handle"
 """The recall query at the end; its answer was folded."""
 ANSWER_TOKENS = 300
 QUOTED_LINES = 9
 """How many lines of a digest or an answer are shown."""
 BAR, BESIDE = 48, 44
-"""Largest width of the meter, and the width of the text beside it."""
+"""Largest width of the meter, and the width of the text beside it, in characters."""
 NEXT = (
     ("foldline inspect FILE", "show what fills your transcript, and what is broken"),
     ("foldline fold FILE -o OUT", "fold the transcript to fit"),
@@ -75,7 +75,7 @@ class DemoRun:
             yield DemoStep(message, self.session.size(message), view, fold)
 
     def _ask(self, place: int) -> tuple[View, Fold | None]:
-        """The view that is sent at this place, and the fold that was made for it."""
+        """The view that is sent for the reply at index `place`, and the fold made for it; None if none was made."""
         before = self.session.timeline.fold
         view = self.session.view()
         self.requests += 1
@@ -94,7 +94,7 @@ class DemoRun:
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """A message, its size, and for a reply the view that was sent and its fold."""
+    """A message and its size; for a reply also the view that was sent and the fold made for it."""
 
     message: Message
     tokens: int

@@ -83,7 +83,7 @@ def examine(**flags: Any) -> Iterator[Finding]:
 
 
 def _checked(about: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """The findings of a check; an error of the check is a problem."""
+    """The findings of a check; a `FoldlineError` that it raises is reported as a problem."""
     try:
         yield from check()
     except FoldlineError as error:

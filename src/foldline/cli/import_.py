@@ -1,6 +1,6 @@
 """`foldline import`: add transcripts or an exported ledger to a ledger.
 
-A transcript becomes a session. It is built in memory and added in one transaction, as an exported session is. If the
+A transcript becomes a session. It is built in memory and added in one transaction, like an exported session. If the
 session exists already, only the new messages of the file are added.
 """
 

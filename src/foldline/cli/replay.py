@@ -29,7 +29,7 @@ EVERYTHING = "everything"
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """One file to replay under all policies. Picklable, for another process."""
+    """One file to replay under all policies. Picklable, so that it can be sent to another process."""
 
     file: str
     format: str | None
@@ -41,7 +41,7 @@ class ReplayJob:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedFile:
-    """The replays of a file, one for each conversation and policy; or why it was skipped."""
+    """The replays of a file, one for each conversation and policy; or the reason why the file was skipped."""
 
     file: str
     replays: tuple[Replay, ...] = ()

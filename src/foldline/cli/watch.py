@@ -145,7 +145,7 @@ def _run(file: str | None, options: dict[str, Any], signals: DeferredSignals) ->
 
 
 def _feed(watcher: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, signals: DeferredSignals | None) -> bool:
-    """Take one event and show what it reports; with `signals`, ask at a cost limit. False when the answer is no."""
+    """Feed one event and show its reports; with `signals`, ask at a cost limit. Returns False if the answer is no."""
     reports = watcher.feed(event)
     for report in reports:
         view.show(watcher, report)
@@ -161,7 +161,7 @@ def _feed(watcher: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, sign
 
 
 def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures) -> dict[str, Any]:
-    """Exit code, reason, and what could not be written."""
+    """The facts of the end: exit code, reason, and what could not be written."""
     if watcher.limits is not None and watcher.limits.over is not None:
         code = COST
     elif watcher.meter.should_compact:
@@ -229,7 +229,7 @@ class _JsonOutput:
         self._write(report.as_json())
 
     def fail(self, text: str) -> None:
-        """Report that something cannot be written; on standard error when it is the events themselves."""
+        """Report that something cannot be written; on standard error if it is the events themselves."""
         if self._out.closed:
             UnbufferedOutput(sys.stderr, "").write(f"foldline: {text}\n")
         else:

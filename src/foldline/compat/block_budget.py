@@ -46,7 +46,7 @@ class AgentConfig:
     """Cap for base prompt, memory, summary and history together, without the new message."""
     context_dedupe_summary_against_memory: bool = True
     context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
-    """Newest messages of the history that stay, shortened if necessary."""
+    """How many of the newest messages stay, shortened if necessary."""
 
     def __post_init__(self) -> None:
         for knob in fields(self):
@@ -82,7 +82,7 @@ class AssembledPrompt:
 
     system: str
     turns: list[Any]
-    """The history that fits, and the new message."""
+    """The history that fits, followed by the new message."""
     report: BlockReport
     format: str
 
@@ -147,13 +147,13 @@ class MemoryManager:
 
 
 def system_text(base_prompt: str, memory: str, summary: str) -> str:
-    """The system prompt: the base, then memory and summary under headings; an empty one is left out."""
+    """The system prompt: the base, then memory and summary under headings; an empty block is left out."""
     blocks = ((MEMORY_HEADING, memory), (SUMMARY_HEADING, summary))
     return "\n\n".join([base_prompt, *(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())])
 
 
 def _reduced(caps: BlockCaps, size: int) -> BlockCaps:
-    """The caps reduced by the size of the line in front of a cut history."""
+    """The caps for history and total reduced by `size`, the size of the line that precedes a cut history."""
     history, total = caps.history_cap or 1, caps.total_cap or 1
     return replace(caps, history_cap=max(1, history - size), total_cap=max(1, total - size)) if size else caps
 
@@ -163,14 +163,14 @@ def _omission_marker(left_out: int) -> Message:
 
 
 def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
-    """A marker for the omitted messages, if the list must begin with a user message and does not."""
+    """A marker for the omitted messages if the list must begin with a user message and does not; else ()."""
     cut = fitted.report.left_out
     opens = format not in _STRICT or not cut or fitted.history[0].role == "user"
     return () if opens else (_omission_marker(cut),)
 
 
 def _labelled(message: Message, item: Any) -> Message:
-    """The message with its channel and sender in front of its text; unchanged without a channel."""
+    """The message with its channel and sender before its text; unchanged if it has no channel."""
     channel = text_of(pick(item, "channel"))
     if not channel:
         return message

@@ -22,15 +22,15 @@ from foldline.plan.timeline import Timeline, handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCaps:
-    """The caps, in `unit`s; None: no cap."""
+    """The caps, counted in `unit`; None means no cap."""
 
     unit: Literal["words", "tokens"] = "tokens"
     memory_cap: int | None = None
     digest_cap: int | None = None
     history_cap: int | None = None
-    """The history keeps its newest messages."""
+    """Cap for the history, which keeps its newest messages."""
     total_cap: int | None = None
-    """All blocks together: history is cut first, then the digest, then memory."""
+    """Cap for all blocks together: history is cut first, then the digest, then memory."""
     memory_end: End = "head"
     """Which end of the memory stays, in whole lines."""
     digest_end: End = "tail"
@@ -38,7 +38,7 @@ class BlockCaps:
     dedupe_digest: bool = False
     """Whether to remove lines of the digest that memory has too."""
     keep_messages: int = 0
-    """Newest messages that stay, as stubs if necessary."""
+    """How many of the newest messages stay, as stubs if necessary."""
 
     def __post_init__(self) -> None:
         if self.unit not in ("words", "tokens"):
@@ -61,7 +61,7 @@ class BlockCaps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """The blocks of a request beside the system prompt, before any cap."""
+    """The blocks of a request other than the system prompt, before any cap."""
 
     memory: str = ""
     digest: str = ""
@@ -76,7 +76,7 @@ class BlockReport:
     before: Mapping[str, int]
     after: Mapping[str, int]
     removed_lines: int = 0
-    """Removed digest lines that memory has too."""
+    """Number of digest lines that were removed because memory has them too."""
     left_out: int = 0
     """Number of messages of the history that are not sent."""
     shortened: int = 0
@@ -178,7 +178,7 @@ class _BlockDraft:
             )
 
     def _shorten(self, cap: int) -> None:
-        """Replace messages by stubs until all fit: the largest down to one common size, then each further."""
+        """Replace messages by stubs until all fit: first cut the largest to one common size, then cut each further."""
         kept = range(self.cut, len(self.timeline))
         level = _level([self.timeline.tokens(index) for index in kept], max(0, cap - self.system()))
         for index in sorted(kept, key=lambda index: -self.timeline.tokens(index)):
@@ -223,7 +223,7 @@ class _BlockDraft:
 
 
 def _level(sizes: list[int], limit: int) -> int:
-    """The size to which the largest must be reduced so that all fit into `limit`.
+    """The size to which the largest of `sizes` must be reduced so that all fit into `limit`.
 
     >>> _level([10, 500, 300], 110)
     50
@@ -245,7 +245,7 @@ def size_of(message: Message, counter: Counter) -> int:
 def shorten(message: Message, name: str, limit: int, counter: Counter) -> Message | None:
     """The message with its longest texts cut until it fits into `limit`; None if that makes it no smaller.
 
-    The start of each text stays, with a line that names the whole. Calls, images and ids are not changed.
+    The start of each cut text stays, with a line that holds `name`. Calls, images and ids are not changed.
     """
     parts = list(message.parts)
     whole = now = size_of(message, counter)
@@ -284,6 +284,6 @@ def _cut_part(part: Part, name: str, over: int, counter: Counter) -> Part:
 
 
 def _left_out(text: str, kept: str, name: str) -> str:
-    """The line below a shortened text. The kept text may end with an added code fence."""
+    """The line below a shortened text. `kept` may end with an added code fence, which is not counted."""
     shown = len(kept) if text.startswith(kept) else kept.rfind("\n")
     return shortened(len(text) - shown, name)

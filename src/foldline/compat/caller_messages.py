@@ -21,12 +21,12 @@ from foldline.wire.request import unknown_format
 from foldline.wire.session_logs.pi import parse as parse_object
 
 MESSAGE, OBJECT = "message", "object"
-"""The formats a list can have beside the wire formats: `Message` values, and objects with attributes."""
+"""The formats a list can have besides the wire formats: `Message` values, and objects with attributes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainMessage:
-    """A message for callers whose messages are objects, where there is no object of theirs to copy."""
+    """A message for callers whose messages are objects, used if there is no object of theirs to copy."""
 
     role: str
     content: str
@@ -73,7 +73,7 @@ def format_of(items: Sequence[Any]) -> str:
 
 
 def wire_format_of(format: str, messages: Iterable[Message]) -> str:
-    """The wire format of a list: its own, or the one its messages were read from; else `openai`."""
+    """The wire format of a list: its own, else the one that its messages were read from, else `openai`."""
     formats = [format, *(message.wire.format for message in messages if message.wire is not None)]
     names = [element_format(name) for name in formats if name in FORMATS]
     return next((name for name in names if name in REQUEST_FORMATS), "openai")

@@ -62,7 +62,7 @@ class ContextBudget:
 
     @property
     def used_tokens(self) -> int:
-        """Sum of the three: what the window held. Right after a compaction, what the agent reports as left."""
+        """Tokens in the window: the sum of the three or, right after a compaction, what the agent reports as left."""
         return self.meter.used
 
     @property

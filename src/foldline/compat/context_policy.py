@@ -27,7 +27,7 @@ PRESET = Policy.preset("awaken")
 MIN_COMPACTION_GAIN_TOKENS: int = PRESET.min_gain_tokens
 """The smallest saving for which a compaction is made."""
 _UNLIMITED = PRESET.but(window_tokens=10**15, reply_tokens=0, prune_arrival_tokens=None)
-"""No window limit: a compaction has its own threshold, and `transform` enforces the window."""
+"""The preset without a window limit: a compaction has its own threshold, and `transform` enforces the window."""
 CompactionConfigKey = "compaction"
 """The section of an agent's settings that holds its `CompactionConfig`."""
 
@@ -262,7 +262,7 @@ def _plan(messages: Sequence[Message], policy: Policy) -> Plan:
 
 
 def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction, model: str) -> Policy:
-    """The foldline policy of `transform`."""
+    """The foldline policy that `transform` applies."""
     return PRESET.but(
         window_tokens=policy.max_context_tokens,
         reply_tokens=policy.max_output_tokens,
@@ -277,7 +277,7 @@ def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction
 def compaction_policy(
     base: Policy, policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int
 ) -> Policy:
-    """The base policy with compaction: fold down to the floors, with a summary in front."""
+    """The base policy with compaction: fold all that the minimums allow, and put a summary first."""
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return base.but(
         rules=(f"fold when request > {policy.autocompact_threshold}",),

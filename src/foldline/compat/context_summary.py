@@ -65,7 +65,7 @@ class CompactionState:
     refused: str = ""
     """Why the last attempt changed nothing; empty if it succeeded."""
     refused_at: int = 0
-    """Number of messages at that attempt."""
+    """Number of messages at the last attempt that changed nothing."""
 
     def is_cooling_down(self, count: int) -> bool:
         """Whether the next attempt must wait, because the last one failed recently."""
@@ -75,7 +75,7 @@ class CompactionState:
 def summarizer_model(config: CompactionConfig, model: str) -> str:
     """The model that summarizes for an agent's model: the agent's own, or another one of the same vendor.
 
-    A name in the model table must be of the agent's vendor, and is returned as that vendor calls it.
+    A model of the model table must be from the agent's vendor; its name is returned without platform affixes.
     """
     wanted = config.summary_model
     if not wanted:

@@ -162,7 +162,7 @@ class SlidingWindow:
 
     @property
     def history_tokens(self) -> int:
-        """The budget of the history; 0 is off."""
+        """The budget of the history in tokens; 0 means no limit."""
         return self._history_tokens
 
     @history_tokens.setter
@@ -173,7 +173,7 @@ class SlidingWindow:
 
     @property
     def summary_tokens(self) -> int:
-        """The budget of the summary; 0 is off: clipped turns have no replacement."""
+        """The budget of the summary in tokens; 0 means no summary."""
         return self._summary_tokens
 
     @summary_tokens.setter
@@ -225,7 +225,7 @@ class SlidingWindow:
             self._set_summary(self._summary_of(before))
 
     def _summary_of(self, before: int) -> str:
-        """The summary after the turns from `before` to the boundary were clipped."""
+        """The summary after the messages from index `before` to the boundary were clipped."""
         timeline = self._timeline
         if not self._summary_tokens:
             return ""

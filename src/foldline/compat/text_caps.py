@@ -60,7 +60,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
     inside = _inside(lines)
 
     def take(count: int, piece: str | None = None) -> str:
-        """The first or last `count` lines, and a piece of the next one."""
+        """The first or last `count` lines, and `piece` of the next line if given."""
         start, stop = (0, count) if end == "head" else (len(lines) - count, len(lines))
         kept = lines[start:stop]
         if piece is not None:
@@ -115,7 +115,7 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For the position before each line, and after the last: the line that opened its code block, or ""."""
+    """For the position before each line and at the end: the line that opened the code block around it, or ""."""
     found, opened = [""], ""
     for line in lines:
         fence = _FENCE.match(line)

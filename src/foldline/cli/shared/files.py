@@ -1,4 +1,4 @@
-"""Read transcripts and write files: one conversation as the model sees it; files are replaced atomically."""
+"""Read a transcript as the conversation that the model sees, and write files, which are replaced atomically."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_conversation(file: str, format: str | None = None) -> Conversation:
 
 
 def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The files among these paths, and the transcripts found in the folders among them."""
+    """The paths that are not folders, and the transcripts found in those that are."""
     named: list[str] = []
     found: list[str] = []
     for place in places:

@@ -30,11 +30,11 @@ from foldline.recall.text_index import TextIndex
 from foldline.session import Ledger
 
 DEFAULT_FILE = Path("foldline", "ledger.db")
-"""Below `$XDG_DATA_HOME`, by default `~/.local/share`."""
+"""The default ledger's path below `$XDG_DATA_HOME`, which is `~/.local/share` by default."""
 WAIT_SECONDS = 10.0
 """How long to wait for another writer's lock."""
 COMPLETION_WAIT_SECONDS = 1.0
-"""The same during shell completion."""
+"""How long to wait for that lock during shell completion."""
 CANDIDATES = 5
 """How many sessions an error lists when a name is ambiguous."""
 _PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@|(?<=[?&]password=)[^&]*")
@@ -204,7 +204,7 @@ def open_stores(location: LedgerLocation, *, all_owners: bool) -> Iterator[list[
 
 
 def owner_prefix(owner: str) -> str:
-    """The prefix of a session's name in a list of several owners' sessions."""
+    """The prefix of a session's name in a list of several owners' sessions; "" if `owner` is empty."""
     return f"{printable(owner)}: " if owner else ""
 
 

@@ -18,7 +18,7 @@ GREY = "#888888"
 
 
 def check(file: str) -> None:
-    """Raise if the file cannot be drawn: its ending, or matplotlib is missing."""
+    """Raise if the file's ending is not a known image type, or if matplotlib is missing."""
     if Path(file).suffix.lower() not in KINDS:
         raise ConfigError(
             f"cannot draw {file}: unknown image type", hint=f"use a name that ends in {' or '.join(KINDS)}"

@@ -19,14 +19,14 @@ from foldline.policy import ENVIRONMENT, Policy, environment_knobs, file_knobs, 
 
 PROJECT_FILE = "foldline.toml"
 USER_FILE = Path("foldline", "config.toml")
-"""Below `$XDG_CONFIG_HOME`, by default `~/.config`."""
+"""The path of the user's file below `$XDG_CONFIG_HOME`, which is `~/.config` by default."""
 DEFAULT_PRESET = "balanced"
 KEYS = {
     "model": "The model of transcripts that name none",
     "ledger": "The ledger: a file or a postgresql:// address",
     "owner": "The owner of the sessions in a shared ledger",
 }
-"""The settings beside the policy, with their descriptions."""
+"""The settings other than the policy, with their descriptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class Settings:
     name: str
     """The policy's name: its preset or its file."""
     values: Mapping[str, str]
-    """Value by setting (see `KEYS`); "" where it is not set."""
+    """The value of each setting (see `KEYS`); "" if it is not set."""
     sources: Mapping[str, str]
-    """Layer by knob or setting; absent for defaults."""
+    """The layer that set each knob or setting; those at their default are absent."""
     files: tuple[Path, ...]
     """The configuration files that were read, lowest layer first."""
 

@@ -1,6 +1,6 @@
-"""Output of `foldline watch` that survives failures: the watched agent waits on the pipe that the command reads.
+"""Output of `foldline watch` that survives failures: the watched agent needs the command to keep reading its pipe.
 
-A disk may fill up, a reader may close its pipe, a signal may arrive within a write. Each failure is reported once, what
+A disk may fill up, a reader may close its pipe, a signal may arrive during a write. Each failure is reported once, what
 cannot be written is kept in memory up to a limit, and the end report says what is still missing.
 """
 
@@ -25,7 +25,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class WriteFailures:
-    """What cannot be written at the moment, by name; each name is reported once."""
+    """The things that cannot be written at the moment, by name; each name is reported once."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -40,12 +40,12 @@ class WriteFailures:
             self._report(self._current[name])
 
     def remove(self, name: str) -> None:
-        """Record that it was written after all, and nothing of it is lost."""
+        """Record that `name` was written after all, and that nothing of it is lost."""
         self._current.pop(name, None)
 
     @property
     def texts(self) -> list[str]:
-        """What is missing now."""
+        """One text for each thing that cannot be written now."""
         return list(self._current.values())
 
 
@@ -75,7 +75,7 @@ class DeferredSignals:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Finish the body before a signal takes effect, within a wait for input."""
+        """Delay a first signal until the body has finished, then raise KeyboardInterrupt for it."""
         self.is_waiting = False
         yield
         self.is_waiting = True
@@ -98,7 +98,7 @@ class UnbufferedOutput:
         self._batch: list[str] | None = None
 
     def pace(self, *, behind: bool) -> None:
-        """Batch what is written while more input is waiting, and send the batch when none is."""
+        """Send the current batch; if more input is waiting (`behind`), collect later texts in a new batch."""
         batch, self._batch = self._batch, [] if behind else None
         if batch:
             self._send_text("".join(batch))
@@ -169,7 +169,7 @@ class TolerantCostRecorder:
         self._costs, self._failures = costs, failures
 
     def record(self, usd: float) -> float:
-        """Record what this run has spent; returns what the project has spent, as far as it is known."""
+        """Record the cost of this run in dollars; returns the cost of the project, as far as it is known."""
         try:
             total = self._costs.record(usd)
         except (FoldlineError, OSError) as error:

@@ -41,8 +41,8 @@ def prefix_tokens(messages: Sequence[Any]) -> list[int]:
 def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
     """How full the window is: the last reported usage plus an estimate of later messages, or an estimate alone.
 
-    Usage measured the messages before it. After a fold they are gone, so only the usage of a reply that is newer than
-    the leading digest counts.
+    A reply's usage covers the messages before it. A fold removes those, so usage counts only if its reply is newer than
+    the leading digest.
     """
     gauge = gauge_of(HostMessages(messages))
     return TokenEstimate(context_tokens=gauge.tokens, context_window=window_of(model), anchored=gauge.is_anchored)
@@ -73,7 +73,7 @@ def exceeds_limit(size: int, model: Any, policy: BudgetPolicy) -> bool:
 
 
 def slice_at(host: HostMessages, policy: BudgetPolicy) -> int:
-    """The first message that is kept; 0 when nothing can be dropped."""
+    """Index of the first message that is kept; 0 if nothing can be dropped."""
     cut = floor(host.timeline, engine_policy(policy), 0)
     return cut if cut > host.timeline.lead else 0
 
@@ -103,7 +103,7 @@ def engine_policy(policy: BudgetPolicy) -> Policy:
 
 
 def window_of(model: Any) -> int:
-    """The window of a model object, else that of the model table by name."""
+    """The window of a model object in tokens; if it names none, the window in the model table."""
     given = pick(model, "contextWindow")
     if isinstance(given, (int, float)):
         return max(0, int(given))

@@ -78,7 +78,7 @@ async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: boo
 
 
 def _request(source: DigestInput, host: HostMessages, cut: int) -> str:
-    """The end of a digest that quotes the newest user request; "" if a kept message holds one."""
+    """The end of a digest, which quotes the newest user request; "" if a kept message is a request or there is none."""
     if any(message.is_prompt for message in host.messages[cut:]):
         return ""
     asked = [message.text for message in source.messages if message.is_prompt and message.text]

@@ -13,7 +13,7 @@ from foldline.compat.window_budget.messages import AgentMessage
 from foldline.errors import ConfigError
 
 CondenseScope: TypeAlias = Literal["session", "branch"]
-"""The current session, or a branch that was abandoned."""
+"""What a digest covers: the current session, or an abandoned branch."""
 
 Condenser: TypeAlias = Callable[[list[AgentMessage]], list[AgentMessage] | Awaitable[list[AgentMessage]]]
 """Takes a list and returns a list: the same object when nothing is due."""
@@ -87,7 +87,7 @@ class CondenserDeps:
 
 @dataclass(frozen=True, slots=True)
 class SummarizeDeps:
-    """The completer, model and options of one digest. Without a model it is written locally."""
+    """The completer, model and options of one digest. Without a model the digest is written locally."""
 
     complete: CompleteFn | None = None
     model: Any = None

@@ -55,8 +55,8 @@ class HostMessages:
     def timeline(self) -> Timeline:
         """The messages with their sizes. A cut never separates a call from its result.
 
-        The tail that always stays is the last legal cut, also in a row of prompts without a reply: the documented slice
-        is decided by tokens alone.
+        The tail that always stays begins at the last legal cut, even in a row of prompts without a reply, because the
+        documented slice is decided by tokens alone.
         """
         timeline = timeline_of(self.messages, map(tokens, self.messages))
         is_closed = _closed_steps(self.messages)
@@ -79,7 +79,7 @@ class DigestInput(NamedTuple):
     """What a digest is written from."""
 
     prior: str
-    """The digests in front of the messages, without their headers."""
+    """The digests that precede the messages, without their headers."""
     request: str
     """The newest user request that those digests quote."""
     messages: tuple[Message, ...]
@@ -87,7 +87,7 @@ class DigestInput(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> DigestInput:
-        """Split off the digests at the front; a later digest counts as a message."""
+        """Separate the leading digests from the other messages; a later digest counts as a message."""
         lead = next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))
         end = next((place for place in range(lead, len(messages)) if messages[place].kind != "digest"), len(messages))
         pieces = [without_header(each.text).partition(REQUEST) for each in messages[lead:end]]
@@ -184,7 +184,7 @@ def without_header(text: str) -> str:
 
 
 def _closed_steps(messages: Sequence[Message]) -> list[bool]:
-    """For each position, whether every answered call before it has its result before it too."""
+    """For each index, whether every answered call before it also has its result before it."""
     called: dict[str, int] = {}
     answered: dict[int, int] = {}
     for index, message in enumerate(messages):

@@ -35,11 +35,11 @@ from foldline.message import Message, user
 from foldline.wire.field_access import pick, text_of
 
 _HOST = "indusagi.ai"
-"""The documented host: its completer is the default one wherever it is installed."""
+"""The module of the documented host; if it is installed, its `complete_simple` is the default completer."""
 _LEAST_WINDOW = 16_000
 """Smallest window assumed for a digest model; a smaller figure is a host's budget, not the model's window."""
 _LEAST_CAP = 60
-"""Room for the header and one line."""
+"""Smallest size limit of a digest in tokens: room for the header and one line."""
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
 """A completer is called once: it has its own retries, and its caller has its own deadline."""
 
@@ -60,17 +60,17 @@ async def summarize(messages: Sequence[Any], deps: SummarizeDeps | None = None) 
 
 
 async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """`summarize` for the session that goes on."""
+    """`summarize` for the current session."""
     return await summarize(messages, replace(deps or SummarizeDeps(), scope="session"))
 
 
 async def condense_scope(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """`summarize` for a branch that was left."""
+    """`summarize` for an abandoned branch."""
     return await summarize(messages, replace(deps or SummarizeDeps(), scope="branch"))
 
 
 def flatten_transcript(messages: Sequence[Any]) -> str:
-    """The messages as text, each piece behind a mark of its role."""
+    """The messages as text; each piece follows a mark of its role."""
     return prompt.flatten_transcript(HostMessages(messages).messages)
 
 
