@@ -1,5 +1,6 @@
-"""Deletion of sessions that were not used since a given time. Nothing else deletes from the ledger. Messages that a
-remaining session also uses stay. SQLite overwrites the deleted rows, so that their content is gone.
+"""Deletion of sessions that were not used since a given time. Nothing else deletes messages from the ledger.
+
+Messages that a remaining session also uses stay. SQLite overwrites the deleted rows, so that their content is gone.
 """
 
 from __future__ import annotations

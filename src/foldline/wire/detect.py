@@ -1,8 +1,8 @@
 """Detects the format of a JSON value by signs that only one format has.
 
-Each format registers its own sign: a test on one element of the list or one line of the file. A value is in the format
-whose sign it shows, if that is exactly one. Elements of nothing but role and text read the same in several formats;
-they are taken as the caller's default format, else as "openai".
+Each format registers a sign: a test that only its own elements, or lines of a file, pass. A value that shows the sign
+of exactly one format has that format. Elements with only a role and a text look the same in several formats; they are
+read in the caller's default format, or else as "openai".
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from foldline.wire.formats import FORMATS, REQUEST_FORMATS, Format, ReplyFormat,
 WRAPPERS = ("messages", "history", "traj", "trajectory")
 """Fields under which other tools keep a list of messages."""
 PLAIN = "openai"
-"""The format of messages of nothing but role and text, unless the caller has a default."""
+"""The format of messages with only a role and a text, unless the caller gives a default."""
 
 
 class Detected(NamedTuple):
-    """A format, and what of it the value is: "body" of a request, "reply", list of "elements", "lines" of a file."""
+    """The format and the shape of a value: a request "body", a "reply", a list of "elements", or "lines" of a file."""
 
     format: str
     shape: str
     key: str = ""
-    """The field that holds the list, when the value is an object around it."""
+    """The field that holds the list, if the value is an object that contains it."""
     clear: bool = True
-    """False when the value shows no sign of exactly one format, and the default was taken."""
+    """False if the value does not show the sign of exactly one format, so that a default was used."""
 
 
 def detect(value: Any, given: str | None = None, default: str | None = None) -> Detected | None:
     """The format and shape of a JSON value, or None when they are not clear.
 
-    A `given` format is believed, where the value can be in it. A `default` decides only where the value shows no sign
+    A `given` format is used if the value can be in it. The `default` is used only if the value does not show the sign
     of exactly one format.
     """
     if isinstance(value, Mapping):
@@ -51,7 +51,7 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
 
 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:
-    """The format of elements: that of their sign, else the default if it can read them, else plain OpenAI chat."""
+    """The format whose sign the elements show, else the default if it can read them, else "openai" if all are plain."""
     shown = signs(items)
     if len(shown) == 1:
         (name,) = shown
@@ -63,18 +63,18 @@ def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | No
 
 
 def _is_readable(item: Any, name: str) -> bool:
-    """True if an element without a sign of its own can be read in this format."""
+    """True if an element that shows no sign can be read in this format."""
     return bool(name) and isinstance(item, Mapping) and any(key in item for key in format_of(name).plain_fields)
 
 
 def _is_list_of(items: Sequence[Any], name: str) -> bool:
-    """False when a list holds elements that are no messages of this format; session files may have other lines."""
+    """False if a list holds elements that are not messages of this format; session files may hold any other lines."""
     sign = format_of(name).sign
     return shape_of(name) == "lines" or all("role" in item or sign.test(item) for item in items)
 
 
 def _is_conversation(item: Any) -> bool:
-    """True for an element that holds a list of messages itself; an element with a role is a message."""
+    """True for an element that is or holds a list of messages; an element with a role is a message."""
     if isinstance(item, Mapping):
         return "role" not in item and any(isinstance(item.get(key), list) for key in (*list_keys(), *WRAPPERS))
     return isinstance(item, list)
@@ -93,7 +93,7 @@ def signs(items: Sequence[Any]) -> dict[str, str]:
 
 
 def candidates(value: Any) -> dict[str, str]:
-    """The formats whose sign a value shows, each with the description of the sign: for the error when it is not one."""
+    """The formats whose sign a value shows, each with the sign's description, for the error about an unclear format."""
     if isinstance(value, Mapping):
         inner = next((value[key] for key in (*list_keys(), *WRAPPERS) if isinstance(value.get(key), list)), [value])
         return signs(inner) or (_body_signs(value) if "messages" in value else {})
@@ -111,7 +111,7 @@ def list_keys() -> tuple[str, ...]:
 
 
 def _detect_object(value: Mapping[str, Any], given: str | None, default: str | None) -> Detected | None:
-    """A reply, a request body, a wrapper around a list, or a single element: in this order."""
+    """The format of an object, tried as a reply, a request body, a wrapper around a list and an element, in turn."""
     for name, reply in _replies().items():
         if given in (name, None) and _has_list(value, reply.list_key):
             object_type = reply.object_type
@@ -139,7 +139,7 @@ def _detect_given_body(value: Mapping[str, Any], key: str, given: str) -> Detect
 
 
 def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Detected | None:
-    """A request body whose messages are under `key`, by their signs and by the fields beside them."""
+    """A request body whose messages are under `key`, detected by their signs, else by the body's other fields."""
     held, known = value.get(key), _formats_by_list_key()[key]
     if isinstance(held, str):
         return next((Detected(form.name, "body", key) for form in known if form.text_list and "model" in value), None)
@@ -161,7 +161,7 @@ def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Det
 
 
 def _body_signs(body: Mapping[str, Any]) -> dict[str, str]:
-    """The formats whose sign a request body shows beside its messages, each with the description of the sign."""
+    """The formats whose sign the other fields of a request body show, each with the description of the sign."""
     known = [(name, format_of(name).body_sign) for name in REQUEST_FORMATS]
     return {name: sign.description for name, sign in known if sign is not None and sign.test(body)}
 
@@ -171,7 +171,7 @@ def _has_list(value: Any, key: str) -> bool:
 
 
 def _is_plain(item: Any) -> bool:
-    """True for a role with a text, which several formats write alike."""
+    """True for an element with only a role and text, which several formats write in the same way."""
     if not isinstance(item, Mapping) or not isinstance(item.get("role"), str) or "content" not in item:
         return False
     content = item["content"]

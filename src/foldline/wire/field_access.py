@@ -1,4 +1,4 @@
-"""Reads fields of JSON values: by type, in camel or snake case, of dicts and of objects.
+"""Reads fields of dicts and of objects: by type, and by names in camel or snake case.
 
 Gemini and pi messages reach foldline as wire JSON (`toolCallId`), as dumps of Python objects (`tool_call_id`) and as
 the objects themselves. These functions let one parser read all three.
@@ -18,7 +18,7 @@ from foldline.errors import WireError
 
 
 def pick(value: Any, name: str) -> Any:
-    """The field `name` (given in camel case) of a mapping or an object, in either spelling; None when it is not there.
+    """The field `name` (given in camel case) of a mapping or an object, in either spelling; None if it is missing.
 
     >>> pick({"tool_call_id": "a"}, "toolCallId")
     'a'
@@ -42,24 +42,24 @@ def string_at(value: Any, key: str) -> str:
 
 
 def object_at(value: Any, key: str) -> dict[str, Any]:
-    """The object under `key` of an object, or an empty one."""
+    """The object under `key` of an object, or an empty dict."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, dict) else {}
 
 
 def list_at(value: Any, key: str) -> list[Any]:
-    """The list under `key` of an object, or an empty one."""
+    """The list under `key` of an object, or an empty list."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
 
 def block_types(item: Mapping[str, Any]) -> set[str]:
-    """The types of a message's content blocks; "" for a block without one."""
+    """The types of a message's content blocks; "" for a block without a type."""
     return {string_at(block, "type") for block in list_at(item, "content")}
 
 
 def key_in(value: Mapping[str, Any], name: str) -> str:
-    """The key of a field in a mapping, in camel or snake case; `name` if it has neither."""
+    """The key under which a mapping has a field, in camel or snake case; `name` if it has neither."""
     return snake(name) if name not in value and snake(name) in value else name
 
 

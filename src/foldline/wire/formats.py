@@ -1,4 +1,4 @@
-"""The wire formats: what each one registers, and the values that reading and rendering exchange.
+"""The wire formats: what each one registers, and the types that reading and rendering share.
 
 A format describes itself with one `Format` named `FORMAT`: data and functions, no class to inherit from. A request
 format (`anthropic`, `openai`, ...) is a folder; a session log is a module in `session_logs/` and uses the elements of
@@ -39,16 +39,16 @@ FORMATS = (*_REQUEST_MODULES, *_LOG_MODULES)
 """All formats that can be read."""
 
 _PLAIN_FORMATS = ("anthropic", "openai", "openai-responses")
-"""Formats in which a message may be a role and a text."""
+"""Formats in which a message may consist of only a role and a text."""
 
 
 class Lost(NamedTuple):
-    """Something that a rendering could not carry into the other format."""
+    """Something that could not be carried into the format in which messages were rendered."""
 
     message: int
     """The index of its message in the list that was rendered."""
     what: str
-    """The part, by kind: "thinking", "media image", "opaque web_search_call"."""
+    """What was lost, by kind: "thinking", "media image", "opaque web_search_call"."""
     why: str
 
 
@@ -56,7 +56,7 @@ class LossCollector:
     """Collects what is lost while messages are rendered one after another.
 
     `names` and `kinds` hold the name and the kind of each call rendered so far, by id: some formats repeat the
-    function's name in its result, others need a result of the call's own kind.
+    function's name in its result, others have a kind of result for each kind of call.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class LossCollector:
         self.kinds: dict[str, str] = {}
 
     def add(self, what: str, why: str) -> None:
-        """Record that `what` of the current message could not be carried."""
+        """Record that `what`, in the current message, could not be carried, and why."""
         self.items.append(Lost(self.message, what, why))
 
 
@@ -79,7 +79,7 @@ class JsonLine(NamedTuple):
 
 
 class ReadNote(NamedTuple):
-    """A remark of a reader: a line that is not a message, or one that was read with an assumption."""
+    """A reader's remark on a line that is not a message or that was read with an assumption."""
 
     line: int
     text: str
@@ -101,15 +101,15 @@ class Sign(NamedTuple):
     """A test that only values of one format pass."""
 
     description: str
-    """What the value has, for error messages."""
+    """The feature by which the format is recognised, for error messages."""
     test: Callable[[Mapping[str, Any]], bool]
 
 
 class ReplyStream(Protocol):
-    """Assembles the events of a streamed reply to the JSON value of the non-streamed one."""
+    """Assembles the events of a streamed reply into the JSON value that the reply would have without streaming."""
 
     stop: str
-    """Why the model stopped, in the provider's word; "" until the provider sent it."""
+    """Why the model stopped, in the provider's word; "" until the provider sends it."""
 
     def take(self, value: dict[str, Any]) -> None:
         """Take the JSON value of one event. An unknown event has no effect; nothing raises."""
@@ -129,7 +129,7 @@ class ReplyFormat:
     """The field that holds the content of a reply."""
     usage_key: str = "usage"
     object_type: str | None = None
-    """The value of a reply's field `object`, if it has that field; None where a reply is an ordinary element."""
+    """The value of a reply's field `object`, if it has that field; None if a reply is an ordinary element."""
     chunked: bool = False
     """True if a list of replies is one reply that was streamed in chunks."""
 
@@ -148,9 +148,9 @@ class LogWriter:
     """How new lines of a session log are written."""
 
     make: Callable[[Message, Mapping[str, Any], LossCollector], list[dict[str, Any]]]
-    """The lines for a message. They take session, folder and time from the line that is passed with it."""
+    """Returns the lines for a message; their session, folder and time are those of the given line."""
     without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
-    """The line with its usage set to 0; the same object when it has none."""
+    """Returns the line with its usage set to 0; the same object if it has none."""
     head_types: tuple[str, ...] = ()
     """Types of the leading lines that describe the session: the last line of each type is kept."""
     id_fields: tuple[str, str] | None = None
@@ -161,15 +161,16 @@ class LogWriter:
 class Format:
     """One wire format.
 
-    `parse(value, raw)` makes a message of one element and raises `WireError` with the field that is wrong; an unknown
-    kind of part becomes `Opaque`. `render(message, loss)` gives the elements of `element_format` for one message:
-    the original value if the message's wire is exact and of that format, otherwise a value built from its parts, each
-    part by its own wire value where that has the format. The list is empty if nothing of the message can be carried.
+    `parse(value, raw)` returns the message for one element and raises `WireError` with the field that is wrong; an
+    unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements of `element_format` for one
+    message: the original value if the message's wire is exact and of that format, otherwise values built from its
+    parts; a part with a wire value of that format is built from it. The list is empty if nothing of the message can be
+    carried.
     """
 
     name: str
     element_format: str
-    """The format of the message elements: for a session log the request format it records, otherwise the name."""
+    """The format of the message elements: for a session log the request format it records, otherwise `name`."""
     parse: Callable[[Any, str | None], Message]
     render: Callable[[Message, LossCollector], list[Any]]
     sign: Sign
@@ -179,30 +180,30 @@ class Format:
     grammar: Grammar | None = None
     """What the provider accepts; None for a session log."""
     plain_fields: tuple[str, ...] = ()
-    """An element without a clear sign can be read in this format if it has one of these fields."""
+    """An element that shows no sign can be read in this format if it has one of these fields."""
     body_sign: Sign | None = None
-    """Recognises a request body by the fields beside messages that show no sign."""
+    """Recognises a request body by its other fields, if its messages show no sign."""
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False
-    """True if that field may hold one text instead of a list."""
+    """True if the field `list_key` may hold one text instead of a list."""
     system_key: str = ""
-    """The request field that holds the system text; "" where that is an ordinary message."""
+    """The request field that holds the system text; "" if it is an ordinary message."""
     parse_system: Callable[[Any], Message] | None = None
-    """Makes a system message of the value under `system_key`; its wire value is that value."""
+    """Returns the system message for the value under `system_key`, with that value as its wire value."""
     render_system: Callable[[tuple[Message, ...], LossCollector], Any] | None = None
-    """The value under `system_key` for the leading system messages."""
+    """Returns the value under `system_key` for the leading system messages."""
     join: Callable[[Any, Any], Any | None] | None = None
-    """Merges two newly written neighbours where the provider wants one element; None when they stay two."""
+    """Merges two newly written neighbouring elements if the provider wants one; returns None if they stay separate."""
     has_call_ids: bool = True
-    """False where results are matched to calls by name and order, so that ids may be missing."""
+    """False if results are matched to calls by name and order, so that ids may be missing."""
     reply: ReplyFormat | None = None
     read: Callable[[Iterable[JsonLine]], Transcript] | None = None
-    """For a session log: the transcript of all its lines."""
+    """For a session log: returns the transcript of all its lines."""
     stored_elements: Callable[[Any], StoredElements] | None = None
-    """For a session log that stores request elements: those in the wire value of a message."""
+    """For a session log that stores request elements: returns the elements in the wire value of a message."""
     writer: LogWriter | None = None
-    """For a session log that can be written."""
+    """How new lines are written; None if the format is not a session log that can be written."""
 
 
 @cache
@@ -216,7 +217,7 @@ def format_of(name: str) -> Format:
 
 
 def plain_message(value: Any, name: str) -> Message | None:
-    """The message of a dict with a role, a text and nothing else, which shows no sign of a format; None for others."""
+    """The message for a dict with only a role and a text, read in the format `name`; None for any other value."""
     if (
         type(value) is dict
         and len(value) == 2
@@ -237,7 +238,7 @@ def request_format(name: str) -> Format:
 
 
 def grammar_of(name: str) -> Grammar:
-    """The grammar of a request format; a session log has that of the elements it holds."""
+    """The grammar of a request format; for a session log, that of the request format it records."""
     found = request_format(element_format(name)).grammar
     if found is None:
         raise ConfigError(f"the wire format {name!r} has no grammar", hint="register one as FORMAT.grammar")
@@ -245,13 +246,13 @@ def grammar_of(name: str) -> Grammar:
 
 
 def framing_of(name: str, media: MediaRule | None = None) -> Framing:
-    """The framing of a format, with a model's media rule; OpenAI's where the format is not known."""
+    """The framing of a format, with a model's media rule if given; OpenAI's framing if the format is unknown."""
     framing = format_of(name if name in FORMATS else "openai").framing
     return replace(framing, media=media) if media else framing
 
 
 def element_format(name: str) -> str:
-    """The name of the format whose elements the format of that name uses.
+    """The name of the format in which a format's message elements are written.
 
     >>> element_format("claude-code"), element_format("openai")
     ('anthropic', 'openai')

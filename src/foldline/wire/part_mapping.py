@@ -1,6 +1,6 @@
-"""Maps parts to formats that have no place for them, shared by all formats.
+"""Converts parts for formats that have no field for them; shared by all formats.
 
-A part that cannot be mapped is replaced by a placeholder that the model and a person can read, and reported as lost.
+Media that cannot be converted are replaced by a readable placeholder and reported as lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def sdk_json(value: Any) -> Any:
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
-    """The media type and the base64 text of a data URL, or None for any other address.
+    """The media type and the base64 text of a data URL; None for any other URL.
 
     >>> split_data_url("data:image/png;base64,AAAA")
     ('image/png', 'AAAA')
@@ -47,25 +47,25 @@ def media_from(kind: str, url: str, wire: Wire) -> Media:
 
 
 def document(data: str, wire: Wire) -> Media:
-    """The media part for a document's data: OpenAI writes a data URL, some clients bare base64."""
+    """The media part for a document's data, which is a data URL from OpenAI and bare base64 from some clients."""
     mime, text = split_data_url(data) or ("", data)
     return Media(kind="document", mime=mime, data=text, wire=wire)
 
 
 def document_name(media: Media) -> str:
-    """A file name for a document without one; OpenAI requires a name beside the data."""
+    """A file name for a document, because OpenAI requires a name with the data."""
     return f"document.{media.mime.rpartition('/')[2] or 'pdf'}"
 
 
 def wire_object(wire: Wire | None, format: str) -> dict[str, Any]:
-    """The wire value if it is an object in this format, else an empty one."""
+    """The wire value if it is an object in this format, else an empty dict."""
     return wire.value if wire is not None and wire.format == format and isinstance(wire.value, dict) else {}
 
 
 def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector) -> str:
-    """The role of a message in a request: that of its old element `base`, if the message still has it.
+    """The role of a message in a request: the role in its old element `base`, if that still fits the message.
 
-    Otherwise messages with a kind or an unknown role are the user's.
+    Otherwise messages with a kind, tool messages and messages with an unknown role get the role "user".
     """
     role = base.get("role")
     if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):
@@ -79,7 +79,7 @@ def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector)
 
 
 def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
-    """The placeholder for media that cannot be carried, which is reported."""
+    """The placeholder for media that cannot be carried; the loss is reported."""
     loss.add(f"media {media.kind}", why)
     return Text(text=unsupported_media(media))
 

@@ -1,7 +1,6 @@
 """Reads a `Transcript` from JSON, JSONL, lists, request bodies, replies and session files.
 
-The format is detected; where it is not clear, an error asks for `format=`. Bad input raises nothing but an
-`InputError`.
+The format is detected; if it is not clear, an error asks for `format=`. Bad input raises only `InputError`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from foldline.wire.formats import (
 from foldline.wire.request import Request, parse_elements, unknown_format
 
 _PEEK = 100
-"""Lines of a file that are read to detect its format."""
+"""Number of lines of a file that are read to detect its format."""
 _DEEPEST_OBJECT = 4
 """The depth down to which SDK objects are converted: list, message, content, block."""
 
@@ -44,9 +43,9 @@ class _Known(NamedTuple):
 
 
 def sign_of(value: Any) -> str | None:
-    """The request format that a message, list, body or reply clearly is in; None when it shows no sign of just one.
+    """The request format of a message, list, body or reply; None if it does not show the sign of exactly one format.
 
-    A line of a session file counts for the request format of its messages.
+    For a line of a session file, this is the request format of its messages.
 
     >>> sign_of({"role": "user", "content": "hi"}), sign_of({"role": "user", "parts": [{"text": "hi"}]})
     (None, 'gemini')
@@ -63,9 +62,9 @@ def sign_of(value: Any) -> str | None:
 def parse(source: Any, format: str | None = None, *, default: str | None = None, file: str = "") -> Transcript:
     """The conversation in bytes, text (JSON or JSONL), a list, a dict, one message, or a reply object of an SDK.
 
-    `format` is believed. `default` is the format of what shows no clear sign of its own, such as a message of nothing
-    but role and text; without it that is taken as OpenAI chat. A text is always content, never a path: files are read
-    with `read`.
+    `format` is used as given. `default` is the format of input that shows no clear sign, such as a message with only a
+    role and a text; without a default, such a message is read as OpenAI chat. A text is always content, never a path:
+    use `read` for files.
     """
     form = format or default or PLAIN
     plain = plain_message(source, form)
@@ -88,14 +87,14 @@ def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
     found = _with_file_in_errors(found, file)
     first, second = next(found, None), next(found, None)
     if first is None:
-        raise WireError("no conversation in it", file=file)
+        raise WireError("no conversation found", file=file)
     if second is not None:
-        raise WireError("more than one conversation in it", file=file, hint="read_all gives them all")
+        raise WireError("more than one conversation found", file=file, hint="read_all returns all of them")
     return first
 
 
 def _with_file_in_errors(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
-    """The same conversations; errors name the file, and too deep nesting is a `WireError`."""
+    """The same conversations; errors name the file, and too deep nesting raises a `WireError`."""
     try:
         yield from found
     except WireError as error:
@@ -120,7 +119,7 @@ def _conversations(source: Any, known: _Known) -> Iterator[Transcript]:
 
 
 def _is_message_object(item: Any) -> bool:
-    """True for a `Message`, or another object with a role that is not an SDK's."""
+    """True for a `Message` and for any other object with a role, except SDK objects."""
     return hasattr(item, "role") and not hasattr(item, "model_dump")
 
 
@@ -133,7 +132,7 @@ def _from_objects(items: Sequence[Any], known: _Known) -> Transcript:
 
 
 def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
-    """The value with SDK objects as JSON; the same object when there are none."""
+    """The value with SDK objects converted to JSON; the same object if it holds none."""
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     if deepest and isinstance(value, Mapping):
@@ -165,7 +164,7 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
 
 
 def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
-    """The next lines up to the first that is not blank."""
+    """The next lines, up to and including the first that is not blank."""
     taken: list[TextLine] = []
     for line in source:
         taken.append(line)
@@ -188,7 +187,7 @@ def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[J
 
 
 def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]) -> Iterator[Transcript]:
-    """A session file, one message per line, or one conversation per line."""
+    """The conversations of a JSONL file: a session file, one message per line, or one conversation per line."""
     head = list(islice(source, _PEEK))
     source = chain(head, source)
     found = detect([line.value for line in head], *known)
@@ -223,7 +222,7 @@ def _from_one_file(source: Iterator[JsonLine], target: Format) -> Transcript:
 
 
 def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[Transcript]:
-    """The conversation that the value is, else the conversations that it holds."""
+    """The value as a conversation if it is one, else the conversations inside it."""
     for name in filter(None, known):
         format_of(name)
     found = detect(value, *known)
@@ -272,7 +271,7 @@ def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
 
 
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
-    """The elements with their places in the text: of a list, of the list under `key`, or the value as only element."""
+    """The elements of a list, of the list under `key`, or only the value itself, with their positions in the text."""
     if text is None:
         return [Slice(item, 0, 0) for item in (value[key] if key else value if isinstance(value, list) else [value])]
     if key:
@@ -283,7 +282,7 @@ def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
 
 
 def _with_reply(transcript: Transcript, value: Mapping[str, Any]) -> Transcript:
-    """The transcript with the reply that a request log keeps beside the request as its last message."""
+    """The transcript plus, as its last message, the reply that a request log stores with the request."""
     response = value.get("response")
     found = detect(response) if isinstance(response, Mapping) else None
     if found is None or found.shape != "reply":

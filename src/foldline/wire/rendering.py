@@ -1,4 +1,4 @@
-"""Messages rendered as the elements of a request, with call ids, and with their original text where it is unchanged."""
+"""Renders messages as the elements of a request, with call ids; unchanged messages keep their original text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Rendered:
 
 
 def render(messages: Iterable[Message], format: str) -> Rendered:
-    """The messages in a request format. Untouched messages of that format come out as they came in."""
+    """The messages in a request format. Untouched messages of that format are rendered as their original values."""
     target = request_format(format)
     loss = LossCollector()
     sequence = tuple(messages)
@@ -62,7 +62,7 @@ def elements(
 def with_ids(messages: Sequence[Message], target: Format) -> Sequence[Message]:
     """The messages with ids for calls and results that have none, if the target format needs ids.
 
-    An id is derived from the call and the number of equal calls before it, so equal messages always get equal ids.
+    An id is derived from the call and the number of equal calls before it, so a history always gets the same ids.
     """
     if not target.has_call_ids or not any(_lacks_id(message) for message in messages):
         return messages
@@ -84,7 +84,7 @@ def _lacks_id(message: Message) -> bool:
 
 
 def _with_id(part: Part, unanswered: list[ToolCall], counts: dict[str, int]) -> Part:
-    """A call without id gets a new one; a result without id gets that of the first unanswered call of its name."""
+    """The part with an id: a call gets a new one, a result that of the first unanswered call with its name."""
     if isinstance(part, ToolCall) and not part.id:
         content = f"{part.name}\0{part.arguments}".encode("utf-8", "surrogatepass")
         base = "call_" + hashlib.sha256(content).hexdigest()[:16]
@@ -107,9 +107,9 @@ def is_exact(message: Message, elements_of: str) -> bool:
 
 
 def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message, ...]:
-    """The system messages that belong into the request's own field.
+    """The leading system messages that belong in the request's system field.
 
-    One that was an element of the list in the same format (newer Anthropic models allow it) stays an element.
+    A system message that was a list element in the same format (newer Anthropic models allow it) stays an element.
     """
     count = 0
     while target.render_system and count < len(messages) and messages[count].role == "system":
@@ -121,6 +121,6 @@ def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message
 
 
 def _is_element(value: Any) -> bool:
-    """A Gemini system instruction may have a role too, but never a `content`; a Codex line wraps its element."""
+    """True for a list element: it has `content`, unlike a Gemini system instruction; Codex puts it in `payload`."""
     inner = value.get("payload", value) if isinstance(value, Mapping) else None
     return isinstance(inner, Mapping) and "role" in inner and "content" in inner

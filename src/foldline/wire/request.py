@@ -1,8 +1,8 @@
-"""A request body that can be rendered with other messages and as few changed bytes as possible.
+"""A request body that can be rendered with other messages while as few bytes as possible change.
 
-Prompt caches and signatures depend on the bytes of kept messages. So rendering splices: kept messages are copied from
-the original text, new or edited ones are written, and the text around the message list (unknown fields, duplicate keys,
-spacing, long numbers) stays unchanged.
+Prompt caches and signatures depend on the bytes of kept messages. So kept messages are copied from the original text,
+new or edited ones are written, and the text around the message list (unknown fields, duplicate keys, spacing, long
+numbers) stays unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foldline.wire.rendering import elements, leading_system
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A provider request: its messages (a top-level system text first), tools and model; `body` has every field."""
+    """A provider request: messages (that of a top-level system text first), tools and model; `body` has every field."""
 
     format: str
     messages: tuple[Message, ...]
@@ -67,7 +67,7 @@ class Request:
     def render(self, messages: Iterable[Message], loss: LossCollector | None = None) -> bytes | dict[str, Any]:
         """The body with these messages: bytes when it came as text, otherwise a dict with the same key order.
 
-        A `loss` collects what newly written messages could not carry.
+        `loss` collects what could not be carried by newly written messages.
         """
         sequence = tuple(messages)
         if len(sequence) == len(self.messages) and all(map(_is_unchanged, sequence, self.messages)):
@@ -97,7 +97,7 @@ def _is_unchanged(one: Message, other: Message) -> bool:
 
 
 def unknown_format(value: Any, what: str) -> FormatUnknown:
-    """The error for input without a clear format: the signs that it shows, and the argument that names one."""
+    """The error for input without a clear format; it names the signs found and the argument that sets the format."""
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
     seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
@@ -129,7 +129,7 @@ def _messages(body: Mapping[str, Any], places: Scan | None, target: Format) -> l
 
 
 def parse_elements(target: Format, slices: Iterable[Slice], text: str | None, key: str) -> list[Message]:
-    """The messages of list elements; an error names the element and its line in the text."""
+    """The messages for list elements; an error names the element and its line in the text."""
     messages = []
     for index, item in enumerate(slices):
         try:
@@ -178,7 +178,7 @@ def _list_edit(places: Scan, key: str, rendered: list[tuple[Any, str | None]]) -
 
 
 def _old_indexes(old: list[str], new: list[str]) -> list[int | None]:
-    """For each new piece its index among the old ones, if it belongs to the unchanged start or end, else None.
+    """For each new piece: its index in `old` if it belongs to the unchanged start or end of the list, else None.
 
     >>> _old_indexes(["a", "b", "c", "d"], ["a", "x", "d"])
     [0, None, 3]

@@ -1,7 +1,7 @@
-"""Writes a file with other messages, in the format that it came in.
+"""Writes a file again with other messages, in its original format.
 
-A request body keeps its other fields and the bytes of every kept message. A document that only contains conversations,
-or a recording without message records, cannot be written: the error names the formats to write instead.
+A request body keeps its other fields and the bytes of every kept message. A document that contains conversations among
+other data, or a recording without message records, cannot be written; the error names the formats to write instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline.wire.session_logs.rewrite import rewritten_lines
 
 
 class RewrittenFile(NamedTuple):
-    """The new content of a file, and what it could not carry."""
+    """The new content of a file, and what could not be carried into it."""
 
     data: bytes
     lost: tuple[Lost, ...] = ()
@@ -88,7 +88,7 @@ def _elements(found: Detected, messages: Sequence[Message], loss: LossCollector)
 
 
 def _joined(value: Any, found: Detected, is_lines: bool, made: list[str], *, pretty: bool = False) -> str:
-    """The items as lines, as the list under the key in which they were found, or as a bare list."""
+    """The items as lines, as a list under the key under which the old list was, or as a bare list."""
     if is_lines:
         return "".join(f"{line}\n" for line in made)
     if found.key:

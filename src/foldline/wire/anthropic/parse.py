@@ -1,4 +1,4 @@
-"""Anthropic messages as parts: `{role, content}` with content a text or a list of blocks.
+"""Anthropic messages as parts: a message is `{role, content}`, and its content is a text or a list of blocks.
 
 Signed thinking, server-side calls and unknown block types must go back exactly as they came, so every part keeps its
 block. A reply of the API is a message too.
@@ -38,12 +38,12 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The message of a reply."""
+    """The message for a reply."""
     return (parse(value),)
 
 
 def parse_content(content: Any) -> tuple[Part, ...]:
-    """The parts of a message's content, each with its block as wire value; a plain text has no block."""
+    """The parts of a message's content, each with its block as wire value; the part of a plain text has none."""
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
@@ -63,7 +63,7 @@ def reply_meta(value: dict[str, Any]) -> Meta:
 
 
 def as_object(value: Any, field: str = "") -> dict[str, Any]:
-    """A message or block as a dict; histories in Python often hold the SDK's reply objects."""
+    """A message or block as a dict; it may be an SDK object, since histories in Python often hold replies unchanged."""
     if isinstance(value, dict):
         return value
     dump = getattr(value, "model_dump", None)
@@ -152,7 +152,7 @@ _READERS: dict[str, Callable[[dict[str, Any], Wire], Part | None]] = {
 
 
 def parse_system(value: Any) -> Message:
-    """The system message under `system`: a text or a list of text blocks."""
+    """The system message for the value under `system`: a text or a list of text blocks."""
     if isinstance(value, list):
         value = [as_object(block, f"system[{index}]") for index, block in enumerate(value)]
     elif not isinstance(value, str):

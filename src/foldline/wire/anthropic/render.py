@@ -1,7 +1,7 @@
-"""Messages as Anthropic elements and as the `system` field.
+"""Renders messages as Anthropic elements and as the `system` field.
 
-An untouched message is its own rendering. A reply has fields that a request must not have, so it is rendered as role
-and content only.
+An untouched message is rendered as its original value. A reply has fields that a request must not have, so it is
+rendered as role and content only.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """Two elements of the same role merged: all calls of a step, and all their results, belong in one message.
+    """Two elements of the same role, merged, because all calls of a step, and all their results, belong in one message.
 
     A result after other content is not merged, because results must come first in their message.
     """
@@ -67,7 +67,7 @@ def join(before: Any, after: Any) -> Any | None:
 
 
 def _content(parts: tuple[Part, ...], loss: LossCollector) -> str | list[Any]:
-    """The parts as content; a single text that came without a block stays a string."""
+    """The parts as content; a single text that was not in a block stays a string."""
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, Text) and (only.wire is None or only.wire.format != NAME):
         return only.text
@@ -83,7 +83,7 @@ def _is_result(block: dict[str, Any]) -> bool:
 
 
 def _block(part: Part, loss: LossCollector) -> Any | None:
-    """One part as a block: its unchanged block, its block with the new values, or a new one."""
+    """One part as a block: its original block if it is unchanged, that block with new values, or a new block."""
     base: dict[str, Any] = {}
     if part.wire is not None and part.wire.format == NAME:
         if part.wire.exact:
@@ -151,7 +151,7 @@ def _input(call: ToolCall) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    """The number, or ValueError if JSON cannot hold it (`NaN`, `1e999`)."""
+    """The number; raises ValueError if JSON cannot hold it (`NaN`, `1e999`)."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)

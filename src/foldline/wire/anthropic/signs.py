@@ -1,4 +1,4 @@
-"""What only Anthropic messages and request bodies have."""
+"""Tests that only Anthropic messages and request bodies pass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Assembles Anthropic's stream events to a Messages reply.
+"""Assembles Anthropic's stream events into a Messages reply.
 
-Blocks of every type whose input comes as `input_json_delta` are rebuilt: server calls, MCP calls and unknown types too.
-A block that a broken stream left open is dropped unless it is text, because signed thinking, calls and results are only
+Every block whose input comes as `input_json_delta` is rebuilt, including server calls, MCP calls and unknown types. A
+block that a broken stream left open is dropped unless it is text, because signed thinking, calls and results are only
 valid when complete.
 """
 
@@ -61,7 +61,7 @@ class _PartialBlock:
 
 
 class AnthropicStream:
-    """Assembles `message_start` to `message_stop`; a complete `message` is used unchanged."""
+    """Assembles the events from `message_start` to `message_stop`; a complete `message` is used unchanged."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -70,7 +70,7 @@ class AnthropicStream:
         self._at: dict[Any, _PartialBlock] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take one event; `ping` and unknown ones have no effect."""
+        """Take one event; `ping` and unknown events have no effect."""
         kind, block = value.get("type"), self._at.get(_index(value))
         if kind == "content_block_start":
             self._open(value)
@@ -106,7 +106,7 @@ class AnthropicStream:
 
     @staticmethod
     def _survives(block: _PartialBlock, whole: dict[str, Any]) -> bool:
-        """True for a block that a broken-off reply keeps: a closed one, signed thinking, or text."""
+        """True for a block that a broken-off reply keeps: signed thinking, text, or any other block that is closed."""
         if block.type == "thinking":
             return bool(whole.get("signature"))
         return block.closed or block.type == "text"
@@ -128,7 +128,7 @@ class AnthropicStream:
             self._message["model"] = served_by
 
     def _end(self, value: dict[str, Any]) -> None:
-        """Take the stop reason and the usage; the usage is a running total and replaces that of the start."""
+        """Take the stop reason and the usage; the usage is a running total and replaces that of `message_start`."""
         for source in (value, object_at(value, "delta")):
             for key, found in source.items():
                 if key not in ("type", "delta", "usage") and (found is not None or key not in self._message):

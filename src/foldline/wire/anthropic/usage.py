@@ -1,4 +1,4 @@
-"""Usage of Anthropic replies, which report cached tokens beside the input figure."""
+"""Usage of Anthropic replies, which do not count cached tokens in the input figure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from foldline.wire.usage_figures import count_at
 
 
 def anthropic_usage(value: Any) -> Usage | None:
-    """Usage of an Anthropic reply: the tokens in the window at its last sampling.
+    """Usage of an Anthropic reply: the tokens in the window when the model was last sampled.
 
-    A server-side tool loop samples several times, and its top-level figures are sums over the loop. The last `message`
-    iteration has the tokens that were in the window. A compaction pass is a separate request and does not count.
+    In a server-side tool loop the model is sampled several times, and the top-level figures are sums over the loop. The
+    last `message` iteration has the tokens that were in the window. A compaction pass is a separate request and does
+    not count.
     """
     if not isinstance(value, dict):
         return None

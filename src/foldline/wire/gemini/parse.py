@@ -1,7 +1,7 @@
-"""Gemini contents as messages: `{role, parts}` with one kind of data per part.
+"""Gemini contents as messages: a content is `{role, parts}`, and each part has one kind of data.
 
-A `thoughtSignature` may stand on any part, and a request that lost one is refused, so each part keeps its wire value.
-Keys are accepted in the API's camel case and in the Python SDK's snake case.
+Any part may have a `thoughtSignature`, and a request in which one is missing is refused, so each part keeps its wire
+value. Keys are accepted in the API's camel case and in the Python SDK's snake case.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ NAME = "gemini"
 
 _ROLES = {"model": "assistant", "function": "tool"}
 _SIDE_FIELDS = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
-"""Fields beside a part's data."""
+"""Fields of a part that are not its data."""
 _TEXT_KEYS = ("output", "result", "error")
-"""Keys of a response that hold the result's text if they are its only key."""
+"""A response whose only key is one of these holds the result's text under it."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -67,7 +67,7 @@ def _kind(value: Any) -> str:
 
 
 def _read_text(found: str, value: Mapping[str, Any], wire: Wire) -> Part:
-    """Text or thinking. An empty text with a signature is thinking, so that no repair removes it as blank."""
+    """A text or thinking part: thinking for an empty text with a signature, so that no repair removes it as blank."""
     signature = _signature(value)
     if pick(value, "thought") or (signature and not found):
         return Thinking(text=found, signature=signature, wire=wire)
@@ -139,14 +139,14 @@ def _signature(value: Mapping[str, Any]) -> str:
 
 
 def _base64(value: Any) -> str:
-    """Base64 in the standard alphabet, of the SDK's bytes or of URL-safe base64."""
+    """Base64 in the standard alphabet, made from the SDK's bytes or from URL-safe base64."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return text_of(value).replace("-", "+").replace("_", "/")
 
 
 def parse_system(value: Any) -> Message:
-    """The system message of a `systemInstruction`: a content, or the text or parts that SDKs accept for it."""
+    """The system message for a `systemInstruction`: a content, or the text or parts that SDKs accept instead."""
     wire = Wire(NAME, value)
     if isinstance(value, Mapping) and "parts" in value:
         return Message(role="system", parts=parse(value).parts, wire=wire)
@@ -158,7 +158,7 @@ def parse_system(value: Any) -> Message:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The message of a `generateContent` reply, or of the list of chunks of a streamed one."""
+    """The message for a `generateContent` reply, or for the list of chunks of a streamed one."""
     chunks = [chunk for chunk in (value if isinstance(value, list) else [value]) if isinstance(chunk, Mapping)]
     candidates = [found[0] for chunk in chunks if (found := pick(chunk, "candidates")) and isinstance(found, list)]
     contents = [found for each in candidates if isinstance(found := pick(each, "content"), Mapping)]

@@ -1,4 +1,4 @@
-"""Messages as Gemini contents.
+"""Renders messages as Gemini contents.
 
 A part's wire value is written back whole whenever the part still has the same content: it may carry a signature. All
 results of a turn are written into one content, because Gemini matches results to calls by position and name as much as
@@ -51,7 +51,7 @@ def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
 
 
 def _render_part(part: Part, loss: LossCollector) -> list[Any]:
-    """The wire parts for one part: its unchanged value, or its value with the new fields."""
+    """The wire parts for one part: its original value if it is unchanged, else that value with new fields."""
     base: Mapping[str, Any] = {}
     if part.wire is not None and element_format(part.wire.format) == NAME:
         if parse_part(part.wire.value, "part") == part:
@@ -108,7 +108,7 @@ def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
 
 
 def join(left: Any, right: Any) -> Any | None:
-    """Two contents of results merged: Gemini compares their number with the calls of the turn before."""
+    """Two contents of results, merged, because Gemini compares their number with the previous turn's calls."""
     parts = [*left["parts"], *right["parts"]]
     only_results = all(pick(part, "functionResponse") is not None for part in parts)
     return {**left, "parts": parts} if only_results and "model" not in (left.get("role"), right.get("role")) else None

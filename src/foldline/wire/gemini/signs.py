@@ -1,4 +1,4 @@
-"""What only Gemini contents have."""
+"""Tests that only Gemini contents pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assembles Gemini's `streamGenerateContent` chunks to a `generateContent` reply.
+"""Assembles Gemini's `streamGenerateContent` chunks into a `generateContent` reply.
 
 Each chunk is a reply with the next parts. Plain text pieces are joined; a part with a thought signature stays separate,
 because the signature is valid only for that part. A function call usually comes in one chunk; streamed arguments come
@@ -94,7 +94,7 @@ class GeminiStream:
         return {**self._head, "candidates": candidates, "usageMetadata": self._usage}
 
     def _add(self, part: dict[str, Any], *, continues: bool) -> None:
-        """Take one part; the first text of a chunk continues the last one of the chunk before."""
+        """Take one part; the first text of a chunk continues the last text of the previous chunk."""
         last = self._parts[-1] if self._parts else None
         call = object_at(part, "functionCall")
         if isinstance(last, _GeminiCall) and last.open and "functionCall" in part:

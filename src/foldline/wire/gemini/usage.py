@@ -1,4 +1,4 @@
-"""Usage of Gemini replies, which report cached tokens inside the prompt figure and thoughts beside the output."""
+"""Usage of Gemini replies, which include cached tokens in the prompt figure, but not thoughts in the output figure."""
 
 from __future__ import annotations
 

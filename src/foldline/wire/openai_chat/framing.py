@@ -3,4 +3,4 @@
 from foldline.measure.message_size import Framing
 
 FRAMING = Framing(name="openai", message=3, part=1, call=11, result=7, tools=12)
-"""3 per message and 3 for the reply by OpenAI's cookbook; calls and results fitted on Codex sessions with usage."""
+"""3 tokens per message and 3 for the reply, by OpenAI's cookbook; calls and results are fitted on Codex sessions."""

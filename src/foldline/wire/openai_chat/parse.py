@@ -1,8 +1,8 @@
-"""OpenAI chat messages as parts, with the fields that other servers added. One element is one message.
+"""OpenAI chat messages as parts, including fields that other servers add. One element is one message.
 
-Fields beside `content` (calls, a refusal, a server's reasoning) become parts too, each with the fields it came from as
-its wire value. Legacy `function_call` and role `function` become calls and results with the id "". The message of a
-reply is kept in the form in which it may be sent back.
+Fields other than `content` (calls, a refusal, a server's reasoning) become parts too, each with its fields as wire
+value. Legacy `function_call` and role `function` become calls and results with the id "". The message of a reply is
+kept in the form in which it may be sent back.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from foldline.wire.part_mapping import document, media_from, sdk_json
 
 NAME = "openai"
 ROLES = {"developer": "system", "function": "tool"}
-"""Wire roles and the `Message.role` they become."""
+"""The `Message.role` for each role on the wire."""
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields in which other servers (DeepSeek, vLLM, OpenRouter) return the model's reasoning."""
 SIDE_FIELDS = (*_REASONING, "refusal", "audio", "function_call")
-"""Fields beside `content` and `tool_calls` that become parts."""
+"""Fields other than `content` and `tool_calls` that become parts."""
 OTHER_CALL = "tool_call "
 """Prefix of the kind of a call that is neither a function call nor a custom tool call."""
 _ONLY_IN_REPLIES = ("annotations", "parsed", "provider_specific_fields")
@@ -56,7 +56,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """The message with its calls as JSON; clients put the SDK's call objects into their own dicts."""
+    """The message with its calls as JSON, since clients put the SDK's call objects into their own dicts."""
     calls = value.get("tool_calls")
     if not isinstance(calls, list) or all(isinstance(call, dict) for call in calls):
         return value
@@ -98,7 +98,7 @@ def _strings(entries: list[dict[str, Any]], *keys: str) -> list[str]:
 
 
 def side_parts(value: dict[str, Any]) -> list[Part]:
-    """The parts for fields beside the content: a refusal, audio, a legacy call."""
+    """The parts for fields other than the content: a refusal, audio, a legacy call."""
     parts: list[Part] = []
     refusal = value.get("refusal")
     if isinstance(refusal, str) and refusal:
@@ -143,7 +143,7 @@ def call(value: Any, field: str) -> Part:
 
 
 def _arguments(body: dict[str, Any]) -> str:
-    """The arguments as text, valid JSON or not; some servers send an object instead."""
+    """The arguments as text, which need not be valid JSON; some servers send an object instead."""
     arguments = body.get("arguments")
     if isinstance(arguments, str):
         return arguments
@@ -160,7 +160,7 @@ def _text(value: dict[str, Any], key: str, field: str, *, missing: bool = False)
 
 
 def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
-    """The result in a message; SWE-agent writes a list of one id instead of the id."""
+    """The result in a message; the id may be in a list of one, as SWE-agent writes it."""
     ids = value.get("tool_call_ids")
     if "tool_call_id" not in value and isinstance(ids, list) and len(ids) == 1 and isinstance(ids[0], str):
         call_id = ids[0]
@@ -175,7 +175,7 @@ def is_side_fields(value: Any) -> bool:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The message of a `chat.completion` object, in the form in which it may be sent back."""
+    """The message in a `chat.completion` object, in the form in which it may be sent back."""
     value = sdk_json(value)
     choices = value.get("choices") if isinstance(value, dict) else None
     if not isinstance(choices, list):

@@ -1,4 +1,4 @@
-"""Messages as OpenAI chat elements: each tool result is an element of its own."""
+"""Renders messages as OpenAI chat elements; each tool result is a separate element."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _render_content(
 
 
 def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The new fields in the places of the old ones; fields that hold no content are kept."""
+    """The old element with the new fields; of its other fields, those that hold no content are kept."""
     return {**{key: value for key, value in base.items() if key in fields or key not in _CONTENT_FIELDS}, **fields}
 
 
@@ -166,7 +166,7 @@ def _unchanged_value(part: Part) -> Any | None:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """Two neighbours of one reply merged: all calls of a reply belong in one message, before their results."""
+    """Two neighbours of one reply, merged, because all calls of a reply belong in one message; else None."""
     if before["role"] != "assistant" or after["role"] != "assistant":
         return None
     calls = [*before.get("tool_calls", ()), *after.get("tool_calls", ())]

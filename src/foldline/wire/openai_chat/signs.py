@@ -1,4 +1,4 @@
-"""What only OpenAI chat messages and request bodies have."""
+"""Tests that only OpenAI chat messages and request bodies pass."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Assembles Chat Completions chunks to a Chat Completions reply.
+"""Assembles Chat Completions chunks into a Chat Completions reply.
 
-OpenAI numbers its tool calls. Servers that imitate it leave the number out, number every call 0, repeat ids and names
-in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they lost their upstream, so only a finish
-reason ends a reply.
+OpenAI numbers its tool calls. Servers that imitate OpenAI leave the number out, number every call 0, repeat ids and
+names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after the connection to their upstream was
+lost, so only a finish reason ends a reply.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _PartialCallee(PartialObject):
         self._first: dict[str, Any] = {}
 
     def merge(self, delta: Mapping[str, Any]) -> None:
-        """Take a piece; an id or a name that is only repeated is not appended."""
+        """Take a piece; an id or a name that repeats the first one is not appended."""
         repeated = [key for key in ("id", "name") if delta.get(key) and delta[key] == self._first.get(key)]
         self._first = {**{key: delta[key] for key in ("id", "name") if delta.get(key)}, **self._first}
         super().merge({key: piece for key, piece in delta.items() if key not in repeated})
@@ -125,8 +125,9 @@ class ChatStream:
     def _call(self, delta: dict[str, Any]) -> _ChatCall:
         """The call that a delta belongs to.
 
-        The number identifies it, unless a new id and a name show that the server gives every call the same number.
-        Without a number the id does. Without either, a delta with a name begins a call, any other continues the last.
+        The number identifies the call, unless a new id and a name show that the server gives every call the same
+        number. Without a number, the id identifies it. Without both, a delta with a name begins a call, and any other
+        continues the last.
         """
         index, named = delta.get("index"), delta.get("id") or None
         begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))
@@ -199,7 +200,7 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 
 def _merged(entries: list[Any]) -> list[Any]:
-    """The reasoning entries with the pieces of each joined; number and type identify an entry."""
+    """The reasoning entries, with the pieces of each entry joined; its number and type identify an entry."""
     found: dict[tuple[int, str], PartialObject] = {}
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict):

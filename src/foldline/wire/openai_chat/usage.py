@@ -1,4 +1,4 @@
-"""Usage of OpenAI chat replies, which report cached tokens inside the prompt figure."""
+"""Usage of OpenAI chat replies, which count cached tokens in the prompt figure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from foldline.wire.usage_figures import count_at, usage_with_cache_inside
 
 
 def chat_usage(value: Any) -> Usage | None:
-    """Usage of an OpenAI Chat Completions reply, and of the many servers that imitate it."""
+    """Usage of a Chat Completions reply from OpenAI or from a server that imitates it."""
     return openai_usage(value, "prompt_tokens", "completion_tokens", "prompt_cache_hit_tokens")
 
 
 def openai_usage(value: Any, prompt: str, output: str, read: str = "") -> Usage | None:
-    """Usage with the prompt and output figures under these keys; `read` is another key for the cached tokens."""
+    """Usage whose prompt and output figures are under these keys; `read` is another key for the cached tokens."""
     if not isinstance(value, dict):
         return None
     details = object_at(value, f"{prompt}_details")

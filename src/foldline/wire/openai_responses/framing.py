@@ -1,4 +1,4 @@
-"""Tokens that OpenAI's Responses API adds: the figures of Chat Completions, since the models are the same."""
+"""Tokens that OpenAI's Responses API adds: as many as Chat Completions, since the models are the same."""
 
 from foldline.wire.openai_chat.framing import FRAMING
 

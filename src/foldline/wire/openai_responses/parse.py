@@ -1,8 +1,8 @@
-"""Items of OpenAI's Responses API as messages: one message per item, so that an item's bytes are a message's bytes.
+"""Items of OpenAI's Responses API as messages: one message per item, so that a message has its item's exact bytes.
 
-The list of item types grows every few months, so it is data: which items are calls that the client answers, which are
-answers, and what they hold. An unknown item becomes an `Opaque` part. A reply is several items (reasoning, text,
-calls); they share its id in `Meta.reply`.
+The list of item types grows every few months, so tables say which items are calls that the client answers, which are
+answers, and what they hold. An unknown item becomes an `Opaque` part. A reply consists of several items (reasoning,
+text, calls); their messages have the reply's id in `Meta.reply`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
 """Every item type that a request may hold (openai-python 3, read in November 2026)."""
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal")
 TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
-"""Kinds of calls with arguments in text; the others hold an object."""
+"""Kinds of calls whose arguments are a text; those of other calls are a JSON value."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -70,7 +70,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def item(value: dict[str, Any], wire: Wire | None = None) -> Message:
-    """The message for one item, with this wire form."""
+    """The message for one item, with the given wire form."""
     kind = value.get("type")
     if kind == "message" or (kind is None and "role" in value):
         return _message(value, wire)
@@ -118,7 +118,7 @@ def content_part(value: Any) -> Part:
 
 
 def _shell_text(value: dict[str, Any]) -> str:
-    """The output of one command of a shell call, with a timeout or an exit code other than 0."""
+    """The output of one command of a shell call, plus a note on a timeout or on an exit code other than 0."""
     error, outcome = value.get("stderr"), value.get("outcome")
     text: str = value["stdout"] + (error if isinstance(error, str) else "")
     if isinstance(outcome, dict):
@@ -212,19 +212,19 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 
 def payload(call: ToolCall) -> Any:
-    """The value of a call's argument field: the text, or the JSON value of the text."""
+    """The value of a call's argument field: the text, or the text parsed as JSON, by the kind of call."""
     return call.arguments if call.kind in TEXTUAL else loads(call.arguments, field=call.kind)
 
 
 def parse_system(value: Any) -> Message:
-    """The system message of the `instructions`."""
+    """The system message for the value under `instructions`."""
     if not isinstance(value, str):
         raise WireError("instructions must be text", field="instructions")
     return Message(role="system", parts=(Text(text=value),) if value else (), wire=Wire(NAME, value))
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The messages of a `response` object, one per output item; the last has stop reason and usage."""
+    """The messages in a `response` object, one per output item; the last has the stop reason and the usage."""
     value = sdk_json(value)
     output = value.get("output") if isinstance(value, dict) else None
     if not isinstance(output, list):

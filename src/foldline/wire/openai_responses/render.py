@@ -1,7 +1,7 @@
-"""Messages as items of OpenAI's Responses API.
+"""Renders messages as items of OpenAI's Responses API.
 
-Items written here never carry an item id: such an id names something that a server holds, and another server, or the
-same one with storage off, does not hold it.
+Items written here never carry an item id: such an id refers to an item that a server stores, and another server, or the
+same one with storage off, does not have it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> str:
 
 
 def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
-    """True for an opaque part that belongs into the content of a message item; else it is a separate item."""
+    """True for an opaque part that belongs in the content of a message item; others become separate items."""
     own = part.wire is not None and part.wire.format == NAME and isinstance(part.wire.value, dict)
     return part.kind in _CONTENT or (own and base.get("type", "message") == "message" and bool(base))
 

@@ -1,7 +1,7 @@
 """Calls, results and content as items of OpenAI's Responses API; each kind of call has its own item types.
 
-An unchanged part is rendered as its own wire value. An edited part is rendered on top of it, without the item id,
-because that id names the version that the server stores.
+An unchanged part is rendered as its own wire value. An edited part is rendered as that value with the new fields and
+without the item id, because the id refers to the version that the server stores.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def kind_of(part: Part) -> str:
 
 
 def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
-    """The item for a call; a function call where its own kind cannot hold its arguments."""
+    """The item for a call; a function call if the call's own kind cannot hold its arguments."""
     name, key = _CALL_TYPES.get(call.kind, ("", ""))
     source = wire_object(call.wire, NAME)
     if source.get("type") != name:

@@ -1,4 +1,4 @@
-"""What only items of OpenAI's Responses API have."""
+"""Tests that only items of OpenAI's Responses API pass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Assembles Responses events to a Responses reply.
+"""Assembles Responses events into a Responses reply.
 
-The last event holds the complete response. If it did not come, or if its `output` is empty (some backends), the reply
-is made of the single items.
+The last event holds the complete response. If it is missing, or if its `output` is empty (as some backends send it),
+the reply is assembled from the events of its items.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _PartialItem:
 
 
 class ResponsesStream:
-    """Assembles `response.created` to the last event; a complete `response` is used unchanged."""
+    """Assembles the events from `response.created` to the last; a complete `response` is used unchanged."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -118,9 +118,9 @@ class ResponsesStream:
             self._named.setdefault(item["id"], place)
 
     def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
-        """The index of an event's item: its number, or that of its id where a server (llama.cpp) sends no numbers.
+        """The index of an event's item: its number or, for servers without numbers (llama.cpp), the index of its id.
 
-        An event with neither belongs to the last item, or to a new one if `following`.
+        An event without a number or a known id belongs to the last item, or to a new one if `following` is true.
         """
         index = value.get("output_index")
         if isinstance(index, int):

@@ -1,4 +1,4 @@
-"""Usage of OpenAI Responses replies, which report cached tokens inside the input figure."""
+"""Usage of OpenAI Responses replies, which count cached tokens in the input figure."""
 
 from __future__ import annotations
 
