@@ -44,7 +44,7 @@ class AsyncSession:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        """The session itself, for what does not wait (`timeline`, `policy`, `model`, `folds`)."""
+        """The synchronous session, for members that need no `await` (`timeline`, `policy`, `model`, `folds`)."""
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         """One lock for each event loop; between loops the session's own lock holds."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
-    """Pin messages by their handle, or a text that is added for this; the names of the pins."""
+    """Pin messages by their handle, or a text, which is added as a note. Returns the names of the pins."""
     if bool(text) == bool(handle):
         raise InputError("pin needs a text or a handle", hint='pin("the port is 4711") or pin(handle="#12")')
     if text:

@@ -93,7 +93,7 @@ class Session:
     # The state
 
     def reload(self, **given: Any) -> None:
-        """Derive the state from the record, under the settings given, or else those stored in it."""
+        """Derive the state from the record, with the given settings or, by default, the stored ones."""
         snapshot = self.record.snapshot()
         settings = setup(snapshot.settings, counter=self._counter, **given)
         self.state = State(settings, snapshot, self.record.read)
@@ -258,7 +258,7 @@ class Session:
 
     @_locked
     def pin(self, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
-        """Keep messages, by their handle, or a new text in every view; the names of the pins."""
+        """Keep messages (by their handle) or a new text in every view. Returns the names of the pins."""
         return pins.pin(self, text, handle=handle, name=name)
 
     @_locked
@@ -281,7 +281,7 @@ class Session:
         )
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
-        """The messages that match a query, or those of a handle, within so many tokens; print the result."""
+        """The messages that match a query or belong to a handle, up to `tokens` tokens. The result can be printed."""
         if bool(query) == bool(handle):
             raise InputError("recall needs a query or a handle", hint='recall("which port?") or recall(handle="#12")')
         (store, branch), counter = self.record.search_target(), self.state.setup.counter

@@ -255,7 +255,7 @@ class State:
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
     def _earned_share(self, account: FoldAccount) -> float:
-        """The share of the price of folding that is earned; 0 right after a fold."""
+        """How much of the price of a fold is earned, as a share (see fold_cost.py); 0 right after a fold."""
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
         return 0.0 if is_new else account.earned_share(self._proposal(), self._prices)
@@ -263,7 +263,7 @@ class State:
     # The request as it stands
 
     def load(self) -> Load:
-        """The figures that the gate tests, with the bill by block."""
+        """The figures that the gate tests, with the tokens of each block."""
         timeline, setup, measured = self.timeline, self.setup, self.setup.measured
         blocks = timeline.blocks(self.tools)
         local = sum(blocks.values())

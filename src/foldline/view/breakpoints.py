@@ -14,7 +14,7 @@ from typing import Any
 from foldline.wire.rendering import Rendered
 
 LIMIT = 4
-"""Marks allowed in one request."""
+"""The largest number of marks in one request."""
 MARK = {"type": "ephemeral"}
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 

@@ -118,7 +118,7 @@ def _is_broken(timeline: Timeline) -> bool:
 
 
 class ComposedView:
-    """The messages of a timeline's view, updated with the new messages only until the next fold."""
+    """The messages of a timeline's view, reused from view to view; until the next fold, only new messages are read."""
 
     def __init__(self, timeline: Timeline, format: str) -> None:
         self.timeline, self.format = timeline, format
