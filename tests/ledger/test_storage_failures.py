@@ -81,7 +81,7 @@ def test_a_read_only_file_raises_a_clear_error() -> None:
     code = (
         "import os, sys\n"
         "from foldline import errors, ledger\n"
-        "from foldline.ledger import sqlite\n"
+        "from foldline.ledger.databases import sqlite\n"
         "from foldline.message import user\n"
         "if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
         "try:\n"
