@@ -283,15 +283,14 @@ class State:
 
     def messages(self) -> tuple[Message, ...]:
         """The messages of the view as it stands."""
-        return self._composed.messages()[0]
+        return self._composed.messages()
 
     def view(self, load: Load | None = None, verdict: Verdict | None = None) -> View:
         """The view as it stands; load and verdict are computed unless they are given."""
         load = load or self.load()
         setup, gauge = self.setup, self.gauge
-        messages, sendable = self._composed.messages()
         return View(
-            messages=messages,
+            messages=self._composed.messages(),
             blocks=load.blocks,
             tokens=load.request,
             exact=setup.counter.exact and not gauge.is_anchored,
@@ -302,5 +301,5 @@ class State:
             cut=self.timeline.cut,
             breakpoints=self.policy.breakpoints,
             format=setup.format,
-            sendable=sendable,
+            repairs=self._composed.repairs,
         )

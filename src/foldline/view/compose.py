@@ -40,8 +40,8 @@ class View(NamedTuple):
     """Most cache breakpoints that `render` places."""
     format: str = ""
     """The session's wire format."""
-    sendable: tuple[Message, ...] = ()
-    """The messages, repaired in that format."""
+    repairs: RepairedHistory | None = None
+    """Repairs the messages in that format when the view is rendered; shared by the views between two folds."""
 
     @property
     def need(self) -> Need:
@@ -58,8 +58,11 @@ class View(NamedTuple):
 
     def render(self, format: str = "") -> Rendered:
         """The view in a wire format, by default the session's, with cache breakpoints if the format has them."""
-        target, messages = format or self.format, self.sendable
-        if target != self.format or (messages and messages[-1].role == "assistant"):
+        target = format or self.format
+        if target == self.format and self.repairs is not None:
+            with self.repairs.lock:
+                messages = self.repairs.update(self.messages).messages
+        else:
             messages = repair(self.messages, target).messages
         return place(render(messages, target), self.breakpoints)
 
@@ -125,17 +128,17 @@ class ComposedView:
         self._fold: Fold | None = None
         self._list: list[Message] = []
         self._shown = 0
-        self._history = RepairedHistory(format)
+        self._broken = RepairedHistory(format)
+        self.repairs = RepairedHistory(format)
 
-    def messages(self) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-        """The messages of the view, repaired if any of them is broken, and as they are sent in the session's format."""
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the view, repaired if any of them is broken."""
         timeline = self.timeline
         if timeline.fold is not self._fold:
             self._fold, self._list, self._shown = timeline.fold, list(head(timeline)), timeline.cut
-            self._history = RepairedHistory(self.format)
+            self._broken, self.repairs = RepairedHistory(self.format), RepairedHistory(self.format)
         self._list += timeline.shown[self._shown :]
         self._shown = len(timeline.shown)
-        repaired = self._history.update(self._list, grown=True, ending=False)
-        if not repaired.notes or _is_broken(timeline):
-            return repaired.messages, repaired.messages
-        return tuple(self._list), repaired.messages
+        if _is_broken(timeline):
+            return self._broken.update(self._list, grown=True, ending=False).messages
+        return tuple(self._list)

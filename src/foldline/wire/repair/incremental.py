@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import is_not
+from threading import Lock
 
 from foldline.message import Message, Text
 from foldline.wire.repair.context import RepairContext, RepairNote
@@ -41,6 +42,14 @@ class RepairedHistory:
         self.format = context.format
         self._grammar = context.grammar
         self._stored = _StoredPart()
+        self.lock = Lock()
+        """Held by callers that share the object between threads."""
+
+    def __eq__(self, other: object) -> bool:  # the same format gives the same repairs, whatever is stored
+        return isinstance(other, RepairedHistory) and self.format == other.format
+
+    def __hash__(self) -> int:
+        return hash(self.format)
 
     def update(self, messages: Iterable[Message], *, grown: bool = False, ending: bool = True) -> Repaired:
         """The whole history, repaired.
