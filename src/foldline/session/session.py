@@ -140,15 +140,14 @@ class Session:
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
         for thing in things:
-            plain = plain_message(thing, format or self.state.setup.format)
-            if plain is not None:
+            is_message = isinstance(thing, Message)
+            if not is_message and (plain := plain_message(thing, format or self.state.setup.format)) is not None:
                 messages.append(plain)
                 continue
             if not known and (sign := _sign(thing)) is not None:
                 self.reload(format=sign)
                 known = True
-            parsed = (thing,) if isinstance(thing, Message) else parse(thing, format, default=self.format).messages
-            messages.extend(parsed)
+            messages.extend((thing,) if is_message else parse(thing, format, default=self.format).messages)
         if not messages:
             return
         version, state = self.record.append(messages), self.state
@@ -167,14 +166,14 @@ class Session:
             state, load = self.state, self.state.load()
             plan, snapshot, length = state.plan(load), state.snapshot, len(state.timeline.messages)
             self._report(load, plan)
-            if self.state.snapshot is not snapshot or len(self.timeline.messages) != length:  # changed by a listener
+            if self.state.snapshot is not snapshot or len(state.timeline.messages) != length:  # changed by a listener
                 continue
             if plan.fold is not None and not folding.fold_due(self, plan.fold, must=plan.verdict.need is Need.HARD):
                 continue
             thinned = self.state.plan_media()
             if thinned is not None and not folding.fold_due(self, thinned, must=True):
                 continue
-            unchanged = self.state.snapshot is snapshot and len(self.timeline.messages) == length
+            unchanged = self.state is state and state.snapshot is snapshot and len(state.timeline.messages) == length
             return state.view(load, plan.verdict) if unchanged else self.state.view()
         raise too_many_conflicts()
 
@@ -392,6 +391,6 @@ class Session:
 
 def _sign(thing: Any) -> str | None:
     """The wire format that a value is clearly in; None for a message of nothing but text."""
-    if isinstance(thing, Message) and all(type(part) is Text for part in thing.parts):
+    if isinstance(thing, Message) and (thing.wire is None or all(type(part) is Text for part in thing.parts)):
         return None
     return sign_of(thing)
