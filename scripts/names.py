@@ -4,7 +4,7 @@
 
 A class name or a module name may stand for one thing only. A role that every wire format or database has (`parse.py`)
 is one thing, and so are a command's file in `cli/` and the module that it fronts, a package and its main module, and
-`foldline.window_budget`, the documented alias of `compat/window_budget`.
+`compat/window_budget.py`, which only names `foldline.window_budget`. The modules of that package have documented names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOCUMENTED = {
     "Model": "documented by the window_budget API",
     "Usage": "documented by the window_budget API",
 }
-"""Classes of `compat/` whose name the published API fixes, although the package has another class of that name."""
+"""Classes of `window_budget/` whose name the published API fixes, although the package has another of that name."""
 METAPHORS = (
     *("desk", "scribe", "teller", "purse", "crowd", "house", "station", "heart", "crew", "elsewhere", "sitting"),
     *("lent", "clothes", "museum"),
@@ -49,8 +49,8 @@ def module_names() -> dict[str, list[str]]:
         relative = path.relative_to(SOURCE)
         is_role = relative.parts[0] == "wire" and len(relative.parts) > 2 and path.stem in ROLES
         is_main = path.stem == path.parent.name
-        is_alias = str(relative) == "window_budget.py"
-        if not (is_role or is_main or is_alias or relative.parts[0] == "cli"):
+        is_documented = relative.parts[0] == "window_budget" or str(relative) == "compat/window_budget.py"
+        if not (is_role or is_main or is_documented or relative.parts[0] == "cli"):
             places[path.stem].append(str(relative))
     return {name: found for name, found in places.items() if len(found) > 1}
 
@@ -67,7 +67,7 @@ def class_names() -> dict[str, list[str]]:
     """Class names that stand for two things, with their files; a leading underscore makes no difference."""
     places: dict[str, list[str]] = defaultdict(list)
     for path, node in definitions():
-        documented = path.parts[0] == "compat" and node.name in DOCUMENTED
+        documented = path.parts[0] == "window_budget" and node.name in DOCUMENTED
         if isinstance(node, ast.ClassDef) and not documented:
             places[node.name.lstrip("_")].append(str(path))
     return {name: found for name, found in places.items() if len(found) > 1}

@@ -36,9 +36,8 @@ MAY_IMPORT["view"] = MAY_IMPORT["recall"] = MAY_IMPORT["digest"]
 MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "view", "recall", "events"}
 MAY_IMPORT["testing"] = MAY_IMPORT["session"] | {"session"}
 MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
-for room in ("watch", "compat", "proxy", "cli"):
-    MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "compat", "proxy", "cli"}
-MAY_IMPORT["window_budget"] = {"compat"}
+for room in ("watch", "compat", "window_budget", "proxy", "cli"):
+    MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "compat", "window_budget", "proxy", "cli"}
 
 NO_WAITING = {"time", "asyncio", "threading", "socket", "subprocess", "sqlite3", "random", "os", "io", "pathlib"}
 

@@ -45,7 +45,7 @@ class FormatUnknown(InputError):
     """Input whose format cannot be detected; the caller must name the format."""
 
 
-class ConfigError(FoldlineError):
+class ConfigError(FoldlineError, ValueError):
     """A setting that cannot work."""
 
 

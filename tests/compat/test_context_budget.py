@@ -73,6 +73,32 @@ def test_flags_stay_until_they_are_cleared() -> None:
     assert budget.should_compact
     budget.clear_compact()
     assert not budget.should_compact
+    budget.update(result(input_tokens=170_000))
+    budget.clear_compact()
+    assert not budget.should_warn
+
+
+@pytest.mark.promise("S1.7", "S1.8", "S1.11")
+def test_thresholds_may_be_given_in_any_order() -> None:
+    budget = ContextBudget(compact_threshold=0.5)
+    assert (budget.warning_threshold, budget.compact_threshold) == (0.70, 0.5)
+    budget.update(result(input_tokens=90_000))
+    assert not budget.should_warn
+    budget.update(result(input_tokens=100_000))
+    assert budget.should_warn
+    assert budget.should_compact
+
+
+@pytest.mark.promise("S1.18")
+def test_a_state_change_takes_the_documented_keywords() -> None:
+    scratch = ScratchModel()
+    scratch.record_state_change(previous_state="PLAN", new_state="WORK")
+    assert scratch.state_changes == [{"from": "PLAN", "to": "WORK"}]
+
+
+def test_an_impossible_setting_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="window of -1 tokens is impossible"):
+        ContextBudget(context_window=-1)
 
 
 @pytest.mark.promise("F7")
@@ -224,8 +250,8 @@ def test_an_impossible_window_is_refused(window: Any) -> None:
 
 
 def test_impossible_thresholds_are_refused() -> None:
-    with pytest.raises(ConfigError, match="warning must not be above"):
-        ContextBudget(warning_threshold=0.9, compact_threshold=0.5)
+    with pytest.raises(ConfigError, match="both must be above 0"):
+        ContextBudget(warning_threshold=0.0)
 
 
 @pytest.mark.promise("S1.14", "S1.15", "S1.17", "S1.18", "S1.19")

@@ -118,10 +118,25 @@ class TestSummarize:
         assert (found.covered_count, found.cause) == (3, "")
         [(asked_model, context, options)] = complete.asked
         assert asked_model is model
-        assert context == Context(
-            systemPrompt=CONDENSER_BRIEF, messages=[UserMessage(content=build_summary_prompt(messages))]
-        )
+        assert (context.systemPrompt, context.tools) == (CONDENSER_BRIEF, None)
+        [prompt] = context.messages
+        assert (prompt.role, prompt.content) == ("user", build_summary_prompt(messages))
+        assert isinstance(prompt.timestamp, int)
         assert options.reasoning == "high"
+
+    @pytest.mark.promise("S0.9")
+    def test_the_context_and_options_have_every_field_that_a_hosts_completer_reads(self) -> None:
+        async def complete(model: Any, context: Context, options: Any = None, logger: Any = None) -> AssistantMessage:
+            assert context.tools is None
+            context.messages.append(UserMessage(content="and now"))  # hosts change the list between calls
+            context.systemPrompt = f"{context.systemPrompt}\nBe brief."
+            unset = ("temperature", "maxTokens", "signal", "apiKey", "sessionId", "onPayload", "headers")
+            assert [getattr(options, name) for name in (*unset, "thinkingBudgets")] == [None] * 8
+            options.apiKey = "key-of-the-host"
+            return AssistantMessage(content=[TextBlock(text="# Objective\nport budgeting")])
+
+        found = made_by(talk(3), SummarizeDeps(complete=complete, model=MODEL))
+        assert (found.cause, found.message.content) == ("", f"{SESSION}\n# Objective\nport budgeting")
 
     @pytest.mark.promise("S0.41", "S0.42")
     def test_signal_and_max_tokens_are_passed_to_the_completer(self) -> None:

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.compat.window_budget.host_messages import FRAMING as WINDOW_BUDGET
 from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.measure.media_tokens import image_size, media_tokens
 from foldline.measure.message_size import (
@@ -28,6 +27,7 @@ from foldline.measure.message_size import (
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.models import table as model_table
 from foldline.models.table import MediaRule, model
+from foldline.window_budget.host_messages import FRAMING as WINDOW_BUDGET
 from foldline.wire.formats import framing_of
 
 TABLE = tomllib.loads(Path(model_table.__file__).with_name("models.toml").read_text("utf-8"))

@@ -37,7 +37,14 @@ def test_usage_is_priced_by_the_model_table() -> None:
 @pytest.mark.promise("S1.30")
 def test_the_streams_own_cost_figure_replaces_the_estimate() -> None:
     assert spent(reply(100_000), result(total_cost_usd=0.5)) == pytest.approx(0.5)
-    assert spent(result(total_cost_usd=0.5), result(total_cost_usd=0.7)) == pytest.approx(0.7)
+    first, second = reply(100_000), reply(100_000, id="m2")
+    assert spent(first, result(total_cost_usd=0.5), second, result(total_cost_usd=0.7)) == pytest.approx(0.7)
+
+
+@pytest.mark.promise("S1.30")
+def test_the_results_of_runs_without_assistant_events_add_their_costs() -> None:
+    assert spent(result(total_cost_usd=0.5), result(total_cost_usd=0.7)) == pytest.approx(1.2)
+    assert spent(*[result(total_cost_usd=0.01, session_id="a")] * 3) == pytest.approx(0.03)
 
 
 def test_a_cost_figure_that_restarts_with_each_process_is_added() -> None:

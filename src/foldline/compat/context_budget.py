@@ -22,7 +22,16 @@ from foldline.watch.meter import COMPACT_RATIO, DEFAULT_WINDOW, WARN_RATIO, Mete
 from foldline.watch.scratch import ScratchModel
 from foldline.watch.scratch_files import ScratchWriter
 
-__all__ = ["ContextBudget", "ScratchModel", "ScratchWriter", "build_compact_prompt", "extract_text"]
+__all__ = [
+    "DEFAULT_COMPACT_THRESHOLD",
+    "DEFAULT_CONTEXT_WINDOW",
+    "DEFAULT_WARNING_THRESHOLD",
+    "ContextBudget",
+    "ScratchModel",
+    "ScratchWriter",
+    "build_compact_prompt",
+    "extract_text",
+]
 
 DEFAULT_CONTEXT_WINDOW = DEFAULT_WINDOW
 DEFAULT_WARNING_THRESHOLD = WARN_RATIO
@@ -30,7 +39,10 @@ DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
 
 
 class ContextBudget:
-    """Tracks how much of its window an agent uses, and whether to warn or to compact."""
+    """Tracks how much of its window an agent uses, and whether to warn or to compact.
+
+    The thresholds are shares of the window, in any order: crossing the compaction threshold sets both flags.
+    """
 
     def __init__(
         self,
@@ -38,7 +50,12 @@ class ContextBudget:
         warning_threshold: float = DEFAULT_WARNING_THRESHOLD,
         compact_threshold: float = DEFAULT_COMPACT_THRESHOLD,
     ) -> None:
-        self.meter = Meter(window=context_window, warn_ratio=warning_threshold, compact_ratio=compact_threshold)
+        self.warning_threshold, self.compact_threshold = warning_threshold, compact_threshold
+        self.meter = Meter(
+            window=context_window,
+            warn_ratio=min(warning_threshold, compact_threshold),
+            compact_ratio=compact_threshold,
+        )
 
     def update(self, event: Any) -> None:
         """Take one event of the stream; anything but a dict is ignored."""
@@ -99,8 +116,9 @@ class ContextBudget:
         self.meter.clear_warning()
 
     def clear_compact(self) -> None:
-        """Reset the compaction flag."""
+        """Reset the compaction flag and the warning, which the compaction settles."""
         self.meter.clear_compact()
+        self.meter.clear_warning()
 
     def __str__(self) -> str:
         return f"{self.used_tokens:,} of {self.context_window:,} tokens ({self.utilization:.0%}; {self.window_source})"

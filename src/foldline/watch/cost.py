@@ -55,7 +55,7 @@ class Spending:
         self._replies: dict[str, float] = {}
         """Cost of each of the latest replies, by reply id; for an incomplete reply, the cost so far."""
         self._last_figures: dict[str, float] = {}
-        """The stream's last figure, by session."""
+        """The stream's last figure, by session; only of sessions with replies, whose figures can be compared."""
         self._prices: dict[str, Prices | None] = {}
 
     def feed(self, raw: RawEvent) -> None:
@@ -91,14 +91,17 @@ class Spending:
         """Use the stream's own figure for a session instead of what was priced since its last figure.
 
         When a session is resumed, some versions continue the sum and others start at 0. The priced cost decides which
-        it is: the increase since the last figure, or the whole figure, whichever is nearer to it.
+        it is: the increase since the last figure, or the whole figure, whichever is nearer to it. Figures of a session
+        without replies are those of separate runs, and add up.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return
+        has_replies = session in self._priced or session in self._last_figures
         last, priced = self._last_figures.pop(session, 0.0), self._priced.pop(session, 0.0)
         is_continued = figure >= last and abs(figure - last - priced) <= abs(figure - priced)
         increase = figure - last if is_continued else figure
-        self._last_figures[session] = figure
+        if has_replies:
+            self._last_figures[session] = figure
         for figures in (self._last_figures, self._priced):
             if len(figures) > _MAX_SESSIONS:
                 figures.pop(next(iter(figures)))

@@ -121,9 +121,9 @@ class ScratchModel:
         elif kind == "session_meta":
             self._switch_session(text_at(dict_at(event.raw, "payload"), "id") or self.session)
 
-    def record_state_change(self, previous: str, new: str) -> None:
+    def record_state_change(self, previous_state: str, new_state: str) -> None:
         """Add a change of the job's state, which the stream does not show."""
-        self.state_changes.append({"from": str(previous), "to": str(new)})
+        self.state_changes.append({"from": str(previous_state), "to": str(new_state)})
         self.weight += 1
 
     def add_dead_end(self, description: str) -> None:

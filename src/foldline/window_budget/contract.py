@@ -9,8 +9,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from foldline.compat.window_budget.messages import AgentMessage
 from foldline.errors import ConfigError
+from foldline.window_budget.messages import AgentMessage, Model, Usage
+
+__all__ = [
+    "AgentMessage",
+    "BudgetPolicy",
+    "CompleteFn",
+    "CondensePlan",
+    "CondenseScope",
+    "Condenser",
+    "CondenserDeps",
+    "Model",
+    "SummarizeDeps",
+    "Summary",
+    "TokenEstimate",
+    "Usage",
+]
 
 CondenseScope: TypeAlias = Literal["session", "branch"]
 """What a digest covers: the current session, or an abandoned branch."""

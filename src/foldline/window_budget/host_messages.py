@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from foldline.compat.caller_messages import MESSAGE, OBJECT, CallerMessages, format_of, render_list
-from foldline.compat.window_budget.messages import UserMessage
 from foldline.measure.estimator import CHARS_36, Count
 from foldline.measure.message_size import Framing, message_tokens
 from foldline.message import Message, Meta, Opaque, ToolResult, user
 from foldline.models.table import MediaRule
 from foldline.plan.timeline import Timeline, timeline_of
 from foldline.policy import Policy
+from foldline.window_budget.messages import UserMessage
 from foldline.wire.field_access import pick, plain_json, text_of
 
 PRESET = Policy.preset("indus")
@@ -71,7 +71,7 @@ class HostMessages:
         if self.format == MESSAGE:
             return replace(user(text, kind=_KINDS[scope]), meta=Meta(at=newest))
         if self.format == OBJECT or not self.items:
-            return UserMessage(content=text, timestamp=None if newest is None else newest * 1000)
+            return UserMessage(content=text, timestamp=None if newest is None else round(newest * 1000))
         return render_list([user(text)], self.format)[0]
 
 

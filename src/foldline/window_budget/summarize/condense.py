@@ -6,24 +6,13 @@ If the model raises, times out, returns nothing, is cut off or calls a tool, the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from inspect import isawaitable
 from typing import Any, NamedTuple
 
-from foldline.compat.window_budget.budget import window_of
-from foldline.compat.window_budget.contract import CompleteFn, CondenseScope, SummarizeDeps, Summary
-from foldline.compat.window_budget.host_messages import (
-    PRESET,
-    REQUEST,
-    DigestInput,
-    HostMessages,
-    tokens,
-    without_header,
-)
-from foldline.compat.window_budget.messages import Context, SimpleStreamOptions, UserMessage
-from foldline.digest import prompt
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest_async
@@ -32,7 +21,20 @@ from foldline.digest.local import write_local_digest
 from foldline.digest.markup import scope_of
 from foldline.digest.prompt import sections_prompt
 from foldline.message import Message, user
+from foldline.window_budget.budget.estimate import window_of
+from foldline.window_budget.contract import CompleteFn, SummarizeDeps, Summary
+from foldline.window_budget.host_messages import (
+    PRESET,
+    REQUEST,
+    DigestInput,
+    HostMessages,
+    tokens,
+    without_header,
+)
+from foldline.window_budget.messages import Context, SimpleStreamOptions, UserMessage
 from foldline.wire.field_access import pick, text_of
+
+__all__ = ["SummarizeDeps", "condense_scope", "summarize"]
 
 _HOST = "indusagi.ai"
 """The module of the documented host; if it is installed, its `complete_simple` is the default completer."""
@@ -59,26 +61,9 @@ async def summarize(messages: Sequence[Any], deps: SummarizeDeps | None = None) 
     return Summary(message=host.digest(made.text, deps.scope), covered_count=len(messages), cause=made.cause)
 
 
-async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """`summarize` for the current session."""
-    return await summarize(messages, replace(deps or SummarizeDeps(), scope="session"))
-
-
 async def condense_scope(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
     """`summarize` for an abandoned branch."""
     return await summarize(messages, replace(deps or SummarizeDeps(), scope="branch"))
-
-
-def flatten_transcript(messages: Sequence[Any]) -> str:
-    """The messages as text; each piece follows a mark of its role."""
-    return prompt.flatten_transcript(HostMessages(messages).messages)
-
-
-def build_summary_prompt(
-    messages: Sequence[Any], scope: CondenseScope = "session", prior_digest: str | None = None
-) -> str:
-    """The prompt for the digest model."""
-    return prompt.build_summary_prompt(HostMessages(messages).messages, scope, prior_digest)
 
 
 async def model_digest_text(source: DigestInput, deps: SummarizeDeps) -> DigestText:
@@ -135,7 +120,8 @@ class _Host:
         self.complete, self.deps = complete, deps
 
     async def __call__(self, call: DigesterCall) -> DigesterReply:
-        context = Context(systemPrompt=call.system, messages=[UserMessage(content=call.text)])
+        prompt = UserMessage(content=call.text, timestamp=round(time.time() * 1000))
+        context = Context(systemPrompt=call.system, messages=[prompt], tools=None)
         options = SimpleStreamOptions(reasoning="high", signal=self.deps.signal, maxTokens=self.deps.max_tokens)
         reply: Any = self.complete(self.deps.model, context, options)
         reply = await reply if isawaitable(reply) else reply

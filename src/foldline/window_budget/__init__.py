@@ -11,18 +11,17 @@ separated from its result.
 
 from __future__ import annotations
 
-from foldline.compat.window_budget.budget import (
-    DEFAULT_POLICY,
+from foldline.window_budget.budget import (
     budget_limit,
-    estimate_context,
     estimate_message_tokens,
     estimate_tokens,
     is_over_budget,
     plan_slice,
     prefix_tokens,
 )
-from foldline.compat.window_budget.condenser import condense_transcript, create_condenser
-from foldline.compat.window_budget.contract import (
+from foldline.window_budget.budget.estimate import estimate_context
+from foldline.window_budget.condenser import DEFAULT_POLICY, condense, condense_transcript, create_condenser
+from foldline.window_budget.contract import (
     BudgetPolicy,
     CompleteFn,
     CondensePlan,
@@ -33,8 +32,8 @@ from foldline.compat.window_budget.contract import (
     Summary,
     TokenEstimate,
 )
-from foldline.compat.window_budget.host_messages import CHARS_PER_TOKEN, IMAGE_TOKENS
-from foldline.compat.window_budget.messages import (
+from foldline.window_budget.host_messages import CHARS_PER_TOKEN, IMAGE_TOKENS
+from foldline.window_budget.messages import (
     AgentMessage,
     AssistantMessage,
     BashExecutionMessage,
@@ -52,14 +51,13 @@ from foldline.compat.window_budget.messages import (
     Usage,
     UserMessage,
 )
-from foldline.compat.window_budget.summarize import (
+from foldline.window_budget.summarize import (
+    CONDENSER_BRIEF,
     build_summary_prompt,
-    condense,
     condense_scope,
     flatten_transcript,
     summarize,
 )
-from foldline.digest.prompt import CONDENSER_BRIEF
 
 __all__ = [
     "CHARS_PER_TOKEN",

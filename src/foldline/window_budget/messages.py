@@ -7,7 +7,7 @@ itself uses `UserMessage` for the digest that it adds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -158,18 +158,26 @@ class Model:
     maxTokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
     """The request passed to a completer."""
 
-    systemPrompt: str
-    messages: Sequence[Any]
+    messages: list[Any]
+    systemPrompt: str | None = None
+    tools: list[Any] | None = None
+    """None: a digest is written without tools."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class SimpleStreamOptions:
-    """The options passed to a completer."""
+    """The options passed to a completer. The window budget sets the first three; a host may set the others."""
 
     reasoning: str | None = None
     signal: Any = None
     maxTokens: int | None = None
+    temperature: float | None = None
+    apiKey: str | None = field(default=None, repr=False)
+    sessionId: str | None = None
+    onPayload: Callable[[Any], None] | None = None
+    headers: dict[str, str] | None = field(default=None, repr=False)
+    thinkingBudgets: Any = None

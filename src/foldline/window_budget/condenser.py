@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
-from foldline.compat.window_budget.budget import DEFAULT_POLICY, exceeds_limit, gauge_of, slice_at
-from foldline.compat.window_budget.contract import CondenserDeps, SummarizeDeps
-from foldline.compat.window_budget.host_messages import REQUEST, DigestInput, HostMessages, is_conversation, tokens
-from foldline.compat.window_budget.summarize import DigestText, local_digest_text, model_digest_text
 from foldline.message import user
+from foldline.window_budget.budget.estimate import gauge_of
+from foldline.window_budget.budget.gate import exceeds_limit
+from foldline.window_budget.budget.slice import slice_at
+from foldline.window_budget.contract import BudgetPolicy, CondenserDeps, SummarizeDeps, Summary
+from foldline.window_budget.host_messages import PRESET, REQUEST, DigestInput, HostMessages, is_conversation, tokens
+from foldline.window_budget.summarize.condense import (
+    DigestText,
+    condense_scope,
+    local_digest_text,
+    model_digest_text,
+    summarize,
+)
 
+__all__ = ["DEFAULT_POLICY", "condense", "condense_scope", "condense_transcript", "create_condenser"]
+
+DEFAULT_POLICY = BudgetPolicy(
+    trigger_ratio=PRESET.rules[0].ratio or 1,
+    keep_recent=PRESET.keep_tokens,
+    reserve_tokens=PRESET.reserve_tokens,
+)
 _LOG = logging.getLogger("foldline.window_budget")
+
+
+async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
+    """`summarize` for the current session."""
+    return await summarize(messages, replace(deps or SummarizeDeps(), scope="session"))
 
 
 def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Coroutine[Any, Any, Any]]:
