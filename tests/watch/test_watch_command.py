@@ -203,7 +203,7 @@ def test_a_full_output_is_reported(option: str) -> None:
 def test_pass_through_needs_a_standard_output() -> None:
     done = redirected(">&-", "--pass-through")
     assert done.returncode == 2
-    assert b"needs a standard output" in done.stderr
+    assert b"standard output is closed" in done.stderr
 
 
 @pytest.mark.parametrize("given", [b"", b"I fixed the tests.\nThey are green now.\n"])
@@ -319,7 +319,7 @@ def test_garbage_incomplete_lines_and_nulls_are_counted_and_skipped() -> None:
 def test_a_project_limit_needs_the_file_of_the_projects_costs() -> None:
     done = spawn("watch", "--project-limit", "3", given=FULL_TURN)
     assert done.returncode == 2
-    assert b"need each other" in done.stderr
+    assert b"use --project-limit and --project-costs together" in done.stderr
 
 
 @pytest.mark.promise("S1.31", "S1.32")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 _WITHOUT_CLICK = {"statusline": "foldline.watch.status_line", "hook": "foldline.watch.agent_hooks"}
-"""Commands that an agent runs at every turn: without options they start without importing the command line."""
+"""Commands that an agent runs at every turn. Without options, they run without importing `app.py`, to start fast."""
 
 
 def main() -> None:

@@ -58,7 +58,7 @@ COMMANDS = {
     "doctor": CommandEntry("Setup", "Check the installation and the configuration"),
     "completion": CommandEntry("Setup", "Print a completion script for a shell"),
 }
-"""Every sub-command, in the order of the help; its module and function have the same name."""
+"""Every sub-command, in the order of the help. The module and the function of a sub-command have its name."""
 
 
 class Commands(click.Group):
@@ -91,7 +91,11 @@ class Commands(click.Group):
 
 
 def _with_paragraph_marks(command: click.Command) -> click.Command:
-    r"""Replace `\b`, two characters in a raw docstring, by click's mark for preformatted lines; returns the command."""
+    r"""Prepare a command's help text for click, and return the command.
+
+    Raw docstrings contain `\b` as two characters. click expects a backspace character there; it marks preformatted
+    lines.
+    """
     command.help = (command.help or "").replace("\\b", "\b")
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         _with_paragraph_marks(inner)

@@ -17,7 +17,7 @@ from foldline.policy import Rule, format_value
 
 @click.command()
 @options.policy_options
-@click.option("--all", "everything", is_flag=True, help="Show defaults too.")
+@click.option("--all", "everything", is_flag=True, help="Also show knobs that have their default value.")
 @options.output_options("Print one JSON object with every value and its source.")
 def config(settings: Settings, everything: bool, as_json: bool) -> None:
     r"""Show the effective settings and policy, and where each value comes from.
@@ -48,7 +48,7 @@ def _row(value: Any, name: str, found: Settings) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A knob's value as JSON; a rule as its text."""
+    """A knob's value as JSON; a rule becomes its text."""
     return [str(item) if isinstance(item, Rule) else item for item in value] if isinstance(value, tuple) else value
 
 

@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 RECORDING = "demo.json.gz"
 WINDOW = 16_000
-"""Small, so that the short recording folds several times."""
+"""The window in tokens. It is small, so that the short recording folds several times."""
 STEP_SECONDS, FOLD_SECONDS = 0.05, 1.2
-"""Pauses on a terminal, for a step and for a fold. The demo takes less than half a minute."""
+"""Seconds to pause on a terminal after a step, and after a step with a fold. The demo takes less than 30 seconds."""
 QUESTION = "AssertionError handle"
-"""The recall query at the end; its answer was folded."""
+"""The query of the recall at the end. The messages that answer it have been folded by then."""
 ANSWER_TOKENS = 300
 QUOTED_LINES = 9
 """How many lines of a digest or an answer are shown."""
 BAR, BESIDE = 48, 44
-"""Largest width of the meter, and the width of the text beside it, in characters."""
+"""Largest width of the bar of the meter, and the width of the text next to the bar, in characters."""
 NEXT = (
     ("foldline inspect FILE", "show what fills your transcript, and what is broken"),
     ("foldline fold FILE -o OUT", "fold the transcript to fit"),
@@ -68,14 +68,14 @@ class DemoRun:
         self.folded: list[Fold] = []
 
     def play(self) -> Iterator[DemoStep]:
-        """Add every message; yields it, with the view that is sent before each reply."""
+        """Add the messages one by one, and yield a `DemoStep` for each. Before a reply is added, the view is built."""
         for place, message in enumerate(self.messages):
             view, fold = self._ask(place) if message.role == "assistant" else (None, None)
             self.session.add(message)
             yield DemoStep(message, self.session.size(message), view, fold)
 
     def _ask(self, place: int) -> tuple[View, Fold | None]:
-        """The view that is sent for the reply at index `place`, and the fold made for it; None if none was made."""
+        """The view that is sent to get the reply at index `place`, and the fold that was made for it, or None."""
         before = self.session.timeline.fold
         view = self.session.view()
         self.requests += 1
@@ -88,13 +88,13 @@ class DemoRun:
         return view, now
 
     def recall(self, query: str) -> str:
-        """The recalled messages for a query, folded or not."""
+        """The messages that match a query, as text. Folded messages are searched, too."""
         return str(self.session.recall(query, tokens=ANSWER_TOKENS))
 
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """A message and its size; for a reply also the view that was sent and the fold made for it."""
+    """A message and its size in tokens. For a reply, also the view that was sent, and the fold if one was made."""
 
     message: Message
     tokens: int

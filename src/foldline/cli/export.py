@@ -16,7 +16,13 @@ from foldline.cli.shared.output import console, plural
 @click.option("--out", "-o", required=True, type=click.Path(), help="Write to this file; - is standard output.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option(
-    "--session", "-s", "names", type=SessionName(), multiple=True, metavar="NAME", help="Only this session. Repeatable."
+    "--session",
+    "-s",
+    "names",
+    type=SessionName(),
+    multiple=True,
+    metavar="NAME",
+    help="Write only this session. Repeatable.",
 )
 @ledger_options
 @options.output_options("Print the report as one JSON object (to standard error with -o -).")

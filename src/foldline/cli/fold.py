@@ -87,9 +87,13 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
 def folded_file(
     found: Conversation, session: Session, *, to: str | None, format: str | None
 ) -> tuple[bytes, tuple[Lost, ...]]:
-    """The bytes to write: the unchanged file if nothing was folded, else the file with the messages of the view.
+    """The bytes to write, and the content that the output format cannot express.
 
-    A request is repaired, because it will be sent. A session file is not: its agent repairs what it sends.
+    With `to`, the bytes are a request in that format. Otherwise they are the file with the messages of the view; if no
+    message changed, the unchanged file.
+
+    A request is repaired, because it will be sent. A session file is not repaired, because its agent repairs what it
+    sends.
     """
     transcript, timeline = found.transcript, session.timeline
     shown = head(timeline) + tuple(timeline.shown[timeline.cut :])

@@ -1,4 +1,4 @@
-"""`foldline hook`: answers a hook event; Claude Code and Codex run it."""
+"""`foldline hook`: answers a hook event. Claude Code and Codex run this command."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from foldline.wire import Transcript, read_all
 
 STDIN = "-"
 EXPORT = "foldline"
-"""The format name of an exported ledger, and the key in its first line."""
+"""The format name of an exported ledger in reports. It is also the first key in the first line of such a file."""
 SKIPPED = 3
 """How many of the skipped files are listed."""
 
@@ -48,7 +48,7 @@ def import_(files: tuple[str, ...], location: LedgerLocation, settings: Settings
     r"""Add transcripts of any supported format, or files that foldline export wrote, to a ledger.
 
     The ledger is created if it does not exist. Each transcript becomes a session; a session that exists already gets
-    only the new messages. Files in a folder that are no transcripts are skipped. - reads standard input.
+    only the new messages. Files in a folder that are not transcripts are skipped. Write - to read standard input.
 
     \b
     Example:  foldline import ~/.claude/projects/shop/3f0c.jsonl
@@ -100,7 +100,7 @@ def _import_file(target: Ledger, file: str, settings: Settings, flags: dict[str,
             shutil.copyfileobj(sys.stdin.buffer, copy)
             copy.flush()
             if not flags["session"] and not _is_export(copy.name):
-                raise InputError("standard input gives the session no name", hint="name it with --session")
+                raise InputError("a session from standard input needs a name", hint="name it with --session")
             return [{**row, "file": STDIN} for row in _import_file(target, copy.name, settings, flags)]
     if _is_export(file):
         return _restore(target, file)
@@ -152,7 +152,10 @@ def _export_lines(name: str, transcript: Transcript, settings: Settings, compact
 
 
 def _compaction(messages: Sequence[Message], cut: int) -> Fold:
-    """The fold for a compaction by the agent; its digest is the first message after the cut."""
+    """The fold for a compaction by the agent.
+
+    It has no digest of its own: the agent's summary is the first message after the cut.
+    """
     return Fold(
         cut=cut,
         reason="compacted by the agent itself",
@@ -163,7 +166,7 @@ def _compaction(messages: Sequence[Message], cut: int) -> Fold:
 
 
 def _reported(messages: Iterable[Message]) -> int:
-    """The first reported request size among these messages, or 0."""
+    """The request size in tokens that the first message with usage reports; 0 if no message has usage."""
     return next((message.meta.usage.prompt for message in messages if message.meta.usage), 0)
 
 

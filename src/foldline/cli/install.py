@@ -57,13 +57,15 @@ def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bo
 
 
 def _show(change: SettingsChange) -> None:
-    """Print the change; on a terminal without control characters."""
+    """Print the change. On a terminal, control characters are replaced."""
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     click.echo("".join(f"{line}\n" for line in printable_lines(change.diff)) if on_terminal else change.diff, nl=False)
 
 
 def _confirm() -> bool:
-    """Ask the user whether to write; a usage error when a standard stream is closed."""
+    """Ask the user whether to write the change. Raises a usage error if a standard stream is closed."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        raise click.UsageError("cannot ask, since a standard stream is closed: give --yes to write without asking")
+        raise click.UsageError(
+            "cannot ask for confirmation, because a standard stream is closed: use --yes to write without asking"
+        )
     return click.confirm("Write this?", default=True, err=True)

@@ -13,7 +13,7 @@ from foldline.cli.shared.ledger_choice import LedgerLocation, choose_session, op
 @click.option(
     "--compact",
     is_flag=True,
-    help="Also offer compact_context, for an agent that foldline watch supervises: watch acts on the call.",
+    help="Also offer compact_context, for an agent that foldline watch supervises; watch requests the compaction.",
 )
 @session_options
 def mcp(location: LedgerLocation, compact: bool, **flags: Any) -> None:

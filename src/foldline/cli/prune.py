@@ -1,4 +1,4 @@
-"""`foldline prune`: delete sessions that were not used for a given time. The only command that deletes."""
+"""`foldline prune`: delete sessions that were not used for a given time. No other command deletes anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AGE = re.compile(r"([1-9][0-9]{0,8})([mhdw])", re.ASCII)
 
 
 class Age(click.ParamType[float]):
-    """An age such as `90d` or `12h`, in seconds."""
+    """A command-line value such as `90d` or `12h`, converted to seconds."""
 
     name = "age"
 
@@ -50,7 +50,7 @@ class Age(click.ParamType[float]):
 def prune(older_than: float, yes: bool, all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
     r"""Delete the sessions that were not used for a given time, after a confirmation.
 
-    Messages that other sessions share with them stay. No other command deletes anything.
+    Messages that are also in other sessions are kept. No other command deletes anything.
 
     \b
     Example:  foldline prune --older-than 90d

@@ -24,7 +24,7 @@ from foldline.wire import Transcript, read_all
 SKIPPED = 3
 """How many of the skipped files are listed."""
 EVERYTHING = "everything"
-"""The row for sending every message, whether it fits or not."""
+"""The name of the row with the cost of sending every message each time, whether it fits or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class ReplayJob:
     policies: tuple[Settings, ...]
     beside: int
     lenient: bool
-    """Whether to skip the file if it is no transcript, because it was found in a folder and not named."""
+    """Whether to skip the file if it is not a transcript. True for a file that was found in a folder, False for a file
+    that the user named.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class ReplayedFile:
     type=click.IntRange(min=0),
     default=0,
     metavar="TOKENS",
-    help="Add these tokens to every request: system prompt and tool schemas that the file does not hold.",
+    help="Add this number of tokens to every request, for a system prompt and tools that are not in the file.",
 )
 @click.option(
     "--plot", type=click.Path(), metavar="FILE", help="Draw the result as .png or .svg (needs foldline[plot])."
@@ -73,8 +75,8 @@ class ReplayedFile:
 def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool, **flags: Any) -> None:
     r"""Replay old sessions request by request, and compare what each policy would have sent, cost, folded and lost.
 
-    Costs cover what is sent, at the prices of the prompt cache. Replies cost the same under every policy and are left
-    out. Only messages that the files hold are counted.
+    The cost is the cost of the requests, at the prices of the prompt cache. Replies are left out, because they cost the
+    same under every policy. Messages that are not in the files are not counted.
 
     \b
     Example:  foldline replay session.jsonl --policy balanced --policy thrifty
@@ -105,7 +107,7 @@ def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool
 
 
 def _jobs(files: Sequence[str], policies: tuple[Settings, ...], flags: dict[str, Any]) -> list[ReplayJob]:
-    """One job for each file, the largest first, so that no long job starts last."""
+    """One job for each file. The largest file comes first, so that no long job starts late."""
     named, found = expand_paths(files)
     for file in named:
         if not Path(file).exists():

@@ -44,7 +44,7 @@ from foldline.session.setup import setup
 from foldline.session.state import State
 
 WORDS = 200
-"""How many characters of a message are shown at most."""
+"""Maximum number of characters that are shown of a message."""
 DIGEST_LINES = 9
 """How many lines of the current digest are shown."""
 NO_LIMIT = 1 << 40
@@ -53,13 +53,13 @@ NO_LIMIT = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """A session as it is in the ledger."""
+    """The state of a session in the ledger."""
 
     picked: SessionChoice
     state: State
     snapshot: Snapshot
     folds: tuple[tuple[FoldReference, Fold], ...]
-    """The folds in force, oldest first."""
+    """The folds that were not undone, oldest first."""
 
 
 @click.command()
@@ -89,7 +89,7 @@ def show(location: LedgerLocation, digests: bool, as_json: bool, **flags: Any) -
 
 
 def load_session(ledger: Ledger, picked: SessionChoice) -> SessionReport:
-    """A session with its recorded settings, measured and not changed."""
+    """Load a session with its recorded settings, and measure it. Nothing is written."""
     record = BranchRecord(ledger.store, picked.branch)
     snapshot = record.snapshot()
     state = State(setup(snapshot.settings), snapshot, record.read)
@@ -227,7 +227,7 @@ def _print_digests(shown: SessionReport) -> None:
 
 
 def _print_messages(ledger: Ledger, flags: dict[str, Any], *, as_json: bool) -> None:
-    """Print the messages of a handle, one at a time, so that their number is not limited."""
+    """Print the messages that a handle names. They are read one at a time, so any number of them can be printed."""
     wanted, echo = parse_handle(flags["handle"]), line_printer()
     where: Branch | Head = Head()
     if wanted.strand is None:

@@ -1,4 +1,4 @@
-"""`foldline statusline`: prints the status line; Claude Code runs it."""
+"""`foldline statusline`: prints the status line. Claude Code runs this command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`foldline verify`: check that a ledger is as it was written."""
+"""`foldline verify`: check that nothing in a ledger was changed or damaged since it was written."""
 
 from __future__ import annotations
 

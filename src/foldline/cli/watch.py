@@ -1,4 +1,4 @@
-"""`foldline watch`: watches an agent's stream or session file; a meter for people, JSON events for programs."""
+"""`foldline watch`: watches an agent's stream or session file. It shows a meter, or prints events as JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EXITS = {
     CUT: "the stream ended in the middle of a turn",
     STOPPED + 2: "stopped by Ctrl-C (129: by a hangup, 143: by kill); all notes are written",
 }
-"""Exit codes, and why the command ended."""
+"""For each exit code, the reason why the command ended."""
 NO_EVENTS = (
     "no events were read: make the agent print them (claude -p ... --output-format stream-json --verbose), "
     "or name its session file"
@@ -49,19 +49,30 @@ NO_EVENTS = (
 @click.command(epilog="Exit codes: " + "; ".join(f"{code} {why}" for code, why in EXITS.items()) + ".")
 @click.argument("file", type=click.Path(), required=False)
 @click.option("--follow", "-f", is_flag=True, help="Keep reading while the file grows.")
-@click.option("--idle", type=float, metavar="SECONDS", help="With --follow: stop after so long without growth.")
+@click.option(
+    "--idle", type=float, metavar="SECONDS", help="With --follow, stop when the file has not grown for this time."
+)
 @click.option("--scratch", type=click.Path(), metavar="FOLDER", help="Keep working notes in FOLDER/.context.")
-@click.option("--job", default="", help="Name the task in the notes and in compactions.")
-@click.option("--state", default="", help="Name the state of the job in compactions.")
+@click.option("--job", default="", help="Name the job; notes and compactions mention it.")
+@click.option("--state", default="", help="Give the state of the job; compactions mention it.")
 @click.option("--window", type=click.IntRange(min=1), metavar="TOKENS", help="Set the size of the window.")
 @click.option("--warn", type=float, default=WARN_RATIO, show_default=True, help="Warn at this share of the window.")
 @click.option(
-    "--compact", type=float, default=COMPACT_RATIO, show_default=True, help="Compact at this share of the window."
+    "--compact",
+    type=float,
+    default=COMPACT_RATIO,
+    show_default=True,
+    help="Report at this share of the window that a compaction is due.",
 )
 @click.option("--cost-limit", type=float, metavar="USD", help="Limit what the job may cost.")
 @click.option("--project-limit", type=float, metavar="USD", help="Limit what all jobs of the project may cost.")
-@click.option("--project-costs", type=click.Path(), metavar="FILE", help="Share the project's costs in this file.")
-@click.option("--ask", is_flag=True, help="Ask on the terminal at a cost limit; the agent waits.")
+@click.option(
+    "--project-costs",
+    type=click.Path(),
+    metavar="FILE",
+    help="Add up the costs of all jobs of the project in this file.",
+)
+@click.option("--ask", is_flag=True, help="At a cost limit, ask on the terminal whether to go on; the agent waits.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON, one object per line.")
 @click.option("--pass-through", is_flag=True, help="Copy the input to standard output; events go to stderr.")
 def watch(file: str | None, **options: Any) -> int:
@@ -79,7 +90,7 @@ def watch(file: str | None, **options: Any) -> int:
 
 
 def _check(file: str | None, options: dict[str, Any]) -> None:
-    """Refuse impossible options before anything is read or written."""
+    """Raise a usage error for impossible options, before anything is read or written."""
     follow, idle = options["follow"], options["idle"]
     if file is None or file == "-":
         if follow:
@@ -91,9 +102,11 @@ def _check(file: str | None, options: dict[str, Any]) -> None:
     if idle is not None and not 0 < idle < math.inf:
         raise click.UsageError(f"--idle {idle:g} is impossible: give seconds above 0")
     if options["pass_through"] and sys.stdout is None:
-        raise click.UsageError("--pass-through needs a standard output, and it is closed")
+        raise click.UsageError("--pass-through cannot copy the stream, because standard output is closed")
     if (options["project_limit"] is None) != (options["project_costs"] is None):
-        raise click.UsageError("--project-limit and --project-costs need each other: the limit, and the shared file")
+        raise click.UsageError(
+            "use --project-limit and --project-costs together: one sets the limit, the other names the shared file"
+        )
 
 
 def _run(file: str | None, options: dict[str, Any], signals: DeferredSignals) -> int:
@@ -145,7 +158,10 @@ def _run(file: str | None, options: dict[str, Any], signals: DeferredSignals) ->
 
 
 def _feed(watcher: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, signals: DeferredSignals | None) -> bool:
-    """Feed one event and show its reports; with `signals`, ask at a cost limit. Returns False if the answer is no."""
+    """Feed one event to the watcher, and show its reports.
+
+    If `signals` is given, ask the user at a cost limit; returns False if the answer is no, else True.
+    """
     reports = watcher.feed(event)
     for report in reports:
         view.show(watcher, report)
@@ -161,7 +177,7 @@ def _feed(watcher: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, sign
 
 
 def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures) -> dict[str, Any]:
-    """The facts of the end: exit code, reason, and what could not be written."""
+    """The data of the last report: exit code, reason, and what could not be written."""
     if watcher.limits is not None and watcher.limits.over is not None:
         code = COST
     elif watcher.meter.should_compact:
@@ -180,7 +196,10 @@ def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures) ->
 
 
 def _watcher(file: str | None, options: dict[str, Any], failures: WriteFailures) -> Watcher:
-    """The watcher for these options; impossible values and an unusable folder are refused here."""
+    """The watcher for these options.
+
+    Raises `ConfigError` for impossible values and for a folder that cannot be used.
+    """
     meter = Meter(window=options["window"], warn_ratio=options["warn"], compact_ratio=options["compact"])
     model, notes = ScratchModel(job=options["job"], phase=options["state"]), None
     limits = _limits(file, options, failures)
@@ -229,14 +248,14 @@ class _JsonOutput:
         self._write(report.as_json())
 
     def fail(self, text: str) -> None:
-        """Report that something cannot be written; on standard error if it is the events themselves."""
+        """Report a write error as an event. If the events themselves cannot be written, print it on standard error."""
         if self._out.closed:
             UnbufferedOutput(sys.stderr, "").write(f"foldline: {text}\n")
         else:
             self._write({"event": "not_written", "session": self._session, "text": text})
 
     def ask(self, question: str) -> bool:
-        """Ask on the terminal, after all reports are sent; without a terminal the answer is no."""
+        """Write all reports, then ask on the terminal. Without a terminal, the answer is no."""
         self._out.pace(behind=False)
         return _ask_terminal(question)
 
@@ -249,7 +268,10 @@ class _JsonOutput:
 
 
 def _ask_terminal(question: str) -> bool:
-    """Ask on the terminal device, since standard input is the stream; the agent meanwhile waits on its full pipe."""
+    """Ask on the terminal device, because standard input is the agent's stream.
+
+    The agent waits meanwhile, once its pipe is full.
+    """
     try:
         with open("/dev/tty", "w", encoding="utf-8") as terminal, open("/dev/tty", encoding="utf-8") as keys:
             terminal.write(f"{question} [y/N] ")

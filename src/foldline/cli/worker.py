@@ -1,4 +1,4 @@
-"""`foldline worker`: makes the background folds that sessions of other processes request."""
+"""`foldline worker`: makes the background folds that sessions in other processes request."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ EXITS = {
 
 
 @click.command(epilog="Exit codes: " + "; ".join(f"{code} {why}" for code, why in EXITS.items()) + ".")
-@click.option("--once", is_flag=True, help="Run the jobs that are queued, and end.")
+@click.option("--once", is_flag=True, help="Run the queued jobs, then end.")
 @click.option("--all-owners", is_flag=True, help="Serve all owners of the ledger.")
 @click.option(
-    "--digest-model", metavar="NAME", default="", help="Model that writes digests if a session's policy names none."
+    "--digest-model", metavar="NAME", default="", help="Write digests with this model if a session's policy names none."
 )
-@click.option("--base-url", metavar="URL", help="Endpoint of that model, if not its vendor's own.")
+@click.option("--base-url", metavar="URL", help="Call the digest model at this address, not at its vendor's.")
 @click.option("--lease", type=click.FloatRange(min=1), default=LEASE_S, show_default=True, metavar="SECONDS",
               help="Give a job to another worker after this time without a heartbeat.")  # fmt: skip
 @click.option("--poll", type=click.FloatRange(min=0.05), default=POLL_S, show_default=True, metavar="SECONDS",
-              help="Look for jobs this often (PostgreSQL: for jobs of killed workers).")  # fmt: skip
+              help="Look for jobs at this interval (on PostgreSQL, only for jobs of killed workers).")  # fmt: skip
 @output_options("Print one JSON object for each fold.")
 @ledger_options
 def worker(location: LedgerLocation, once: bool, all_owners: bool, as_json: bool, **given: Any) -> None:
     r"""Make the background folds of sessions that were opened with worker="process".
 
-    Any number of workers may run; each fold is made once. On PostgreSQL they may run on any host, and need PgQueuer
-    (pip install 'foldline[worker]'). The job of a worker that was killed is given to another one after --lease.
-    Keys are read from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY); without a model, digests are local.
+    Any number of workers may run; each fold is made once. On PostgreSQL, workers may run on any host, and need PgQueuer
+    (pip install 'foldline[worker]'). If a worker is killed, another one gets its job after the time of --lease. API
+    keys are read from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY). Without a model, foldline writes the digests
+    itself.
 
     \b
     Example:  foldline worker --ledger postgresql://db/agents --digest-model gpt-5-mini

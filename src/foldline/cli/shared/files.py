@@ -1,4 +1,4 @@
-"""Read a transcript as the conversation that the model sees, and write files, which are replaced atomically."""
+"""Functions that read a transcript as the conversation that the model sees, and that write files atomically."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Conversation:
     file: str
     transcript: Transcript
     messages: tuple[Message, ...]
-    """The messages that the model sees: those since the last recorded compaction, without reported usage."""
+    """The messages that the model sees: those since the last recorded compaction. Their reported usage is removed."""
 
     @property
     def compacted(self) -> int:
@@ -37,13 +37,13 @@ def read_conversation(file: str, format: str | None = None) -> Conversation:
     """Read a file that holds one conversation."""
     found = read_all(file, format)
     if len(found) != 1:
-        what = f"has {len(found)} conversations" if found else "has no conversation"
-        raise InputError(f"{file} {what}, not one", hint="see what is in it with foldline inspect")
+        what = f"{len(found)} conversations; the command needs exactly one" if found else "no conversation"
+        raise InputError(f"{file} contains {what}", hint="see what is in it with foldline inspect")
     return Conversation(file=file, transcript=found[0], messages=without_usage(context_segments(found[0])[-1]))
 
 
 def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The paths that are not folders, and the transcripts found in those that are."""
+    """Two lists: the given paths that are not folders, and the .json and .jsonl files in the given folders."""
     named: list[str] = []
     found: list[str] = []
     for place in places:
@@ -55,7 +55,7 @@ def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """The .json and .jsonl files in a folder, also compressed ones."""
+    """The .json and .jsonl files in a folder and its subfolders, including those with the ending .gz."""
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file() and path.name.removesuffix(".gz").endswith((".json", ".jsonl")):
             yield str(path)
@@ -67,7 +67,11 @@ def read_text(file: str) -> str:
 
 
 def refuse_to_overwrite(target: str, sources: Sequence[str], *, force: bool) -> None:
-    """Raise before any work is done if the target exists (without `force`), or is one of the sources."""
+    """Raise `ConfigError` if the target cannot be written.
+
+    That is the case if it is a folder or one of the sources, its folder does not exist, or it exists already and
+    `force` is False. Call this before any work is done.
+    """
     if target == STDOUT:
         return
     path = Path(target)

@@ -30,11 +30,11 @@ from foldline.recall.text_index import TextIndex
 from foldline.session import Ledger
 
 DEFAULT_FILE = Path("foldline", "ledger.db")
-"""The default ledger's path below `$XDG_DATA_HOME`, which is `~/.local/share` by default."""
+"""The path of the default ledger, relative to `$XDG_DATA_HOME` (`~/.local/share` if that is not set)."""
 WAIT_SECONDS = 10.0
-"""How long to wait for another writer's lock."""
+"""Seconds to wait for another writer's lock."""
 COMPLETION_WAIT_SECONDS = 1.0
-"""How long to wait for that lock during shell completion."""
+"""Seconds to wait for another writer's lock during shell completion."""
 CANDIDATES = 5
 """How many sessions an error lists when a name is ambiguous."""
 _PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@|(?<=[?&]password=)[^&]*")
@@ -42,7 +42,7 @@ _PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@|(?<=[?&]password=)[^&]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLocation:
-    """A ledger's file or address, and the owner in it. `str()` hides the password."""
+    """The file or address of a ledger, and the owner whose sessions are used. `str()` hides the password."""
 
     url: str
     owner: str = ""
@@ -115,7 +115,10 @@ def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float
 
 
 def choose_session(opened: Ledger, *, session: str | None, branch: str, **_: Any) -> SessionChoice:
-    """The session with this name or unique name prefix; without a name, the session used last, which is reported."""
+    """The session with this name, or the only one whose name begins with it.
+
+    Without a name, it is the session used last; if there are several sessions, the choice is printed on standard error.
+    """
     infos = opened.sessions()
     if not infos:
         raise InputError("the ledger has no sessions", hint="add one with foldline import FILE")
@@ -166,7 +169,7 @@ def defer_interrupt() -> Iterator[None]:
 
 
 class SessionName(click.ParamType[str]):
-    """The name of a session, completed from the ledger that the command line names so far."""
+    """The name of a session. Shell completion offers the sessions of the ledger that the options before it name."""
 
     name = "session"
 
@@ -197,14 +200,14 @@ all_owners_option = click.option("--all-owners", is_flag=True, help="Include eve
 
 @contextmanager
 def open_stores(location: LedgerLocation, *, all_owners: bool) -> Iterator[list[Store]]:
-    """Open the stores that a command covers: one for each owner, or that of the location's owner."""
+    """Open one store for each owner if `all_owners`, else only the store of the location's owner."""
     with open_ledger(location) as opened:
         store = opened.store
         yield [ledger.for_owner(store, name) for name in ledger.owners(store)] if all_owners else [store]
 
 
 def owner_prefix(owner: str) -> str:
-    """The prefix of a session's name in a list of several owners' sessions; "" if `owner` is empty."""
+    """The text that precedes a session's name in a list of the sessions of several owners; "" if `owner` is empty."""
     return f"{printable(owner)}: " if owner else ""
 
 
@@ -219,5 +222,8 @@ def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--ledger`, `--owner`, `--session` and `--branch`; the last two are passed as given."""
+    """Add `--ledger`, `--owner`, `--session` and `--branch`.
+
+    The command receives a `LedgerLocation` as `location`, and the values of `--session` and `--branch` unchanged.
+    """
     return ledger_options(_session(_branch(command)))

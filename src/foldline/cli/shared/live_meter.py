@@ -48,7 +48,7 @@ class LiveMeter:
             self._live.stop()
 
     def show(self, watcher: Watcher, report: WatchEvent) -> None:
-        """Redraw the meter; print a line for any other report."""
+        """Print the report as a line if it has a text for the user, then redraw the meter."""
         if report.event == "compacted":
             self._print(_describe_compaction(report.facts), "bold")
         elif report.event in _MESSAGES:
@@ -58,14 +58,14 @@ class LiveMeter:
             self._live.update(meter_line(watcher))
 
     def pace(self, *, behind: bool) -> None:
-        """Do nothing: the meter is redrawn a few times a second in any case."""
+        """Do nothing: the meter is redrawn only a few times a second, even if more input is waiting (`behind`)."""
 
     def fail(self, text: str) -> None:
-        """Print that something cannot be written."""
+        """Print the text of a write error."""
         self._print(text, "bold red")
 
     def ask(self, question: str) -> bool:
-        """Ask the user, with the meter hidden."""
+        """Ask the user a yes-or-no question. The meter is hidden meanwhile."""
         if self._live is not None:
             self._live.stop()
         answer = self._ask(question)
@@ -96,7 +96,7 @@ class LiveMeter:
 
 
 def meter_line(watcher: Watcher) -> Text:
-    """The meter: a bar with both thresholds marked, tokens, model, cost."""
+    """The meter as one line: a bar that marks both thresholds, then tokens, model and cost."""
     from rich.text import Text  # noqa: PLC0415
 
     meter = watcher.meter

@@ -15,12 +15,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class PolicyName(click.ParamType[str]):
-    """The name of a preset or a TOML file. Adds shell completion; the value is checked when it is loaded."""
+    """The name of a preset or a TOML file. This type adds shell completion; `load_settings` checks the value."""
 
     name = "policy"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  # click's signature
-        """The presets that begin with `incomplete`; file completion if there are none."""
+        """The presets that begin with `incomplete`. If there are none, the shell completes file names."""
         from foldline.policy import presets  # noqa: PLC0415  # only during completion
 
         return [CompletionItem(one) for one in presets() if one.startswith(incomplete)] or [
@@ -41,7 +41,7 @@ _window = click.option("--window", "-w", type=click.IntRange(min=1), metavar="TO
 
 
 def raw_policy_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--policy`, `--model` and `--window`, passed as given."""
+    """Add `--policy`, `--model` and `--window`. The command receives their values unchanged."""
     return _policy(_model(_window(command)))
 
 
@@ -56,7 +56,10 @@ def policy_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def policies_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Like `policy_options` with a repeatable `--policy`; the command receives a tuple of `Settings` as `policies`."""
+    """Add a repeatable `--policy`, `--model` and `--window`.
+
+    The command receives a tuple of `Settings` as `policies`.
+    """
 
     @wraps(command)
     def run(*args: Any, policy: tuple[str, ...], model: str | None, window: int | None, **rest: Any) -> None:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 PROGRESS_AFTER_SECONDS = 2.0
-"""A progress bar appears after this time."""
+"""A progress bar appears after this number of seconds."""
 
 EMPTY = "none"
 """The text of a digest section that has no entries."""
 
 
 def console(*, err: bool = False) -> Console:
-    """A rich console without markup and highlighting; no colour with `--no-color` or off a terminal."""
+    """A rich console without markup and highlighting. It prints colour only on a terminal and without `--no-color`."""
     from rich.console import Console  # noqa: PLC0415  # slow to import
 
     context = click.get_current_context(silent=True)
@@ -37,12 +37,15 @@ def console(*, err: bool = False) -> Console:
 
 
 def line_printer(*, err: bool = False) -> Callable[..., None]:
-    """The `print` of a console, which leaves the wrapping of long lines to the terminal."""
+    """The `print` method of a console. It does not wrap long lines; the terminal does that."""
     return partial(console(err=err).print, soft_wrap=True)
 
 
 def table(name: str, *numbers: str) -> Table:
-    """A table without borders: one left column, right-aligned figures, and a last column for a bar."""
+    """A table without borders.
+
+    It has a left-aligned column, right-aligned columns for figures, and a last column for a bar.
+    """
     from rich.table import Table  # noqa: PLC0415
 
     grid = Table(box=None, pad_edge=False)
@@ -133,7 +136,7 @@ def local_time(at: float) -> str:
 
 
 def plural(number: int, what: str) -> str:
-    """A number with its noun, in the plural unless it is 1.
+    """A number and its noun. The noun is in the plural unless the number is 1.
 
     >>> plural(1, "session"), plural(1200, "session")
     ('1 session', '1,200 sessions')

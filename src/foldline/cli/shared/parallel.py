@@ -26,7 +26,7 @@ DASK_WAIT = "5s"
 def run_parallel(
     work: Callable[[JobT], ResultT], jobs: Sequence[JobT], executor: str, processes: int
 ) -> Iterator[ResultT]:
-    """The result of each job, in the order they finish. A single job runs in this process."""
+    """Run the jobs, and yield the result of each when it has finished. A single job runs in this process."""
     if len(jobs) == 1 and not executor:
         yield work(jobs[0])
         return

@@ -26,7 +26,7 @@ KEYS = {
     "ledger": "The ledger: a file or a postgresql:// address",
     "owner": "The owner of the sessions in a shared ledger",
 }
-"""The settings other than the policy, with their descriptions."""
+"""The name and the description of each setting, except those of the policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Settings:
     values: Mapping[str, str]
     """The value of each setting (see `KEYS`); "" if it is not set."""
     sources: Mapping[str, str]
-    """The layer that set each knob or setting; those at their default are absent."""
+    """The layer that set each knob or setting. A knob or setting that has its default value is not listed."""
     files: tuple[Path, ...]
     """The configuration files that were read, lowest layer first."""
 
@@ -87,7 +87,7 @@ def load_settings(  # noqa: PLR0913 (all are keyword-only)
 
 
 def user_file(environment: Mapping[str, str]) -> Path | None:
-    """The path of the user's file, whether it exists or not; None without a home folder."""
+    """The path of the user's file, which may not exist; None if there is no home folder."""
     base = environment.get("XDG_CONFIG_HOME") or ""
     if not Path(base).is_absolute():
         home = environment.get("HOME") or os.path.expanduser("~")
@@ -96,9 +96,9 @@ def user_file(environment: Mapping[str, str]) -> Path | None:
 
 
 def project_file(folder: Path) -> Path | None:
-    """The project's file: in this folder, or in a parent up to the root of its repository.
+    """The project's file in this folder, or in a parent folder up to the root of the repository; None if there is none.
 
-    Outside a repository only the folder itself is searched: a parent folder may be shared with other users.
+    Outside a repository, only the folder itself is searched, because a parent folder may belong to other users.
     """
     folders = [folder, *folder.parents]
     root = next((index for index, one in enumerate(folders) if (one / ".git").exists()), 0)
@@ -113,7 +113,9 @@ def _from_file(path: Path) -> _Layer:
         raise ConfigError(f"cannot read {path}: {error}", hint="correct the file or remove it") from None
     knobs = found.pop("policy", {})
     if not isinstance(knobs, dict):
-        raise ConfigError(f"{path}: [policy] must be a table of knobs", hint="write it as [policy]")
+        raise ConfigError(
+            f"{path}: [policy] must be a table of knobs", hint="write a section [policy] with one line per knob"
+        )
     for name, value in found.items():
         if name not in KEYS:
             raise ConfigError(f"{path}: unknown setting {name!r}", hint=_hint(name))
@@ -123,7 +125,10 @@ def _from_file(path: Path) -> _Layer:
 
 
 def _absolute(name: str, value: str, folder: Path) -> str:
-    """The value; a ledger's relative path is resolved against the folder of the configuration file."""
+    """The value of a setting.
+
+    If it is the relative path of a ledger, it is joined to the configuration file's folder.
+    """
     if name != "ledger" or not value or "://" in value or value.startswith("~"):
         return value
     return str(folder / value)
@@ -143,7 +148,7 @@ def _from_environment(environment: Mapping[str, str]) -> _Layer:
 
 
 def _policy_layer(policy: str) -> tuple[str, Mapping[str, Any]]:
-    """The layer of a policy that a flag names: a preset or a file of knobs."""
+    """The source and the knobs of the policy that a flag names: a preset or a TOML file."""
     if policy in presets():
         return "flag", {"preset": policy}
     if not Path(policy).is_file():

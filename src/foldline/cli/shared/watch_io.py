@@ -1,7 +1,7 @@
-"""Output of `foldline watch` that survives failures: the watched agent needs the command to keep reading its pipe.
+"""Output of `foldline watch` that continues after write errors, because the agent needs the command to read its pipe.
 
-A disk may fill up, a reader may close its pipe, a signal may arrive during a write. Each failure is reported once, what
-cannot be written is kept in memory up to a limit, and the end report says what is still missing.
+A disk may fill up, a reader may close its pipe, and a signal may arrive during a write. Each failure is reported once.
+Notes that cannot be written are kept in memory, up to a limit. The last report says what is still missing.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.stdio import write_unbuffered
 
 HELD_CHARS = 4_000_000
-"""How many characters of notes are kept while they cannot be written; more are lost."""
+"""Maximum number of characters of notes that are kept while they cannot be written. Beyond it, they are dropped."""
 _NOTES, _COSTS = "the notes", "the project's costs"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class WriteFailures:
-    """The things that cannot be written at the moment, by name; each name is reported once."""
+    """Holds the names of the outputs that cannot be written at the moment. Each name is reported once."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -33,19 +33,19 @@ class WriteFailures:
         self._current: dict[str, str] = {}
 
     def add(self, name: str, reason: str) -> None:
-        """Record that something cannot be written."""
+        """Record that the output `name` cannot be written."""
         self._current[name] = f"{name} cannot be written: {reason}"
         if name not in self._reported:
             self._reported.add(name)
             self._report(self._current[name])
 
     def remove(self, name: str) -> None:
-        """Record that `name` was written after all, and that nothing of it is lost."""
+        """Record that the output `name` was written completely after all."""
         self._current.pop(name, None)
 
     @property
     def texts(self) -> list[str]:
-        """One text for each thing that cannot be written now."""
+        """One text for each output that cannot be written at the moment."""
         return list(self._current.values())
 
 
@@ -89,7 +89,7 @@ class DeferredSignals:
 
 
 class UnbufferedOutput:
-    """A standard stream without a buffer. A failed write closes it and raises nothing."""
+    """A standard stream without a buffer. If a write fails, no error is raised and nothing more is written."""
 
     def __init__(self, file: TextIO | None, name: str, failures: WriteFailures | None = None) -> None:
         self._file, self._name, self._failures = file, name, failures
@@ -98,7 +98,10 @@ class UnbufferedOutput:
         self._batch: list[str] | None = None
 
     def pace(self, *, behind: bool) -> None:
-        """Send the current batch; if more input is waiting (`behind`), collect later texts in a new batch."""
+        """Write the texts collected so far.
+
+        If more input is waiting (`behind`), later texts are collected until the next call.
+        """
         batch, self._batch = self._batch, [] if behind else None
         if batch:
             self._send_text("".join(batch))
@@ -117,7 +120,7 @@ class UnbufferedOutput:
                 self._failures.add(self._name, f"{error.strerror}; watching goes on")
 
     def write(self, text: str) -> int:
-        """Write a text, at once or with the batch."""
+        """Write a text at once, or collect it until the next call of `pace`."""
         if self._batch is None:
             self._send_text(text)
         else:
@@ -163,13 +166,16 @@ class TolerantScratchWriter:
 
 
 class TolerantCostRecorder:
-    """A recorder of project costs that reports write errors and goes on with what is known."""
+    """Records project costs. It reports write errors, and then returns the total that was last read from the file."""
 
     def __init__(self, costs: ProjectCosts, failures: WriteFailures) -> None:
         self._costs, self._failures = costs, failures
 
     def record(self, usd: float) -> float:
-        """Record the cost of this run in dollars; returns the cost of the project, as far as it is known."""
+        """Record the cost of this run in dollars, and return the cost of the project.
+
+        After a write error, the costs of other runs may be outdated.
+        """
         try:
             total = self._costs.record(usd)
         except (FoldlineError, OSError) as error:
