@@ -133,7 +133,7 @@ def test_missing_files_folders_and_files_with_many_conversations_are_refused(tmp
         assert str(path) in one_sentence(foldline("fold", str(path), "-o", out))
     many = tmp_path / "many.json"
     many.write_text(json.dumps({"runs": [[{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}]]}))
-    assert "has 2 conversations" in one_sentence(foldline("fold", str(many), "-o", out))
+    assert "contains 2 conversations" in one_sentence(foldline("fold", str(many), "-o", out))
 
 
 def test_a_format_that_cannot_be_written_names_the_alternative(tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ class TestFaults:
     def test_a_digest_that_is_not_smaller_than_what_it_covers_is_refused(self) -> None:
         result = both(request(talk(1, each=1), covered_tokens=8), Digester(complete=Scripted()))
         assert isinstance(result, FoldRefused)
-        assert "larger than what it stands for" in result.cause
+        assert "not smaller than what it replaces" in result.cause
 
     def test_a_digest_of_two_words_is_rejected(self) -> None:
         digest = made(request(talk(6)), Digester(complete=Scripted("All good.")))

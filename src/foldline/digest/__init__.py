@@ -1,1 +1,1 @@
-"""Digests: the text that stands for the folded part of a conversation."""
+"""Digests: the texts that replace the folded messages of a conversation."""

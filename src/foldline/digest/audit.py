@@ -1,6 +1,7 @@
 """The loss report of a digest: which facts it shows, which it lacks, and which of its claims have no source.
 
-A fact with a name is shown if the text contains the name, any other fact if the text has most of its words.
+If a fact has a name (a file or an identifier), the digest shows the fact if its text contains the name. It shows any
+other fact if its text contains most of the fact's words.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ AUDITED_KINDS = ("constraint", "request", "open", "failed", "modified", "decisio
 """Kinds of facts that a digest should show, the most important first."""
 _MAX_REPORTED = 20
 _MAX_IDENTIFIERS = 150
-"""Number of identifiers that count as facts: those most likely to be needed again."""
+"""Maximum number of identifiers that count as facts. Those most likely to be needed again are taken."""
 _MAX_FACTS, _FIRST_FACTS = 40, 5
-"""How many facts per kind count, and how many of these are the first ones; the others are the newest."""
+"""Maximum number of facts that count per kind, and how many of them are the first ones. The others are the newest."""
 _WORD_SHARE = 0.7
 """The share of a fact's words that a text must contain to show the fact."""
 _ENTRY_CHARS = 160
@@ -47,7 +48,7 @@ class _AuditedFact(NamedTuple):
 
 
 def audit(text: str, facts: Facts, *, kept_indexes: Collection[int] = ()) -> Loss:
-    """The loss report of a digest; facts of messages in `kept_indexes` do not count."""
+    """The loss report of a digest. Facts of messages in `kept_indexes` are ignored."""
     audited = list(_audited_facts(facts, kept_indexes))
     missing = _missing(text, audited)
     return Loss(
@@ -67,7 +68,10 @@ def add_missing_facts(  # noqa: PLR0913 (keyword arguments)
     count_tokens: Callable[[str], int],
     kept_indexes: Collection[int] = (),
 ) -> tuple[str, Loss]:
-    """The text and its loss report; missing facts are appended if the text shows less than `min_coverage` of them."""
+    """The text of a digest and its loss report.
+
+    If the text shows less than the share `min_coverage` of all facts, missing facts are appended, within `max_tokens`.
+    """
     loss = audit(text, facts, kept_indexes=kept_indexes)
     if loss.coverage >= min_coverage:
         return text, loss
@@ -89,7 +93,7 @@ def add_missing_facts(  # noqa: PLR0913 (keyword arguments)
 
 
 def _append_carryover(text: str, lines: list[str]) -> str:
-    """A digest with lines added to its Carryover section; the section is added if it is missing."""
+    """A digest with these lines added to its Carryover section. If the section is missing, it is added."""
     heading = HEADINGS[-1]
     rows = text.rstrip().split("\n")
     start = next((place for place, row in enumerate(rows) if row.strip() == heading), None)

@@ -1,7 +1,8 @@
-"""The carryover of a local digest: the identifiers most likely needed again, shown in the lines that explain them.
+"""The carryover of a local digest: the identifiers most likely to be needed again, and lines that explain them.
 
-The most likely ones are shown in excerpts of lines; one excerpt may explain several. As many others as fit are only
-named. A large budget also shows whole lines of recently used files, because an edit must quote a whole line.
+The most likely identifiers are shown in excerpts of lines; one excerpt may explain several identifiers. Of the other
+identifiers, as many as fit are named without a line. If the budget is large, whole lines of recently used files are
+shown, too, because an edit must quote a whole line.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ from foldline.digest.markup import handles_of, has_instruction, quote
 
 _EXCERPT_CHARS = 48
 _NEIGHBOURS = 3
-"""Number of words beside its identifier that an excerpt shows even if they do not fit."""
+"""Number of words next to its identifier that an excerpt always shows, even if it becomes too long."""
 _EXCERPT_SHARE = 0.35
-"""The share of the budget for excerpts; the rest is for identifiers alone."""
+"""The share of the budget for excerpts. The rest is for identifiers without a line."""
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
-"""Of the budget beyond this number of characters, this share is for whole lines of files."""
+"""If the budget exceeds the first number (characters), this share of the excess is used for whole lines of files."""
 _SEPARATOR_CHARS = 3
 _LINE_CHARS = 10
-"""Characters that the dash and the handle of a digest line take."""
+"""Number of characters that the dash and the handle of a digest line need."""
 _LABEL_CHARS = 24
-"""Characters reserved for the file name at the start of a digest line."""
+"""Number of characters reserved for the file name at the start of a digest line."""
 _NAME_BIAS, _LINE_BIAS = 8, 40
-"""Added to the length when values per character are compared, so that short names or lines do not always win."""
+"""Characters added to the length of a name or a line before its value is divided by the length. Otherwise the shortest
+ones would always be chosen.
+"""
 _WORD = re.compile(r"\S+")
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s+")
 
@@ -44,12 +47,14 @@ class LineExcerpt(NamedTuple):
 
     @property
     def group(self) -> tuple[str, int]:
-        """The key of the digest line: excerpts of the same file or command, or of the same message, share a line."""
+        """Excerpts with the same key share a line of the digest: those of the same file, command or message."""
         return (self.line.source, -1) if self.line.source else ("", self.line.message_index)
 
 
 class Carryover:
-    """The identifiers that leave the view and are not explained in `quoted`, with the excerpts that explain them."""
+    """The identifiers that leave the view and do not occur in the text `quoted`, with the excerpts that explain
+    them.
+    """
 
     def __init__(self, facts: Facts, kept_indexes: Collection[int], quoted: str) -> None:
         self._facts, self._kept = facts, kept_indexes
@@ -71,7 +76,10 @@ class Carryover:
                 self._excerpts.setdefault(text, LineExcerpt(text, line, explained))
 
     def choose(self, max_chars: int, shown: str) -> tuple[list[LineExcerpt], list[str]]:
-        """The excerpts to quote, and other identifiers to name, except those that the text `shown` contains."""
+        """The excerpts to quote, and the other identifiers to name.
+
+        An identifier that occurs in the text `shown` is not named.
+        """
         file_lines = self._choose_file_lines(int((max_chars - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
         excerpts = self._choose_excerpts(int((max_chars - _cost(file_lines)) * _EXCERPT_SHARE), file_lines)
         chosen = [each for each in (*file_lines, *excerpts) if not has_instruction(each.line.text)]
@@ -88,7 +96,10 @@ class Carryover:
         return chosen, names
 
     def _choose_file_lines(self, room: int) -> list[LineExcerpt]:
-        """Whole lines of files, chosen by their probability of being edited next, per character."""
+        """Whole lines of files.
+
+        Lines with the highest probability per character of being edited next are chosen first.
+        """
         chosen: list[tuple[str, FileLine]] = []
         opened: set[str] = set()
         for path, line in self._file_lines if room > 0 else ():
@@ -116,7 +127,11 @@ class Carryover:
         return [(path, line) for _, path, line in weighed]
 
     def _choose_excerpts(self, room: int, file_lines: Iterable[LineExcerpt]) -> list[LineExcerpt]:
-        """Excerpts, chosen greedily by the value per character of the identifiers they explain; each counts once."""
+        """Excerpts, chosen greedily.
+
+        The value of an excerpt is the sum of the reuse probabilities of its identifiers per character. An identifier
+        that a chosen excerpt already explains adds nothing.
+        """
         wanted, explained = self._wanted, {name for each in file_lines for name in each.identifiers}
         opened = {each.group for each in file_lines}
 
@@ -150,7 +165,7 @@ def _cost(excerpts: Collection[LineExcerpt]) -> int:
 
 
 def words_around(line: str, name: str, max_chars: int = _EXCERPT_CHARS) -> str:
-    """As many whole words around a name in a line as fit into `max_chars`, but at least a few.
+    """The name and the words around it in a line: as many whole words as fit into `max_chars`, but at least a few.
 
     >>> words_around("279: func generateSummary(w, _ io.Writer, store *checkpoint.GitStore) error {", "GitStore", 30)
     'store *checkpoint.GitStore) error {'
@@ -192,13 +207,13 @@ def format_excerpts(
 
 
 def _without_bullet(text: str) -> str:
-    """An excerpt without its bullet, if enough words are left."""
+    """The text of an excerpt without its bullet; unchanged if too few words would be left."""
     found = _BULLET.match(text)
     return text[found.end() :] if found and text.count(" ", found.end()) >= _NEIGHBOURS else text
 
 
 def format_paths(paths: Iterable[str]) -> str:
-    """Paths in a short form: the files of one folder are grouped.
+    """Paths in a short form, in which the files of one folder are grouped.
 
     >>> format_paths(["cli/a.go", "cli/b.go", "main.go"])
     'cli/{a.go, b.go}, main.go'

@@ -43,7 +43,10 @@ _PROMPT_LINES = frozenset(line for line in (*CONDENSER_BRIEF.split("\n"), *SECTI
 
 
 def reject_reply(reply: DigesterReply, *, prompt: str = "") -> str:
-    """The reason why a reply is not a digest; "" if it may be one. `prompt` is the user turn that it answers."""
+    """The reason why a reply is not a digest; "" if it may be one.
+
+    `prompt` is the user turn that was sent to the model.
+    """
     text = _REASONING.sub("", reply.text)
     return _check_stop(reply) or _check_text(reply, text) or _check_echo(text, prompt)
 
@@ -82,27 +85,27 @@ def _check_echo(text: str, prompt: str) -> str:
 
 
 def too_large(tokens: int, max_tokens: int) -> str:
-    """Why a digest of this size is too large; "" when it is not."""
+    """The reason for a rejection if the digest is too large; else ""."""
     return f"the digest is larger than its cap: {tokens:,} > {max_tokens:,}" if tokens > max_tokens else ""
 
 
 def too_small(tokens: int, min_tokens: int) -> str:
-    """Why a digest of this size is too small; "" when it is not."""
-    return f"the digest is too short to stand for so much: {tokens:,} < {min_tokens:,}" if tokens < min_tokens else ""
+    """The reason for a rejection if the digest is too small; else ""."""
+    return f"the digest is too short for what it replaces: {tokens:,} < {min_tokens:,}" if tokens < min_tokens else ""
 
 
 def no_gain(tokens: int, covered_tokens: int) -> str:
-    """Why a digest frees no tokens; "" when it does."""
+    """The reason for a rejection if the digest is not smaller than the messages that it replaces; else ""."""
     if tokens < covered_tokens:
         return ""
-    return f"the digest is larger than what it stands for: {tokens:,} >= {covered_tokens:,}"
+    return f"the digest is not smaller than what it replaces: {tokens:,} >= {covered_tokens:,}"
 
 
 def clean_reply(text: str, *, allowed: str = "") -> tuple[str, int]:
     """A reply that is safe to show in a view, and the number of lines with instructions that were removed from it.
 
-    The documented headings stay; other text that looks like markup is escaped. Instructions in `allowed`, the
-    user's own text, stay.
+    The documented headings are kept; other text that looks like markup is escaped. An instruction is kept if it occurs
+    in `allowed`, the user's own text.
     """
     text = body_of(redact(_REASONING.sub("", text)).strip())
     if text.startswith("```") and text.endswith("```") and text.count("```") == 2:

@@ -1,4 +1,4 @@
-"""The request for a digest (`DigestRequest`), and the outcome if no fold is made (`FoldRefused`)."""
+"""The request for a digest (`DigestRequest`), and the result if no fold is made (`FoldRefused`)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class DigestRequest:
     count_tokens: Callable[[str], int]
     max_tokens: int
     covered_tokens: int = 0
-    """Number of tokens that leave the view; the digest must be smaller. 0 if unknown."""
+    """Number of tokens that leave the view, or 0 if it is unknown. The digest must be smaller."""
     first_index: int = 0
     facts: Facts | None = None
-    """Facts of all folded messages; None to extract them from `messages`."""
+    """Facts of all folded messages. If None, they are extracted from `messages`."""
     cut: int | None = None
-    """Index of the first message that is not folded; None if the facts end there."""
+    """Index of the first message that is not folded. None means the end of `facts`."""
     kept_indexes: Collection[int] = ()
-    """Indexes of messages that stay in the view verbatim, on either side of the cut."""
+    """Indexes of messages that stay in the view verbatim. They may precede or follow the cut."""
     prior_digest: str = ""
     scope: DigestScope = SESSION
     prompt: DigestPrompt | None = None
-    """The prompt for the digester; None for the prompt with the documented sections."""
+    """The prompt for the digester. None means the prompt with the documented sections."""
     header: str = ""
-    """The digest's first line; "" for that of the scope."""
+    """The digest's first line. "" means the header of the scope."""
     role: str = "user"
     instructions: str = ""
     """The user's wishes for this digest. They are sent to the digester and never put into the view."""
@@ -45,16 +45,18 @@ class DigestRequest:
     with_thinking: bool = False
     """Whether the digester sees the reasoning in the transcript."""
     cached_prefix: tuple[Message, ...] = ()
-    """The session's own view, if a request that continues it is cheaper because the provider has it cached."""
+    """The session's own view if the provider has it in its cache, so that a request that begins with it is cheaper;
+    else empty.
+    """
     min_tokens: int | None = None
-    """The least size of a model's digest in tokens; None for a small share of what it covers."""
+    """The smallest allowed size of a model's digest in tokens. None means a small share of the folded tokens."""
     stop_signal: Any = None
-    """The caller's cancellation signal: an event, or a token with `is_cancelled`, `cancelled` or `aborted`."""
+    """The caller's cancellation signal: an object with `is_set`, `is_cancelled`, `cancelled` or `aborted`."""
     plain_list: bool = False
-    """For a list of messages that has no record: handles are not used, and the new digest contains the prior one."""
+    """True for a list of messages that has no record. The digest then has no handles, and contains the prior digest."""
 
 
 class FoldRefused(NamedTuple):
-    """The outcome if no fold is made, with the cause."""
+    """The result if no fold is made. It contains the cause."""
 
     cause: str

@@ -1,6 +1,7 @@
 """The interface to a digester: its call, its reply, and the limits of its model.
 
-A `Digester` holds a function, plain or async, from `DigesterCall` to `DigesterReply`, and the name of its model.
+A `Digester` holds a function that takes a `DigesterCall` and returns a `DigesterReply`, and the name of its model. The
+function may be async.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from foldline.models.table import model as model_of
 from foldline.policy import Policy
 
 _MIN_WINDOW = 512
-"""Least context window in tokens; a smaller one cannot hold a prompt and a digest."""
+"""The smallest context window in tokens that is assumed. A smaller one could not hold a prompt and a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +36,9 @@ class DigesterCall:
     signal: Any = None
     """The caller's cancellation signal, passed on unchanged."""
     prefix: tuple[Message, ...] = ()
-    """The session's own view, if the provider has it cached. `system` and `text` follow it as one user turn, and the
-    session's tools stay in the request but may not be called."""
+    """The session's own view if the provider has it in its cache, else empty. `system` and `text` are then sent after
+    it, as one user turn. The session's tools stay in the request, but may not be called.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +65,12 @@ class Digester:
     complete: CompleteFunction
     model: str = ""
     window: int = 0
-    """Context window in tokens; by default that of the model."""
+    """Context window in tokens. 0 means the model's window."""
     reply: int = 0
-    """Longest reply in tokens; by default that of the model, and at most half of the window."""
+    """Longest reply in tokens, at most half of the window. 0 means the model's longest reply."""
     reasoning: str = ""
     count: Callable[[str], int] | None = None
-    """Function that counts the tokens of a text; None to count as the model does, rounded up."""
+    """Function that counts the tokens of a text. If None, the model's tokenizer or an upper estimate is used."""
     known: Model = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -80,16 +82,16 @@ class Digester:
 
     @property
     def name(self) -> str:
-        """The name that the fold record gives as the digest's author; "model" if the model is unknown."""
+        """The name of the digest's author in the fold record; "model" if the model has no name."""
         return self.model or "model"
 
     def size(self, text: str) -> int:
-        """The number of tokens in a text, rounded up."""
+        """The number of tokens in a text. If it is an estimate, the upper limit is returned."""
         return self.count(text) if self.count else _counter(self.model).count(text).upper
 
 
 def with_policy_model(digester: Digester | None, policy: Policy) -> Digester | None:
-    """The digester, with the policy's `digest_model` as its model if that is set; None if there is no digester."""
+    """The digester. If the policy sets `digest_model`, the digester uses that model. None if `digester` is None."""
     if digester is None or policy.digest_model in ("", digester.model):
         return digester
     return Digester(

@@ -1,7 +1,8 @@
 """Runs a model digest, sync or async: calls the digester, waits and retries, all within one deadline.
 
-`_with_retries` is a generator that decides on calls and pauses; the two `write_model_digest` functions call and wait.
-A plain function runs in a daemon thread: if it hangs, neither the caller nor the interpreter's exit waits for it.
+`_with_retries` is a generator that yields the calls to make and the pauses to wait. `write_model_digest` and
+`write_model_digest_async` make the calls and wait. A function that is not async runs in a daemon thread. If it hangs,
+neither the caller nor the interpreter's exit waits for it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class DigestCancelled(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryLimits:
-    """How long and how often a digester is called."""
+    """Limits for the time of a digest, and for the attempts of each call."""
 
     seconds: float = 120.0
     """Time limit in seconds for the whole digest, with all its calls and pauses."""
@@ -48,7 +49,7 @@ class RetryLimits:
 
 
 _Steps = Generator[DigesterCall | float, DigesterReply | None, Digest | FoldRefused]
-"""Yields a call to make, for at most `call.seconds`, or the seconds to wait before the next attempt."""
+"""A generator that yields either a call to make (which may take `call.seconds`) or a number of seconds to wait."""
 
 
 def write_model_digest(
@@ -59,7 +60,10 @@ def write_model_digest(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Digest | FoldRefused:
-    """The digest that the digester writes; if it fails, the local digest or a refusal. Its errors are not raised."""
+    """The digest that the digester writes.
+
+    If the digester fails, no error is raised: the result is the local digest, or a refusal of the fold.
+    """
     steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
     outcome: DigesterReply | Exception | None = None
     while isinstance(step := _next_step(steps, outcome), DigesterCall | float):
@@ -82,7 +86,7 @@ async def write_model_digest_async(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Digest | FoldRefused:
-    """`write_model_digest` for callers that must not block."""
+    """Like `write_model_digest`, for callers that must not block."""
     steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
     outcome: DigesterReply | Exception | None = None
     while isinstance(step := _next_step(steps, outcome), DigesterCall | float):
@@ -98,7 +102,7 @@ async def write_model_digest_async(
 
 
 def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> DigesterCall | float | Digest | FoldRefused:
-    """The next call or pause; after the last one, the result."""
+    """The next call or pause, or the result if there is no further step."""
     try:
         return steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
     except StopIteration as end:
@@ -107,7 +111,7 @@ def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> Dige
 
 
 def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], float]) -> _Steps:
-    """The steps of a flow: its calls, each limited to the time left, and pauses between attempts."""
+    """Yields the calls of a flow, each limited to the time left, and the pauses between two attempts."""
     end = clock() + limits.seconds
     timeout = f"no digest within {limits.seconds:g} seconds"
     try:
@@ -158,7 +162,10 @@ def _retry_after(error: Exception) -> float:
 
 
 def _call_in_thread(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
-    """The reply to a call in a thread; the thread is abandoned if the call takes too long or is cancelled."""
+    """Make a call in a thread, and return the reply.
+
+    If the call takes too long or is cancelled, the thread is abandoned.
+    """
     _raise_if_cancelled(call)
 
     def work() -> DigesterReply:
@@ -182,7 +189,10 @@ def _call_in_thread(complete: CompleteFunction, call: DigesterCall) -> DigesterR
 
 
 async def _call_async(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
-    """The reply to a call. If the digester cancels itself, `DigestCancelled` is raised, not `CancelledError`."""
+    """Make a call, and return the reply.
+
+    If the digester cancels itself, `DigestCancelled` is raised, not `CancelledError`.
+    """
     _raise_if_cancelled(call)
     end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
     is_async = inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
@@ -193,7 +203,7 @@ async def _call_async(complete: CompleteFunction, call: DigesterCall) -> Digeste
 
 
 async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) -> Any:
-    """The awaited reply; raises if the signal is set or the deadline passes first."""
+    """Wait for the reply, and return it. Raises if the caller's signal is set, or if the deadline `end` passes."""
     task = asyncio.ensure_future(_await(reply))
     try:
         while not task.done():
@@ -215,7 +225,7 @@ async def _await(reply: Any) -> DigesterReply:
 
 
 def _raise_if_cancelled(call: DigesterCall) -> None:
-    """Raise if the caller's signal is set: an event, or a token that is cancelled or aborted."""
+    """Raise `DigestCancelled` if the caller's signal is set."""
     for name in ("is_set", "is_cancelled", "cancelled", "aborted"):
         found = getattr(call.signal, name, None)
         if found is not None:

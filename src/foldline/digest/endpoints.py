@@ -1,7 +1,7 @@
 """Ready-made digesters: any OpenAI-compatible endpoint, Anthropic, and a small model on this machine.
 
-Each calls the provider's SDK, which is imported only when it is used (`pip install foldline[llm]`).
-`driver.py` handles retries, so those of the SDK are off. The local model needs no key and no network.
+Each calls the provider's SDK, which is imported only when it is used (`pip install foldline[llm]`). The retries of the
+SDK are switched off, because `driver.py` handles retries. The local model needs no key and no network.
 
     digester = openai("gpt-5-mini")                                          # OPENAI_API_KEY
     digester = openai("qwen3", base_url="http://127.0.0.1:8080/v1", api_key="none")
@@ -103,9 +103,9 @@ def local(
     threads: int = 1,
     extra: Mapping[str, Any] | None = None,
 ) -> Iterator[Digester]:
-    """A digester with a small model on this machine, served on loopback in OpenAI's format until the block ends.
+    """A digester that uses a small model on this machine. The model is served on 127.0.0.1 until the block ends.
 
-    One thread by default: on a busy machine, several threads wait for each other.
+    The default is one thread, because several threads wait for each other on a busy machine.
     """
     if find_spec(ENGINE) is None:
         raise ConfigError("the local model is not installed", hint=INSTALL)
@@ -127,7 +127,7 @@ def local(
 
 
 def weights_file() -> Path:
-    """The local model's weights file: the one that `FOLDLINE_GGUF` names, or else that of the installed package."""
+    """The local model's weights file: the one that `FOLDLINE_GGUF` names, or else the one in the installed package."""
     if os.environ.get(GGUF):
         return Path(os.environ[GGUF])
     spec = find_spec(WEIGHTS)
@@ -140,7 +140,10 @@ def weights_file() -> Path:
 
 
 def reply_of(reply: Any) -> DigesterReply:
-    """The `DigesterReply` for a model's reply, which is given as an SDK object, a wire dict or a message."""
+    """Convert a model's reply to a `DigesterReply`.
+
+    The reply is an SDK object, a dict of a wire format or a message.
+    """
     message = reply if isinstance(reply, Message) else next(iter(parse(reply).messages), None)
     if message is None:
         return DigesterReply()
@@ -155,7 +158,7 @@ def reply_of(reply: Any) -> DigesterReply:
 
 
 def _continue_view(call: DigesterCall, format: str, tools: Sequence[Any]) -> dict[str, Any]:
-    """The request body that adds the call to the session's own view, which the provider has cached."""
+    """The request body for a call with a prefix: the session's own view, followed by the call as a user turn."""
     messages = repair([*call.prefix, user(f"{call.system}\n\n{call.text}")], format).messages
     return {**render(messages, format).body, **({"tools": list(tools)} if tools else {})}
 

@@ -1,6 +1,6 @@
-"""The local digest: written from facts without a model, deterministic, in milliseconds.
+"""Writes the local digest: a digest from facts, without a model. It is deterministic and takes milliseconds.
 
-Sections come first, each within its share of the budget, then the carryover fills the rest.
+The sections come first; each has a share of the budget. The carryover fills the rest.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from foldline.redact.redact import redact
 NONE = "none"
 """The line under a heading that has no entries."""
 _MIN_TOKENS = 160
-"""Below this budget in tokens, sections say less than one line does."""
+"""If the budget in tokens is smaller, the digest has no sections, only its first lines."""
 _GROUP_SIZE = 3
-"""From this number on, the identifiers of one file or command are shown together under its name."""
+"""If a file or command has at least this number of identifiers, they are shown together after its name."""
 _FIT_ATTEMPTS = 4
-"""How often the carryover may be chosen again to fill the budget."""
+"""Maximum number of times that the carryover is chosen to fill the budget."""
 _FULL, _SAFE = 0.96, 0.985
 _MAX_SKIPPED = 8
 """A section counts as full when more than this number of lines did not fit."""
@@ -38,7 +38,7 @@ CountTokens = Callable[[str], int]
 def write_local_digest(
     request: DigestRequest, *, cause: str = "", partial_digests: Sequence[str] = ()
 ) -> Digest | FoldRefused:
-    """The local digest of a request, or a refusal of the fold with the cause.
+    """The local digest for a request, or `FoldRefused` with the cause.
 
     `cause` says why no model wrote it; `partial_digests` are the digests that the model had written before it failed.
     """
@@ -66,7 +66,10 @@ def write_local_digest(
 
 
 def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
-    """The local digest for a list without a record; it begins with the prior digest, up to half of the budget."""
+    """The local digest for a list without a record.
+
+    It begins with the prior digest, which takes at most half of the budget.
+    """
     header, count_tokens = request.header or request.scope.header, request.count_tokens
     lines: list[str] = []
     for line in redact(request.prior_digest).split("\n"):
@@ -158,7 +161,7 @@ class _LocalDigest:
         return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 
     def _fitting(self, lines: Iterable[str], room: int) -> list[str]:
-        """The lines that fit, in order; the search stops after several lines that do not fit."""
+        """The lines that fit, in order. The search stops when more than `_MAX_SKIPPED` lines did not fit."""
         taken, skipped = [], 0
         for line in lines:
             cost = self.count_tokens(line) + 1
@@ -170,7 +173,7 @@ class _LocalDigest:
         return taken
 
     def _truncated(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-        """The redacted text; lines at its end are dropped until it fits the budget."""
+        """The text without secrets. If it does not fit the budget, lines at its end are dropped."""
         text = _render(head, chosen, carried)
         while self.count_tokens(text) > self.max_tokens and (carried or any(chosen.values())):
             last = carried or next(lines for lines in reversed(chosen.values()) if lines)

@@ -1,11 +1,12 @@
-"""Writes a digest with a model, as a generator that does not wait: it yields calls and receives replies.
+"""Writes a digest with a model. It is a generator that yields calls and receives replies, and never waits itself.
 
     flow = model_digest_flow(request, digester)
     call = next(flow)             # a `DigesterCall`; send its `DigesterReply`, or throw what went wrong
     call = flow.send(reply)       # the next one, until StopIteration holds the digest
 
-The transcript is cut into chunks that fit the digester's window, each chunk becomes a digest, and these are merged by
-the same step until one is left. If anything fails, the local digest is written or the fold is refused.
+The transcript is cut into chunks that fit the digester's window, and the model writes a digest of each chunk. These
+digests are merged in the same way until one is left. If anything fails, the local digest is written or the fold is
+refused.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ from foldline.redact.redact import redact, redact_error
 
 _CAUSE_CHARS = 300
 _ABOVE = "(everything above this message)"
-"""Replaces the transcript in the prompt if the digester has it in its prefix already."""
+"""Replaces the transcript in the prompt if the request already contains the transcript as its prefix."""
 _SHRINK_ATTEMPTS, _SHRINK_RATIO = 5, 0.6
-"""How often chunks are made smaller because a request is too long, and the factor for each time."""
+"""If a request is too long, smaller chunks are tried: the number of attempts, and the factor by which chunks shrink."""
 _WORDS_PER_TOKEN = 0.6
-"""English words per token, rounded down: a model that keeps to this number of words stays within the token limit."""
+"""English words per token, rounded down. The word limit in the prompt is the token limit times this number."""
 _MAX_CHARS_PER_TOKEN = 64
-"""If a reply has more characters per allowed token, its size is checked before its text."""
+"""If a reply has more characters than this number times the token limit, its size is checked before its content."""
 _MIN_SHARE, _MIN_TOKENS = 0.01, 24
-"""Least size of a digest: this share of what it covers, or this number of tokens, whichever is smaller."""
+"""The smallest allowed size of a digest: this share of the folded tokens, or this number of tokens, whichever is
+smaller.
+"""
 _FRAMING_TOKENS, _MIN_ROOM = 16, 64
-"""Tokens that a provider adds around two messages, and the least number of tokens for a transcript."""
+"""Number of tokens that a provider adds around two messages, and the smallest number of tokens for a transcript."""
 _OVERFLOW = re.compile(
     r"context[_ ](?:length|window|size)|maximum context|too many tokens|(?:prompt|input) is too long|request too large|"
     r"exceeds? the available context|token limit",
@@ -59,7 +62,7 @@ class _RequestTooLong(Exception):
 
 
 def model_digest_flow(request: DigestRequest, digester: Digester) -> DigestFlow:
-    """The digest that a digester writes; if it fails, the local digest or a refusal."""
+    """The digest that a digester writes; if the digester fails, the local digest or a refusal of the fold."""
     flow = _ModelDigest(request, digester)
     try:
         return flow.finish((yield from flow.body()))
@@ -78,10 +81,12 @@ class _ModelDigest:
         self.request, self.digester = request, digester
         self.prompt = request.prompt or sections_prompt(request.scope)
         self.reply_tokens = max(1, min(request.max_tokens, digester.reply, digester.window // 4))
-        """Longest reply in tokens; two replies must fit into one request when they are merged."""
+        """Longest reply in tokens. It is at most a quarter of the window, because two replies must fit into the request
+        that merges them.
+        """
         self.user_text = "\n".join(message.text for message in request.messages if message.is_prompt)
         self.room_share = 1.0
-        """The share of the room for the transcript that is used; it is reduced when a request was too long."""
+        """The share of the available tokens that the transcript may use. It is reduced when a request was too long."""
         self.partial_digests: list[str] = []
         self.usage: Usage | None = None
         self.removed_instructions = 0
@@ -103,7 +108,9 @@ class _ModelDigest:
         raise DigestRejected("the digester rejects every request as too long")
 
     def _digest_chunks(self) -> Generator[DigesterCall, DigesterReply, str]:
-        """One call if the transcript fits, else one for each chunk and one or more to merge the results."""
+        """Makes one call if the transcript fits; otherwise one call for each chunk, and further calls to merge the
+        results.
+        """
         request, size = self.request, self.digester.size
         room, prior = self._room(), redact(request.prior_digest)
         thinking = request.with_thinking
@@ -166,7 +173,10 @@ class _ModelDigest:
         return text
 
     def finish(self, body: str) -> Digest:
-        """The digest; raises `DigestRejected` if its size is wrong. Missing facts are appended if it shows too few."""
+        """The finished digest.
+
+        If the text shows too few facts, missing facts are appended. Raises `DigestRejected` if the size is wrong.
+        """
         request, count_tokens = self.request, self.request.count_tokens
         facts = request.facts or extract_facts(request.messages, request.first_index)
         reference = "" if request.plain_list else f"{REFERENCE}\n"
@@ -252,7 +262,10 @@ def _split(text: str, max_tokens: int, count_tokens: CountTokens) -> Iterator[st
 
 
 def _fitting_chars(text: str, max_tokens: int, count_tokens: CountTokens, prefix: str) -> int:
-    """How many characters fit, at least one; the cut is after a line or, if there is none, a word, if possible."""
+    """How many characters of the text fit (at least 1).
+
+    If possible, the text is cut after a line, or else after a word.
+    """
     low, high = 1, len(text)
     guess = max(1, len(text) * max_tokens // max(1, count_tokens(text)))
     while low < high:

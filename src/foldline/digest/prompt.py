@@ -52,7 +52,7 @@ SUMMARY_TEMPLATE = (
 )
 
 TAGS = ("scrollback", "carried-digest", "existing-summary", "new-conversation", "conversation-summary")
-"""The tags of all fences; text inside a fence must not contain them."""
+"""The tags of all fences. In text inside a fence, they are escaped."""
 _TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 _CONTROL_TOKEN = re.compile(r"<(?=\||[/]?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
 _SPEAKER_MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n]*)(?=»)")
@@ -68,10 +68,11 @@ class DigestPrompt:
     system: str
     template: str
     """`{messages}`: the transcript. `{carried}`: the prior digest in a fence of its own, or nothing if there is none.
-    `{previous_summary}`: the prior digest without a fence. `{limit}`: the length limit and the user's wishes."""
+    `{previous_summary}`: the prior digest without a fence. `{limit}`: the length limit and the user's wishes.
+    """
 
     def write(self, transcript: str, *, prior_digest: str = "", max_words: int = 0, instructions: str = "") -> str:
-        """The user turn. Text in the values that looks like a field of the template is not filled in."""
+        """The user turn. If an inserted text contains something like `{messages}`, this is not replaced."""
         prior = _escape(prior_digest)
         limit = f"\n\nAt most {max_words:,} words." if max_words else ""
         values = {
@@ -90,7 +91,7 @@ def sections_prompt(scope: DigestScope = SESSION) -> DigestPrompt:
 
 
 def cumulative_prompt(system: str = SUMMARY_SYSTEM, template: str = SUMMARY_TEMPLATE) -> DigestPrompt:
-    """The prompt for a running summary; by default it contains the summary so far."""
+    """The prompt for a summary that is updated at every fold. The default template contains the summary so far."""
     if "{messages}" not in template:
         raise ConfigError("the summary template has no {messages}", hint="put {messages} where the conversation goes")
     return DigestPrompt(system=system, template=template)
@@ -154,11 +155,11 @@ def _json(value: object) -> str:
 
 
 def _word(name: str) -> str:
-    """The name if it can be part of a speaker's mark; else "other"."""
+    """The name; "other" if it is empty or contains characters that are not allowed in a speaker's mark."""
     return name if name and not re.search(r"[\s»:<>]", name) else "other"
 
 
 def _escape(text: str) -> str:
-    """A text without secrets, escaped so that it can neither close its fence nor imitate a speaker's mark."""
+    """A text without secrets, escaped so that it can neither close the fence around it nor imitate a speaker's mark."""
     fenced = _CONTROL_TOKEN.sub(lambda found: f"{found[0]}\\", _TAG.sub(r"<\\", redact(text)))
     return _SPEAKER_MARK.sub(r"\1\2\\", fenced)

@@ -1,4 +1,4 @@
-"""The lines of each section of the local digest, the most important first, generated on demand."""
+"""The lines of each section of the local digest, the most important first. They are generated on demand."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ SHARES = {
 }
 """The largest share of the budget for each section; the rest is for the carryover."""
 QUOTED = ("Objective", "Guardrails", "Active", "Rationale", "Plan")
-"""Sections that quote whole sentences, which explain the identifiers in them."""
+"""Sections that quote whole sentences. These explain the identifiers in them, so the carryover leaves them out."""
 _REQUEST_CHARS = 1_200
 _REPLY_CHARS = 400
 _LABEL_CHARS = 60
 """Maximum length of the file or command that begins a line of the carryover."""
 _MAX_COMMANDS = 4
 _MAX_FAILURES = 6
-"""Maximum number of failures shown; older ones have mostly been abandoned."""
+"""Maximum number of failures that are shown, the newest first."""
 _REQUEST_SPACES = 3
-"""Least number of spaces in a later request; a shorter one mostly answers a question that is not shown."""
+"""A request after the first one with fewer spaces is not shown. It is mostly an answer to a question that is not shown
+either.
+"""
 _PUBLISHING = ("git commit", "git push", "git merge", "gh pr create", "npm publish", "git tag")
 """Commands that publish work."""
 
@@ -42,7 +44,7 @@ class DigestSections:
         self.root = common_root(self.files)
 
     def lines(self, section: str) -> Iterator[str]:
-        """The lines of a section, from the method that has the section's name."""
+        """The lines of a section. Each section has a method with its name."""
         lines: Iterator[str] = getattr(self, f"_{section.lower()}")()
         return lines
 
@@ -51,7 +53,7 @@ class DigestSections:
         return path.removeprefix(self.root) if self.root else path
 
     def label(self, source: str) -> str:
-        """The file or command that begins a line; a long path keeps its end, a long command its beginning."""
+        """The file or command with which a line begins. A long path is cut at its start, a long command at its end."""
         shown = self.short_path(source)
         if len(shown) > _LABEL_CHARS:
             start, end = shown[:_LABEL_CHARS].rpartition(" ")[0], shown[-_LABEL_CHARS:].partition("/")[2]
@@ -69,7 +71,10 @@ class DigestSections:
         return self._prompt_entries("constraint", lambda fact: fact.text not in requests)
 
     def _prompt_entries(self, kind: str, is_shown: Callable[[Fact], bool]) -> Iterator[str]:
-        """Entries of the first prompt, then those of later prompts that `is_shown` accepts, newest first."""
+        """Entries of the first prompt, then entries of later prompts, newest first.
+
+        Of these, `is_shown` selects the facts.
+        """
         facts = self._by_kind.get(kind, [])
         first = [fact for fact in facts if fact.indexes[0] == self._first_prompt]
         later = [fact for fact in reversed(facts) if fact not in first and is_shown(fact)]
@@ -110,7 +115,8 @@ class DigestSections:
 
 
 def common_root(paths: Iterable[str]) -> str:
-    """The folder whose removal shortens the paths most; "" if nothing is gained.
+    """The folder that saves the most characters if it is removed from the paths that begin with it; "" if that saves
+    nothing.
 
     >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/w/cli/d.go", "/etc/hosts"])
     '/w/cli/'

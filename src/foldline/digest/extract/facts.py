@@ -1,9 +1,9 @@
-"""Facts: what a digest must not lose, extracted from the messages by rules; each fact names its messages.
+"""Extracts facts from messages by rules. Facts are what a digest must not lose; each one names its messages.
 
 | kind | what it is | found by |
 |---|---|---|
 | `request`, `constraint` | what the user asks for and demands | prompts; `_CONSTRAINT` |
-| `decision`, `open`, `reply` | a reason, an open end, the newest reply of the model | replies; `_DECISION`, `_OPEN` |
+| `decision`, `open`, `reply` | a reason, an open task, the newest reply of the model | replies; `_DECISION`, `_OPEN` |
 | `read`, `modified`, `command` | a file, a command that was run | tool calls |
 | `failed`, `error` | a call that failed, an error without a call | tool results |
 | `done`, `open` | tasks and their state | calls that keep a task list |
@@ -30,9 +30,9 @@ from foldline.tool_calls import FINISHED, CallOutcome, InterpretedCall, call_out
 MAX_PER_KIND = 120
 """Maximum number of facts kept per kind; beyond it the oldest are dropped, except those of the first prompt."""
 _SENTENCE_KINDS = ("request", "constraint", "decision")
-"""Kinds whose repeated facts become one fact that names the messages of all of them."""
+"""For these kinds, repeated facts are merged into one fact, which names the messages of all of them."""
 _MAX_INDEXES = 4
-"""Maximum number of messages that a fact names: the first one and the newest."""
+"""Maximum number of messages that a fact names. If there are more, it names the first one and the newest ones."""
 
 
 class Fact(NamedTuple):
@@ -63,16 +63,18 @@ class Facts:
     first: int = 0
     end: int = 0
     facts: Mapping[str, Fact] = field(default_factory=dict)
-    """The facts by a key that says what they are about, the latest last."""
+    """The facts, in the order in which they were last updated. A later fact with the same key replaces the earlier
+    one.
+    """
     identifiers: Mapping[str, Identifier] = field(default_factory=dict)
     forgotten: frozenset[int] = frozenset()
     """Checksums of identifiers that occurred but were dropped from `identifiers`."""
     files: Mapping[str, FileContents] = field(default_factory=dict)
-    """The files that were read or edited, by path, the latest last."""
+    """The files that were read or edited, by path. The file that was used last comes last."""
     pending: Mapping[str, PendingCall] = field(default_factory=dict)
     """Calls without a result, by call id."""
     task_count: int = 0
-    """Number of tasks that were created one by one; later calls refer to them by number."""
+    """Number of tasks that were created without a number. Later calls refer to these tasks by their order."""
     first_prompt: int = -1
     """Index of the first prompt, whose facts are never dropped; -1 if there is none."""
 
@@ -91,7 +93,7 @@ class Facts:
 
 
 def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None = None) -> Facts:
-    """The facts of messages whose indexes begin at `first`, added to the facts in `prior`."""
+    """The facts in `prior` and those of `messages`. The first of these messages has the index `first`."""
     extractor = _FactExtractor(prior or Facts(first=first))
     for index, message in enumerate(messages, start=first):
         extractor.read(index, message)
@@ -198,7 +200,10 @@ class _FactExtractor:
         self.pending[call.id] = PendingCall(index, interpreted, tuple(added or ()))
 
     def _put_tasks(self, index: int, interpreted: InterpretedCall) -> None:
-        """Store tasks and their state. A whole list replaces the earlier one; a new task gets the next number."""
+        """Store tasks and their status.
+
+        A whole list replaces all earlier tasks. A task without a number gets the next one.
+        """
         if interpreted.is_whole_list:
             for key in [key for key in self.found if key.startswith("task ")]:
                 self._drop(key)
@@ -261,7 +266,10 @@ class _FactExtractor:
 
 
 def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """The indexes of both tuples without duplicates; if there are too many, the first and the latest ones."""
+    """The indexes of both tuples, without duplicates.
+
+    If there are too many, only the first and the last ones are kept.
+    """
     both = tuple(dict.fromkeys((*old, *new)))
     return both if len(both) <= _MAX_INDEXES else (both[0], *both[1 - _MAX_INDEXES :])
 
@@ -272,7 +280,7 @@ _HOST_TEXT = re.compile(
     r"<(system-reminder|local-command-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS)>.*?</\1>",
     re.DOTALL,
 )
-"""Text that hosts (agent programs) add to the user's message."""
+"""Text that agent programs add to the user's message."""
 _COMMAND_ECHO = re.compile(r"<command-message>.*?</command-message>", re.DOTALL)
 _HOST_TAGS = re.compile(r"</?(?:command-(?:name|args)|user_query|task)>")
 _HOST_COMMANDS = frozenset(
@@ -281,7 +289,7 @@ _HOST_COMMANDS = frozenset(
         *("/logout", "/mcp", "/memory", "/model", "/permissions", "/plugin", "/quit", "/resume", "/status", "/usage"),
     }
 )
-"""Commands that the user gives to the host, not to the model."""
+"""Commands that the user gives to the agent program, not to the model."""
 _SENTENCE = re.compile(r"(?<=[.!?。！？;；])(?:\s+|(?<=[。！？；]))|\n+")
 _CONSTRAINT = re.compile(
     r"\b(?:must|never|always|do not|don't|dont|only|without|avoid|ensure|make sure|should not|shouldn't|cannot|keep"
@@ -303,7 +311,7 @@ _OPEN = re.compile(
 )
 _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 12, 320
 _REASON_SPACES = 5
-"""Least number of spaces in a sentence that can give a reason."""
+"""A sentence with fewer spaces is too short to be a decision."""
 _BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
 

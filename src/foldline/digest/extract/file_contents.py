@@ -18,11 +18,11 @@ _MIN_CHARS, _MAX_CHARS = 20, 160
 _MAX_LINES = 6_000
 """Maximum number of lines stored; beyond it, the least recently used files are dropped."""
 _LINE_NUMBER = re.compile(r"(\d{1,6})(?:→|\t|: ?|\|)\s*")
-"""The line number with which reading tools begin a line."""
+"""The line number that tools print at the start of each line when they read a file."""
 _MAX_EDITS = 8
-"""Maximum number of edits per file whose line numbers are stored."""
+"""For each file, the line numbers of this many edits are stored at most."""
 _NEAR_LINES = 10
-"""Distance from an edit, in lines, at which its effect on a line's score falls to 1/e."""
+"""An edit raises the scores of the lines around it. At this distance, in lines, its effect has fallen to 1/e."""
 
 
 class FileLine(NamedTuple):
@@ -32,7 +32,7 @@ class FileLine(NamedTuple):
     message_index: int
     """Index of the newest message that shows the line."""
     number: int
-    """Its line number; an estimate if the tool printed no line numbers."""
+    """The line number. It is an estimate if the tool printed no line numbers."""
     identifiers: tuple[str, ...]
 
 
@@ -54,7 +54,10 @@ class FilesInWork:
         self._line_count = sum(len(file.lines) for file in prior.values())
 
     def record_read(self, path: str, index: int, shown: Iterable[IdentifiedLine], *, part: bool) -> None:
-        """Record that a file was read: `shown` replaces all known lines, or is added to them if a part was read."""
+        """Record that a file was read.
+
+        The lines in `shown` replace all known lines; if only a part was read, they are added.
+        """
         old = self.files.get(path)
         lines = dict(old.lines) if old is not None and part else {}
         for order, (line, identifiers) in enumerate(shown, start=1):
@@ -86,10 +89,11 @@ class FilesInWork:
 def edit_probabilities(
     files: Mapping[str, FileContents], end: int, reuse: Mapping[str, float], calls: Mapping[str, int]
 ) -> Iterator[tuple[float, str, FileLine]]:
-    """For each line, the probability (0 to 1) that it is edited next, its path and the line.
+    """Yields for each line the probability (0 to 1) that it is edited next, the path of its file, and the line.
 
-    `reuse` holds the reuse probability of identifiers, `calls` their call counts. The weights are a rounded
-    logistic fit on real sessions: a line scores higher in a short file, if seen recently, or near an edit.
+    `reuse` holds the reuse probability of each identifier, and `calls` its call count. The weights are rounded values
+    of a logistic regression on real sessions. A line has a higher score if its file is short, if it was seen recently,
+    or if it is near an edit.
     """
     for path, file in files.items():
         base = -2.3 - 0.3 * log(end - file.last_index) - 0.65 * log(1 + len(file.lines))

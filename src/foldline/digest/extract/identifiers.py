@@ -1,4 +1,4 @@
-"""Identifiers (paths, names in code, ids, long numbers, addresses): how each was used, and the lines that explain it.
+"""Finds identifiers (paths, names in code, ids, long numbers, addresses), their uses, and lines that explain them.
 
 They cannot be guessed or paraphrased, so a digest must show them exactly. They are found by their shape, one word at a
 time. For each identifier, usage counts and at most two lines are stored, so the index stays small in a long session.
@@ -27,7 +27,7 @@ _FILE_ENDINGS = frozenset(
     }
 )
 _WITH_LINE_NUMBER = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
-"""A file name and a line number, in the form in which search tools print the lines around a hit."""
+"""A file name and a line number such as `a.py-12-`. Search tools print this before the lines around a hit."""
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
 _MIN_CHARS = 6
 _MIN_PATH_CHARS = 5
@@ -80,7 +80,7 @@ def _kind_by_shape(inner: str) -> str:
 
 
 _MAX_IDENTIFIERS = 3_000
-"""Number of identifiers that are kept when the index is trimmed; it is trimmed at 1.5 times this number."""
+"""If the index has more than 1.5 times this number of identifiers, it is reduced to this number."""
 _MAX_LINE_CHARS = 240
 """Longer lines are read in pieces of this length."""
 _BREAK_CHARS = " ,;&(){}[]<>\"'"
@@ -95,7 +95,9 @@ _KIND_WEIGHTS = {"path": 0.9, "folder": -1.3, "number": -3.0, "url": -3.2}
 
 
 class Origin:
-    """Where a line comes from: the user, the model's text, a call's arguments, content that a call writes, a result."""
+    """Where a line comes from: the user, the model's text, a call's arguments, content that a call writes, or a
+    result.
+    """
 
     USER, MODEL, CALL, WRITE, RESULT = 4, 3, 2, 1, 0
 
@@ -137,8 +139,8 @@ class Identifier(NamedTuple):
 def reuse_probability(identifier: Identifier, end: int) -> float:
     """The probability (0 to 1) that an identifier is needed again from message `end` on.
 
-    The weights are a rounded logistic fit on real sessions: use in a call matters most, then use in written text, then
-    how often and how recently the identifier was used.
+    The weights are rounded values of a logistic regression on real sessions. Use in a call matters most, then use in a
+    text of the user or the model, then how often and how recently the identifier was used.
     """
     age = log(max(1, end - identifier.last_index))
     score = -3.2 - 0.35 * age + 0.35 * log(1 + identifier.message_count) + _KIND_WEIGHTS.get(identifier.kind, 0.0)
@@ -202,7 +204,10 @@ class IdentifierIndex:
                 use.line = line
 
     def finish_message(self, index: int) -> None:
-        """Add the uses in message `index` to the counts; trim the index if it has grown too large."""
+        """Add the uses in message `index` to the counts.
+
+        If the index is too large, remove the least useful identifiers.
+        """
         identifiers = self.identifiers
         for name, use in self._uses.items():
             old = identifiers.get(name) or Identifier(use.kind, 0, 0, 0, 0, 0, 0, (use.line,))
@@ -226,7 +231,7 @@ class IdentifierIndex:
 
 
 def was_forgotten(name: str, forgotten: Collection[int]) -> bool:
-    """Whether an identifier was trimmed from the index; compares 32-bit checksums, so false positives are rare."""
+    """Whether an identifier was removed from the index. It compares 32-bit checksums, so a wrong True is rare."""
     return _checksum(name) in forgotten
 
 
@@ -255,7 +260,10 @@ def _split_lines(text: str) -> Iterator[str]:
 
 
 def _clarity(line: str, origin: int) -> int:
-    """How well a line explains its identifiers; several words, a short line, its origin or a definition add to it."""
+    """How well a line explains its identifiers.
+
+    The score is higher for a line of several words, a short line, a definition, and a line from the user or the model.
+    """
     words = len(line.split(None, _EXPLAINING_WORDS))
     clarity = 2 * origin + (4 if words >= _EXPLAINING_WORDS else -4 if words == 1 else 0)
     if len(line) <= _SHORT_LINE_CHARS:
