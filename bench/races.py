@@ -134,14 +134,18 @@ def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
     return counts, wrong
 
 
+def rows_of(store: Store, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    return store.tx.pool.read(lambda connection: connection.run(sql, values))
+
+
 def missing(store: Store, acknowledged: list[list[Any]]) -> list[str]:
     """Acknowledged operations that are missing, or stored more than once."""
     sql = "SELECT seq, kind, length, tip, op FROM entries WHERE owner = ? AND branch = ? ORDER BY seq"
     logs: dict[str, dict[int, tuple[Any, ...]]] = {}
     wrong: list[str] = []
     for branch in store.branches(SESSION):
-        with store.tx.pool.snapshot() as connection:
-            rows = connection.run(sql, (store.tx.owner.id, branch.id))
+        rows = rows_of(store, sql, (store.tx.owner.id, branch.id))
         logs[branch.name] = {row[0]: row for row in rows}
         folds = Counter(row[4] for row in rows if row[1] == "fold")
         wrong += [f"{branch.name}: fold {op} was committed {count} times" for op, count in folds.items() if count > 1]

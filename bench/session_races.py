@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import foldline
-from bench.races import contest
+from bench.races import contest, rows_of
 from foldline.digest.digester import Digester, DigesterCall
 from foldline.errors import Conflict, InputError
 from foldline.events import Event
@@ -209,9 +209,9 @@ def twice(store: Store) -> tuple[int, list[str]]:
     done = "SELECT fence FROM jobs WHERE owner = ? AND branch = ? AND kind = 'done' AND body IS NOT NULL"
     total, wrong = 0, []
     for branch in store.branches(NAME):
-        with store.tx.pool.snapshot() as connection:
-            ops = [row[0] for row in connection.run(sql, (store.tx.owner.id, branch.id))]
-            fences = [row[0] for row in connection.run(done, (store.tx.owner.id, branch.id))]
+        values = (store.tx.owner.id, branch.id)
+        ops = [row[0] for row in rows_of(store, sql, values)]
+        fences = [row[0] for row in rows_of(store, done, values)]
         total += len(ops)
         wrong += [f"{branch.name}: {op} was committed {count} times" for op, count in Counter(ops).items() if count > 1]
         wrong += [f"{branch.name}: job {fence} ended twice" for fence, count in Counter(fences).items() if count > 1]

@@ -21,12 +21,11 @@ from support.ledgers import talk, texts
 def test_a_newer_schema_is_refused_and_left_alone(opened: Callable[..., Store]) -> None:
     store = opened()
     store.append(store.session("s"), talk("a"))
-    with store.tx.pool.transaction() as connection:
-        connection.run("INSERT INTO migrations (number, name, at) VALUES (999, 'tomorrow', 0)")
+    newer = "INSERT INTO migrations (number, name, at) VALUES (999, 'tomorrow', 0)"
+    store.tx.pool.write(lambda connection: connection.run(newer))
     with pytest.raises(LedgerTooNew, match="update foldline"):
         opened()
-    with store.tx.pool.transaction() as connection:
-        connection.run("DELETE FROM migrations WHERE number = 999")
+    store.tx.pool.write(lambda connection: connection.run("DELETE FROM migrations WHERE number = 999"))
     assert texts(opened(), store.session("s")) == ["a"]
 
 
@@ -45,9 +44,8 @@ def test_a_failed_migration_leaves_nothing_behind(
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: opened(), range(4)))
     assert texts(found[3], store.session("s")) == ["a"]
-    with found[0].tx.pool.connection() as connection:
-        assert connection.run("SELECT COUNT(*) FROM migrations")[0][0] == len(before) + 2
-        assert connection.run("SELECT COUNT(*) FROM more")[0][0] == 0
+    sql = "SELECT (SELECT COUNT(*) FROM migrations), (SELECT COUNT(*) FROM more)"
+    assert found[0].tx.pool.read(lambda connection: connection.run(sql)) == [(len(before) + 2, 0)]
 
 
 def test_many_processes_may_open_a_new_ledger_at_once(url: str) -> None:

@@ -18,6 +18,7 @@ from foldline.errors import (
     LedgerUnavailable,
 )
 from foldline.ledger import Store
+from foldline.ledger.databases.postgres import PostgresConnection
 from foldline.message import user
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
@@ -63,8 +64,9 @@ class TestServer:
 
     def cut(self, store: Store, url: str, when: str) -> None:
         """Let the wire break at the next commit: before it arrived, or after."""
-        with store.tx.pool.connection() as connection:
-            commit = connection.commit
+        connection = store.tx.pool.read(lambda connection: connection)
+        assert isinstance(connection, PostgresConnection)
+        commit = connection.commit
 
         def broken() -> None:
             if when == "after":
@@ -119,8 +121,8 @@ class TestServer:
     def test_a_role_without_write_access_raises_a_clear_error(self, url: str) -> None:
         store = ledger.open(url)
         main = store.session("s")
-        with store.tx.pool.connection() as connection:
-            connection.run("SELECT set_config('default_transaction_read_only', 'on', false)")
+        read_only = "SELECT set_config('default_transaction_read_only', 'on', false)"
+        store.tx.pool.read(lambda connection: connection.run(read_only))
         with pytest.raises(LedgerUnavailable, match="read-only"):
             store.append(main, talk("a"))
         store.close()

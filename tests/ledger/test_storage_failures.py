@@ -157,8 +157,7 @@ def fill(store: Store) -> int:
 
 def test_an_exhausted_quota_loses_no_acknowledged_message(path: Path) -> None:
     store = ledger.open(path)
-    with store.tx.pool.connection() as connection:
-        connection.run("PRAGMA max_page_count = 60")
+    store.tx.pool.read(lambda connection: connection.run("PRAGMA max_page_count = 60"))
     kept = fill(store)
     assert len(texts(store, store.session("s"))) == kept
     store.close()
@@ -209,9 +208,8 @@ def test_a_session_survives_a_full_disk(tmp_path: Path) -> None:
     with Ledger(store) as ledger:
         session = ledger.session("s", policy=TIGHT)
         session.add(*turns(2))
-        with store.tx.pool.connection() as connection:
-            pages = connection.run("PRAGMA page_count")[0][0]
-            connection.run(f"PRAGMA max_page_count = {pages + 8}")
+        pages = store.tx.pool.read(lambda connection: connection.run("PRAGMA page_count"))[0][0]
+        store.tx.pool.read(lambda connection: connection.run(f"PRAGMA max_page_count = {pages + 8}"))
         kept = 8
         for number in itertools.count(10):
             try:
@@ -223,8 +221,7 @@ def test_a_session_survives_a_full_disk(tmp_path: Path) -> None:
                 break
         assert "free disk space" in said
         assert len(list(session.record.read(0, 1_000))) == kept
-        with store.tx.pool.connection() as connection:
-            connection.run("PRAGMA max_page_count = 100000")
+        store.tx.pool.read(lambda connection: connection.run("PRAGMA max_page_count = 100000"))
         session.add(*turns(1, 1_000))
         assert len(session.timeline) == kept + 4
         same(session, ledger)
@@ -287,11 +284,10 @@ def test_closing_also_closes_connections_in_use(tmp_path: Path) -> None:
     held, go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with ledger.store.tx.pool.connection():
-            held.set()
-            go.wait(10)
+        held.set()
+        go.wait(10)
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=lambda: ledger.store.tx.pool.read(lambda _: hold()))
     thread.start()
     held.wait(10)
     ledger.close()

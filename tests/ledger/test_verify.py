@@ -43,8 +43,8 @@ CHANGES = (
 def test_a_changed_row_is_reported_with_its_position(store: Store, change: str, said: str) -> None:
     fill_ledger(store)
     postgres = store.tx.pool.database.name == "postgres"
-    with store.tx.pool.transaction() as connection:
-        connection.run(change.replace("'{}'", "'{}'::bytea") if postgres else change)
+    sql = change.replace("'{}'", "'{}'::bytea") if postgres else change
+    store.tx.pool.write(lambda connection: connection.run(sql))
     found = [str(fault) for fault in store.verify()]
     assert bool(found) == bool(said)
     assert any(said in line for line in found) or not said, found

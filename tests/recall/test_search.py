@@ -198,9 +198,8 @@ def test_an_older_ledger_is_indexed_again(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     with stored(str(path), [user("old alpha"), assistant("older beta")]) as (store, _):
         catch_up(store)
-        with store.tx.pool.transaction() as connection:
-            connection.run("DROP TABLE unread")
-            connection.run("DELETE FROM migrations WHERE name = 'unread'")
+        store.tx.pool.write(lambda connection: connection.run("DROP TABLE unread"))
+        store.tx.pool.write(lambda connection: connection.run("DELETE FROM migrations WHERE name = 'unread'"))
         owner = store.owner
     store = ledger.open(path, owner=owner)
     branch = store.session("talk")

@@ -17,7 +17,7 @@ from foldline.errors import InputError
 from foldline.ledger import branches as branch_table
 from foldline.ledger import schema
 from foldline.ledger.chains import Tenant
-from foldline.ledger.connections import ConnectionPool, Database
+from foldline.ledger.connections import Connection, ConnectionPool, Database
 from foldline.ledger.index_feed import MessageIndex
 from foldline.ledger.message_keys import ROOT
 from foldline.ledger.records import MAIN, Branch, Head
@@ -69,8 +69,8 @@ def for_owner(store: Store, owner: str) -> Store:
 
 def owners(store: Store) -> tuple[str, ...]:
     """The ids of all tenants, for administration."""
-    with store.tx.pool.connection() as connection:
-        return tuple([name for (name,) in connection.run("SELECT name FROM owners ORDER BY name")])
+    rows = store.tx.pool.read(lambda connection: connection.run("SELECT name FROM owners ORDER BY name"))
+    return tuple([name for (name,) in rows])
 
 
 def _database(url: str, wait_s: float) -> Database:
@@ -87,8 +87,11 @@ def _database(url: str, wait_s: float) -> Database:
 
 def _applied_version(pool: ConnectionPool) -> int:
     """The number of the newest applied migration; 0 if there are no tables."""
-    with pool.connection() as connection:
+
+    def work(connection: Connection) -> int:
         return schema.version(connection) if connection.run(pool.database.ledger_exists) else 0
+
+    return pool.read(work)
 
 
 def _upgrade(pool: ConnectionPool) -> None:
@@ -99,21 +102,22 @@ def _upgrade(pool: ConnectionPool) -> None:
     if _applied_version(pool) == len(schema.MIGRATIONS):
         return
     database = pool.database
-    while True:
-        with pool.transaction() as connection:
-            database.prepare(connection)
-            connection.run(schema.RECORD)
-            if not schema.pending(connection):
-                return
-            schema.migrate(connection, database.schema_sql, database.clock(connection))
+
+    def migrate_one(connection: Connection) -> bool:
+        database.prepare(connection)
+        connection.run(schema.RECORD)
+        if not schema.pending(connection):
+            return False
+        schema.migrate(connection, database.schema_sql, database.clock(connection))
+        return True
+
+    while pool.write(migrate_one):
+        pass
 
 
 def _tenant(pool: ConnectionPool, name: str) -> Tenant:
     """The tenant with this name; its row is inserted if it is new."""
-    while True:
-        with pool.connection() as connection:
-            rows = connection.run("SELECT id FROM owners WHERE name = ?", (name,))
-        if rows:
-            return Tenant(rows[0][0], name)
-        with pool.transaction() as connection:
-            connection.run("INSERT INTO owners (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
+    find, insert = "SELECT id FROM owners WHERE name = ?", "INSERT INTO owners (name) VALUES (?) ON CONFLICT DO NOTHING"
+    while not (rows := pool.read(lambda connection: connection.run(find, (name,)))):
+        pool.write(lambda connection: connection.run(insert, (name,)))
+    return Tenant(rows[0][0], name)

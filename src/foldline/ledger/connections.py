@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
 
 from foldline.errors import LedgerBusy, LedgerError, LedgerUnavailable
 
+T = TypeVar("T")
 Values = tuple[Any, ...]
+_POLL_S = 0.002
+"""Seconds between two looks for a free connection."""
 
 
 class WriteConflict(LedgerBusy):
@@ -36,17 +40,14 @@ class Connection(Protocol):
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run one statement for many rows."""
 
-    def begin(self) -> None:
-        """Start a write transaction."""
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Call `work` in a write transaction, and commit it durably if `work` returns."""
 
     def begin_read(self) -> None:
         """Start a read-only transaction that sees one snapshot."""
 
-    def commit(self) -> None:
-        """Commit the transaction durably."""
-
-    def rollback(self) -> None:
-        """Roll the transaction back."""
+    def reset(self) -> bool:
+        """Roll back the transaction that an exception or a snapshot left open; False if the connection is unusable."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -98,78 +99,127 @@ class Database(Protocol):
 
 
 class ConnectionPool:
-    """Pool of connections to one database."""
+    """Pool of connections to one database.
+
+    An exception can be raised wherever a call begins or returns: by Ctrl-C, by a signal handler, by another thread. So
+    a connection is marked with its loan in the pool before it is used, and every exit looks for that mark.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._closed = False
-        self._inherited: list[Connection] = []
-        """Connections that a forked process inherited; they stay open, since closing them would close the parent's."""
-        self._reset()
+        self._inherited: list[_PoolSlot] = []
+        """Slots of the parent process; their connections stay open, since closing them would close the parent's."""
+        self._start()
 
-    def _reset(self) -> None:
+    def _start(self) -> None:
         self._process = os.getpid()
-        self._free = threading.BoundedSemaphore(self.database.connections)
-        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._slots = [_PoolSlot() for _ in range(self.database.connections)]
 
-    @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """Borrow a connection for several statements that read one snapshot."""
-        with self.connection() as connection:
-            connection.begin_read()
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Call `work` with a connection for single read statements."""
+        loan = object()
+        try:
+            return work(self._borrow(loan))
+        except Exception as cause:
+            self._raise_translated(cause)
+            raise
+        finally:
             try:
-                yield connection
-            finally:
-                connection.rollback()
-
-    @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Run a transaction: committed when the block ends, rolled back when it raises."""
-        with self.connection() as connection:
-            connection.begin()
-            try:
-                yield connection
-                connection.commit()
-            except BaseException:
-                connection.rollback()
+                self._give_back(loan)
+            except BaseException:  # interrupted: the first attempt may have stopped anywhere
+                self._give_back(loan)
                 raise
 
-    @contextmanager
-    def connection(self) -> Iterator[Connection]:
-        """Borrow a connection for single read statements."""
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Call `work` in a transaction: committed when it returns, rolled back when it raises."""
+        return self.read(lambda connection: connection.write(work))
+
+    def snapshot(self, work: Callable[[Connection], Iterator[T]]) -> Iterator[T]:
+        """Yield what `work` yields with a connection whose statements all see one snapshot."""
+        loan = object()
+        try:
+            connection = self._borrow(loan)
+            connection.begin_read()
+            yield from work(connection)
+        except Exception as cause:
+            self._raise_translated(cause)
+            raise
+        finally:
+            try:
+                self._give_back(loan)
+            except BaseException:  # interrupted: the first attempt may have stopped anywhere
+                self._give_back(loan)
+                raise
+
+    def _borrow(self, loan: object) -> Connection:
+        """A free connection, marked with the loan."""
         if self._closed:
             raise LedgerError("the ledger is closed", hint="open it again")
         if self._process != os.getpid():
-            self._inherited += self._idle
-            self._reset()
-        if not self._free.acquire(timeout=self.database.wait_s):
-            raise LedgerBusy(f"all {self.database.connections} connections are in use", hint="finish open reads first")
-        is_broken = False
-        connection: Connection | None = None
-        try:
-            with suppress(IndexError):
-                connection = self._idle.pop()
-            connection = connection or self.database.connect()
-            yield connection
-        except Exception as cause:
-            error = self.database.translate_error(cause)
-            is_broken = isinstance(error, ConnectionLost)  # and so are the idle connections
-            if error is None:
-                raise
-            raise error from cause
-        finally:
-            if connection is not None:
-                self._idle.append(connection)
-            if is_broken or self._closed:
-                self._close_idle()
-            self._free.release()
+            self._inherited += self._slots
+            self._start()
+        end = time.monotonic() + self.database.wait_s
+        while (slot := self._mark_free_slot(loan)) is None:
+            if time.monotonic() >= end:
+                used = f"all {self.database.connections} connections are in use"
+                raise LedgerBusy(used, hint="finish open reads first")
+            time.sleep(_POLL_S)
+        if slot.connection is None:
+            slot.connection = self.database.connect()
+        return slot.connection
 
-    def _close_idle(self) -> None:
-        while self._idle:
-            with suppress(Exception):  # it may be broken already
-                self._idle.pop().close()
+    def _mark_free_slot(self, loan: object) -> _PoolSlot | None:
+        with self._lock:
+            for slot in self._slots:
+                if slot.loan is None:
+                    slot.loan = loan
+                    return slot
+        return None
+
+    def _give_back(self, loan: object) -> None:
+        """Roll back what is open on the connection of a loan, and make it free. Can be repeated."""
+        for slot in self._slots:
+            if slot.loan is loan:
+                connection = slot.connection
+                if connection is not None and (not connection.reset() or self._closed):
+                    slot.connection = None
+                    connection.close()
+                slot.loan = None
+
+    def _raise_translated(self, cause: Exception) -> None:
+        """Raise the foldline error for an exception of the database driver, if it is one."""
+        error = self.database.translate_error(cause)
+        if isinstance(error, ConnectionLost):
+            self._close_free()  # they are lost, too
+        if error is not None:
+            raise error from cause
+
+    def _close_free(self) -> None:
+        """Close the connections that are not lent."""
+        loan = object()
+        while (slot := self._mark_free_slot(loan)) is not None:
+            connection, slot.connection = slot.connection, None
+            if connection is not None:
+                with suppress(Exception):  # it may be broken already
+                    connection.close()
+        for slot in self._slots:
+            if slot.loan is loan:
+                slot.loan = None
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; those that are lent are closed when they are given back."""
         self._closed = True
-        self._close_idle()
+        self._close_free()
+
+
+class _PoolSlot:
+    """A place for one connection."""
+
+    __slots__ = ("connection", "loan")
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.loan: object = None
+        """The loan that has the connection; None if it is free."""

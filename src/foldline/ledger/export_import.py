@@ -31,15 +31,19 @@ BATCH = 256
 
 def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
     """The lines of the named sessions, or of all."""
-    with tx.pool.snapshot() as connection:
-        if sessions is None:
-            sessions = [info.name for info in branch_table.session_infos(connection, tx.owner)]
-        branches = [branch for name in sessions for branch in branch_table.branches_of(connection, tx.owner, name)]
+
+    def lines(connection: Connection) -> Iterator[str]:
+        names = sessions
+        if names is None:
+            names = [info.name for info in branch_table.session_infos(connection, tx.owner)]
+        branches = [branch for name in names for branch in branch_table.branches_of(connection, tx.owner, name)]
         yield _line({"foldline": FORMAT, "owner": tx.owner.name})
         yield from _branches(connection, tx, branches)
         yield from _strands(connection, tx, branches)
         for branch in branches:
             yield from _logs(connection, tx, branch)
+
+    return tx.pool.snapshot(lines)
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -116,7 +120,8 @@ def _body(stored: bytes | None) -> Any:
 
 def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
     """Import exported lines, all or none; returns the number of new messages."""
-    with tx.pool.transaction() as connection:
+
+    def work(connection: Connection) -> int:
         reader = ImportReader(connection, tx, index)
         for number, line in enumerate(lines, 1):
             try:
@@ -127,6 +132,8 @@ def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = No
                 raise InputError(f"line {number}: {error.message}", hint=error.hint or "nothing was imported") from None
         reader.flush()
         return reader.written
+
+    return tx.pool.write(work)
 
 
 class ImportReader:

@@ -53,19 +53,16 @@ class Transactions:
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run a read; it is repeated once on a new connection if the connection was lost."""
         try:
-            with self.pool.connection() as connection:
-                return work(connection)
+            return self.pool.read(work)
         except ConnectionLost:
-            with self.pool.connection() as connection:
-                return work(connection)
+            return self.pool.read(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which must be idempotent, in a transaction; repeat it on conflicts and on one lost connection."""
         lost = False
         for _ in range(ATTEMPTS):
             try:
-                with self.pool.transaction() as connection:
-                    return work(connection)
+                return self.pool.write(work)
             except WriteConflict:
                 continue
             except ConnectionLost:

@@ -32,9 +32,9 @@ def prune(tx: Transactions, older_than: float, index: MessageIndex | None = None
         return old
 
     found = tx.write(work)
-    with tx.pool.connection() as connection, suppress(Exception):  # best effort: another connection may hold a lock
-        for statement in tx.pool.database.reclaim_space:
-            connection.run(statement)
+    for statement in tx.pool.database.reclaim_space:
+        with suppress(Exception):  # best effort: another connection may hold a lock
+            tx.pool.read(lambda connection, statement=statement: connection.run(statement))  # type: ignore[misc]
     return found
 
 

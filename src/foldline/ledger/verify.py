@@ -26,15 +26,18 @@ DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineErro
 
 def verify(tx: Transactions) -> Iterator[IntegrityFault]:
     """Every fault, with its position."""
-    with tx.pool.snapshot() as connection:
-        for where, faults in _parts(connection, tx):
+
+    def faults(connection: Connection) -> Iterator[IntegrityFault]:
+        for where, found in _parts(connection, tx):
             try:
-                yield from faults
+                yield from found
             except Exception as cause:
                 error = tx.pool.database.translate_error(cause)
                 if not isinstance(error, FoldlineError):
                     raise
                 yield IntegrityFault(where=where, what=error.message)
+
+    return tx.pool.snapshot(faults)
 
 
 def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iterator[IntegrityFault]]]:

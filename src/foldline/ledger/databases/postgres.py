@@ -7,16 +7,24 @@ extensions.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from foldline.errors import ConfigError, LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
 from foldline.ledger import connections as pool
 
+T = TypeVar("T")
+
 SCHEMA = "foldline"
 CONNECTIONS = 8
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
+MAX_IDLE_S = 60
+"""Seconds without a statement after which the server ends a write transaction, if its client hangs or is suspended."""
+BEGIN = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{MAX_IDLE_S}s'; {CLOCK}"
+IDLE, OPEN_TRANSACTION = 0, (2, 3)
+"""States of a connection, as libpq numbers them (PQtransactionStatus): no transaction; in one, or in a failed one."""
 MIGRATING = 0x666F6C64
 """Number of the advisory lock that serializes migrations."""
 
@@ -54,10 +62,14 @@ class Postgres:
         """Open a connection with the ledger's schema as search path."""
         wait = int(self.wait_s * 1000)
         link = self._psycopg.connect(self.url, autocommit=True, connect_timeout=max(2, int(self.wait_s)))
-        connection = PostgresConnection(link)
-        connection.run(f"SELECT set_config('lock_timeout', '{wait}', false)")
-        connection.run("SELECT set_config('client_min_messages', 'warning', false)")
-        connection.run(f"SELECT set_config('search_path', '{SCHEMA}', false)")
+        connection = PostgresConnection(self._psycopg, link)
+        try:
+            connection.run(f"SELECT set_config('lock_timeout', '{wait}', false)")
+            connection.run("SELECT set_config('client_min_messages', 'warning', false)")
+            connection.run(f"SELECT set_config('search_path', '{SCHEMA}', false)")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def prepare(self, connection: pool.Connection) -> None:
@@ -110,8 +122,8 @@ def _with_psycopg_placeholders(sql: str) -> str:
 class PostgresConnection:
     """A psycopg connection."""
 
-    def __init__(self, link: Any) -> None:
-        self.link = link
+    def __init__(self, psycopg: Any, link: Any) -> None:
+        self._psycopg, self.link = psycopg, link
         self.began: tuple[float, float] | None = None
         """The server's time and the local monotonic time at the start of the transaction."""
 
@@ -125,26 +137,46 @@ class PostgresConnection:
         with self.link.cursor() as cursor:
             cursor.executemany(_with_psycopg_placeholders(sql), rows)
 
-    def begin(self) -> None:
+    def write(self, work: Callable[[pool.Connection], T]) -> T:
+        """Call `work` in a transaction, and commit when it returns; the server has then written it to disk."""
+        self._begin()
+        value = work(self)
+        self.commit()
+        return value
+
+    def _begin(self) -> None:
         """Start a transaction, and get the server's time in the same round trip."""
-        cursor = self.link.execute(f"BEGIN; {CLOCK}")
+        cursor = self.link.execute(BEGIN, prepare=False)  # several statements cannot be prepared
+        cursor.nextset()
         cursor.nextset()
         self.began = (cursor.fetchone()[0], time.monotonic())
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        self.link.execute("COMMIT")
+        self.began = None
 
     def begin_read(self) -> None:
         """Start a read-only transaction that sees one snapshot."""
         self.link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def commit(self) -> None:
-        """Commit, and wait until the server has written the transaction to disk."""
-        self.link.execute("COMMIT")
-        self.began = None
+    def reset(self) -> bool:
+        """Roll back; False if the connection was closed, now or before, because no statement can be sent on it.
 
-    def rollback(self) -> None:
-        """Roll back, unless the connection is broken."""
+        After an interrupt, a statement may still run on the server: it is cancelled before the connection is closed.
+        """
         self.began = None
-        if not self.link.closed:
-            self.link.execute("ROLLBACK")
+        if not self.link.closed and self.link.info.transaction_status in OPEN_TRANSACTION:
+            with suppress(self._psycopg.Error):
+                self.link.execute("ROLLBACK")
+        if self.link.closed:
+            return False
+        if self.link.info.transaction_status == IDLE:
+            return True
+        with suppress(self._psycopg.Error):
+            self.link.cancel()
+        self.link.close()
+        return False
 
     def close(self) -> None:
         """Close the connection."""

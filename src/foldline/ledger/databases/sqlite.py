@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from foldline.errors import LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
 from foldline.ledger import connections as pool
 
+T = TypeVar("T")
+
 MEMORY = ":memory:"
 CACHE_KIB = 8_192
 CONNECTIONS = 4
+LOCK_STEP_S = 0.1
+"""Seconds that SQLite itself waits for a lock; a longer wait is made of such steps."""
 OLDEST = (3, 35, 0)
 """The oldest SQLite version that can be used: the first one with RETURNING."""
 
@@ -61,10 +65,11 @@ class Sqlite:
             link.execute("PRAGMA foreign_keys = ON")
             link.execute("PRAGMA secure_delete = ON")
             link.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            link.execute(f"PRAGMA busy_timeout = {int(1000 * min(LOCK_STEP_S, self.wait_s))}")
         except BaseException:
             link.close()
             raise
-        return SqliteConnection(link)
+        return SqliteConnection(link, wait_s=self.wait_s)
 
     def prepare(self, connection: pool.Connection) -> None:
         """Do nothing: the file exists, and the transaction is exclusive."""
@@ -108,33 +113,41 @@ class Sqlite:
 class SqliteConnection:
     """A sqlite3 connection."""
 
-    def __init__(self, link: sqlite3.Connection) -> None:
-        self.link = link
+    def __init__(self, link: sqlite3.Connection, *, wait_s: float) -> None:
+        self.link, self.wait_s = link, wait_s
 
     def run(self, sql: str, values: pool.Values = ()) -> list[pool.Values]:
-        """Run one statement and return all its rows."""
-        return self.link.execute(sql, values).fetchall()
+        """Run one statement and return all its rows; waits for locks in short steps, so that Ctrl-C ends the wait."""
+        end = 0.0
+        while True:
+            try:
+                return self.link.execute(sql, values).fetchall()
+            except sqlite3.OperationalError as error:
+                end = end or time.monotonic() + self.wait_s - LOCK_STEP_S
+                if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() >= end:
+                    raise
 
     def many(self, sql: str, rows: Iterable[pool.Values]) -> None:
         """Run one statement for many rows."""
         self.link.executemany(sql, rows)
 
-    def begin(self) -> None:
-        """Start a transaction as the only writer."""
-        self.link.execute("BEGIN IMMEDIATE")
+    def write(self, work: Callable[[pool.Connection], T]) -> T:
+        """Call `work` as the only writer, and commit when it returns; the data is then on disk.
+
+        The `with` of a sqlite3 connection commits or rolls back in C code, so no interrupt can come in between.
+        """
+        with self.link:
+            self.run("BEGIN IMMEDIATE")
+            return work(self)
 
     def begin_read(self) -> None:
         """Start a transaction that sees one snapshot, taken at its first statement."""
         self.link.execute("BEGIN DEFERRED")
 
-    def commit(self) -> None:
-        """Commit, and wait until the data is on disk."""
-        self.link.execute("COMMIT")
-
-    def rollback(self) -> None:
+    def reset(self) -> bool:
         """Roll back, unless SQLite did so itself."""
-        if self.link.in_transaction:
-            self.link.execute("ROLLBACK")
+        self.link.rollback()
+        return True
 
     def close(self) -> None:
         """Close the file."""
