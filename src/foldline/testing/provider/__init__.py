@@ -1,0 +1,12 @@
+"""A strict simulated provider: it refuses what Anthropic, OpenAI and Gemini refuse, in their words.
+
+It is written from the vendors' documentation, the types of their SDKs and the errors that users report, and shares no
+code with foldline's own wire formats, so that it can judge them.
+"""
+
+from __future__ import annotations
+
+from foldline.testing.provider.error_reply import FORMATS, ErrorReply
+from foldline.testing.provider.judge import judge
+
+__all__ = ["FORMATS", "ErrorReply", "judge"]

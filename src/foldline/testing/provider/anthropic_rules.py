@@ -1,0 +1,313 @@
+"""Judges a request to Anthropic's Messages API: order of roles, tool calls and results, thinking, system messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from foldline.testing.provider.anthropic_blocks import (
+    Block,
+    blocks_of,
+    check_block,
+    check_cache_marks,
+    check_images,
+    check_text,
+    check_tools,
+    refuse,
+)
+from foldline.testing.provider.anthropic_fields import check_anthropic_fields
+from foldline.testing.provider.json_rules import check_json
+from foldline.testing.provider.model_features import ModelFeatures, features_of
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+MAX_MESSAGES = 100_000
+THINKING = frozenset({"thinking", "redacted_thinking"})
+SERVER_RESULTS = {
+    "advisor": "advisor_tool_result",
+    "bash_code_execution": "bash_code_execution_tool_result",
+    "code_execution": "code_execution_tool_result",
+    "text_editor_code_execution": "text_editor_code_execution_tool_result",
+    "tool_search_tool_bm25": "tool_search_tool_result",
+    "tool_search_tool_regex": "tool_search_tool_result",
+    "web_fetch": "web_fetch_tool_result",
+    "web_search": "web_search_tool_result",
+}
+"""The type of the result block of each server tool."""
+ASSISTANT_ONLY = frozenset(
+    {"tool_use", "server_tool_use", "mcp_tool_use", "mcp_tool_result", *THINKING, *SERVER_RESULTS.values()}
+)
+USER_ONLY = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
+
+
+def check_anthropic(
+    body: Any, *, betas: Iterable[str] = (), endpoint: str = "request", needs_tools: bool = True
+) -> None:
+    """Raise the API's answer if it refuses the request; `endpoint` is `request` or `count`."""
+    if check_json("anthropic", body) > MAX_BODY_BYTES:
+        refuse("request_too_large", "Request exceeds the maximum size", status=413, type="request_too_large")
+    check_anthropic_fields(body, betas, endpoint)
+    features = features_of(body["model"])
+    messages = body["messages"]
+    _check_parameters(body, features, endpoint)
+    _check_messages(messages)
+    _check_system_messages(messages, features)
+    check_tools(body)
+    check_cache_marks(body)
+    check_images(body)
+    _check_ids(messages)
+    _check_results(messages)
+    _check_server_tools(messages)
+    _check_thinking(body, messages)
+    if "compaction" not in body:
+        _check_end(messages, features)
+    if needs_tools and not body.get("tools") and _has_calls(messages):
+        refuse("tools_missing", "Requests which include `tool_use` or `tool_result` blocks must define tools")
+
+
+def _check_parameters(body: dict[str, Any], features: ModelFeatures, endpoint: str) -> None:
+    _check_reply_limit(body, features, endpoint)
+    for name in ("temperature", "top_p", "top_k"):
+        if name in body and not features.sampling:
+            refuse("sampling", f"`{name}` is not supported on this model.")
+    if "compaction" in body and "context_management" in body:
+        refuse("compaction", "compaction: may not be combined with `context_management`")
+    for sequence in body.get("stop_sequences") or ():
+        if not sequence.strip():
+            refuse("stop_sequences", "stop_sequences: each stop sequence must contain non-whitespace")
+    for block in body["system"] if isinstance(body.get("system"), list) else ():
+        check_text(block["text"], "system")
+
+
+def _check_reply_limit(body: dict[str, Any], features: ModelFeatures, endpoint: str) -> None:
+    """max_tokens and the thinking budget fit together and the model takes them."""
+    thinking = body.get("thinking") or {}
+    limit = body.get("max_tokens", 0)
+    if endpoint == "request" and limit < 0:
+        refuse("max_tokens", "max_tokens: Input should be greater than or equal to 0")
+    if endpoint == "request" and limit == 0 and (body.get("stream") or thinking.get("type") == "enabled"):
+        refuse("max_tokens", "max_tokens: 0 may not be combined with `stream` or enabled `thinking`")
+    if thinking.get("type") == "enabled":
+        if not features.manual_thinking:
+            refuse(
+                "thinking_type",
+                '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
+                '"output_config.effort" to control thinking behavior.',
+            )
+        if thinking["budget_tokens"] < 1024:
+            refuse("thinking_budget", "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
+        if endpoint == "request" and limit <= thinking["budget_tokens"]:
+            refuse("thinking_budget", "`max_tokens` must be greater than `thinking.budget_tokens`.")
+
+
+def _check_messages(messages: list[dict[str, Any]]) -> None:
+    """Each message has content that its role may have."""
+    if not messages:
+        refuse("no_messages", "messages: at least one message is required")
+    if len(messages) > MAX_MESSAGES:
+        refuse("too_many_messages", f"messages: List should have at most {MAX_MESSAGES} items")
+    for number, message in enumerate(messages):
+        role, blocks = message["role"], blocks_of(message.get("content"))
+        is_prefill = role == "assistant" and number == len(messages) - 1
+        if not message.get("content") and not is_prefill and not message.get("output_config"):
+            refuse(
+                "empty_message",
+                f"messages.{number}: all messages must have non-empty content except for the optional final assistant "
+                "message",
+            )
+        for index, block in enumerate(blocks):
+            where, kind = f"messages.{number}.content.{index}", block["type"]
+            if role == "user" and kind in ASSISTANT_ONLY:
+                refuse("block_role", f"{where}: `{kind}` blocks can only be in `assistant` messages")
+            if role == "assistant" and kind in USER_ONLY:
+                refuse("block_role", f"{where}: `{kind}` blocks can only be in `user` messages")
+            if kind != "text" or not (is_prefill and isinstance(message["content"], str) and not message["content"]):
+                check_block(block, where)
+
+
+def _check_system_messages(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
+    """System messages follow a user message, one at a time, and stand before an assistant message or at the end."""
+    first = messages[0]
+    if first["role"] == "system":
+        refuse("system_place", "messages.0: use the top-level 'system' parameter for the initial system prompt")
+    if first["role"] == "assistant" and not _begins_with_compaction(first):
+        refuse("first_role", 'messages: first message must use the "user" role')
+    for number, message in enumerate(messages):
+        if message["role"] != "system":
+            continue
+        if not features.system_messages:
+            refuse("system_model", f"messages.{number}: role 'system' is not supported on this model")
+        before = messages[number - 1]
+        ends_in_server_tool = before["role"] == "assistant" and _last_type(before) in {
+            "server_tool_use",
+            *SERVER_RESULTS.values(),
+        }
+        if before["role"] != "user" and not ends_in_server_tool:
+            refuse(
+                "system_place",
+                f"messages.{number}: role 'system' must follow a 'user' message or an 'assistant' message that ends in "
+                "a server tool use",
+            )
+        if number + 1 < len(messages) and messages[number + 1]["role"] != "assistant":
+            text = f"messages.{number}: role 'system' must precede an 'assistant' message or end the array"
+            refuse("system_place", text)
+
+
+def _begins_with_compaction(message: dict[str, Any]) -> bool:
+    blocks = blocks_of(message.get("content"))
+    return bool(blocks) and blocks[0]["type"] == "compaction"
+
+
+def _last_type(message: dict[str, Any]) -> str:
+    blocks = blocks_of(message.get("content"))
+    return str(blocks[-1]["type"]) if blocks else ""
+
+
+def _has_calls(messages: list[dict[str, Any]]) -> bool:
+    kinds = {"tool_use", "tool_result"}
+    return any(block["type"] in kinds for message in messages for block in blocks_of(message.get("content")))
+
+
+def _check_ids(messages: list[dict[str, Any]]) -> None:
+    seen = set[str]()
+    for message in messages:
+        for block in blocks_of(message.get("content")):
+            if block["type"] in {"tool_use", "server_tool_use", "mcp_tool_use"}:
+                if block["id"] in seen:
+                    refuse("duplicate_id", "messages: `tool_use` ids must be unique")
+                seen.add(block["id"])
+
+
+def _check_results(messages: list[dict[str, Any]]) -> None:
+    """All results of a step are the first blocks of the message behind it; there are no others."""
+    open_ids: list[str] = []
+    for number, message in enumerate([*messages, {"role": "assistant", "content": []}]):
+        blocks = blocks_of(message.get("content"))
+        answered = _answered_ids(blocks, open_ids, number)
+        missing = [call for call in open_ids if call not in answered]
+        if missing:
+            refuse(
+                "result_missing",
+                f"messages.{number - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
+                "next message.",
+            )
+        open_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
+
+
+def _answered_ids(blocks: list[Block], open_ids: list[str], number: int) -> set[str]:
+    answered = set[str]()
+    leading = True
+    for index, block in enumerate(blocks):
+        if block["type"] != "tool_result":
+            leading = False
+            continue
+        call = block["tool_use_id"]
+        if call not in open_ids:
+            refuse(
+                "result_unexpected",
+                f"messages.{number}.content.{index}: unexpected `tool_use_id` found in `tool_result` blocks: {call}. "
+                "Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
+            )
+        if call in answered:
+            refuse(
+                "result_repeated",
+                f"messages.{number}.content.{index}: each tool_use must have a single result. Found multiple "
+                f"`tool_result` blocks with id: {call}",
+            )
+        if leading:
+            answered.add(call)
+    return answered
+
+
+def _check_server_tools(messages: list[dict[str, Any]]) -> None:
+    """Results of server tools stand behind their calls; a call without result is only legal while it is running."""
+    calls: dict[str, tuple[int, str, str]] = {}
+    waiting = set[str]()
+    for number, message in enumerate(messages):
+        for index, block in enumerate(blocks_of(message.get("content"))):
+            kind = block["type"]
+            if kind == "server_tool_use":
+                calls[block["id"]] = (number, block["name"], SERVER_RESULTS[block["name"]])
+            elif kind == "mcp_tool_use":
+                calls[block["id"]] = (number, block["name"], "mcp_tool_result")
+            elif kind == "tool_use":
+                waiting.add((block.get("caller") or {}).get("tool_id", ""))
+            elif kind == "mcp_tool_result" or kind in SERVER_RESULTS.values():
+                _number, _name, expected = calls.pop(block["tool_use_id"], (0, "", ""))
+                if expected != kind:
+                    call = "mcp_tool_use" if kind == "mcp_tool_result" else "server_tool_use"
+                    refuse(
+                        "server_result_unexpected",
+                        f"messages.{number}.content.{index}: unexpected `tool_use_id` found in `{kind}` blocks: "
+                        f"{block['tool_use_id']}. Each `{kind}` block must have a corresponding `{call}` block before "
+                        "it.",
+                    )
+    for call, (number, name, expected) in calls.items():
+        if number != len(messages) - 1 and call not in waiting:
+            refuse(
+                "server_result_missing",
+                f"messages.{number}: `{name}` tool use with id `{call}` was found without a corresponding "
+                f"`{expected}` block",
+            )
+
+
+def _check_thinking(body: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+    manual = (body.get("thinking") or {}).get("type") == "enabled"
+    for number, message in enumerate(messages):
+        kinds = [block["type"] for block in blocks_of(message.get("content"))]
+        if not THINKING.intersection(kinds):
+            continue
+        for index, block in enumerate(message["content"]):
+            if block["type"] in THINKING and not block.get("signature", block.get("data")):
+                refuse(
+                    "thinking_signature",
+                    f"messages.{number}.content.{index}: Invalid `signature` in `{block['type']}` block",
+                )
+        if manual and kinds[0] not in THINKING:
+            refuse(
+                "thinking_first",
+                f"messages.{number}.content.0: If an assistant message contains any thinking blocks, the first block "
+                f"must be `thinking` or `redacted_thinking`. Found `{kinds[0]}`.",
+            )
+        if kinds[-1] in THINKING:
+            text = f"messages.{number}: The final block in an assistant message cannot be `thinking`."
+            refuse("thinking_last", text)
+    if manual:
+        _check_tool_loop(messages)
+
+
+def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
+    """With manual thinking, the assistant message whose results are being sent begins with thinking."""
+    number = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), -1)
+    if number < 0 or number + 1 >= len(messages):
+        return
+    blocks = blocks_of(messages[number].get("content"))
+    answers = blocks_of(messages[number + 1].get("content"))
+    if not any(block["type"] == "tool_result" for block in answers) or blocks[0]["type"] in THINKING:
+        return
+    refuse(
+        "thinking_missing",
+        f"messages.{number}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
+        f"`{blocks[0]['type']}`. When `thinking` is enabled, a final `assistant` message must start with a thinking "
+        "block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking "
+        "blocks from previous turns. To avoid this requirement, disable `thinking`.",
+    )
+
+
+def _check_end(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
+    """The last message is the user's, or a prefill on models that take one."""
+    last = messages[-1]
+    if last["role"] != "assistant":
+        return
+    blocks = blocks_of(last.get("content"))
+    if blocks and blocks[-1]["type"] in {"server_tool_use", *SERVER_RESULTS.values()}:
+        return  # a paused turn, sent back to be continued
+    if len(messages) == 1 and _begins_with_compaction(last):
+        return
+    if not features.prefill:
+        refuse(
+            "prefill",
+            "This model does not support assistant message prefill. The conversation must end with a user message.",
+        )
+    if blocks and blocks[-1]["type"] == "text" and blocks[-1]["text"] != blocks[-1]["text"].rstrip():
+        refuse("trailing_whitespace", "messages: final assistant content cannot end with trailing whitespace")

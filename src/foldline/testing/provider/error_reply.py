@@ -1,0 +1,71 @@
+"""A provider's refusal of a request: status, error type and words, and the body in each vendor's shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+FORMATS = ("anthropic", "openai_chat", "openai_responses", "gemini")
+"""The request formats that the simulated provider speaks."""
+
+ALIASES = {"openai": "openai_chat", "responses": "openai_responses", "openai-chat": "openai_chat"}
+"""Other names of these formats."""
+
+_GOOGLE_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorReply:
+    """An error answer of a provider. `rule` is a short stable name of the rule, for assertions and statistics."""
+
+    format: str
+    rule: str
+    message: str
+    status: int = 400
+    type: str = "invalid_request_error"
+    code: str | None = None
+    param: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.type}: {self.message}"
+
+    def body(self, request_id: str = "req_simulated") -> dict[str, Any]:
+        """The error body as the vendor writes it."""
+        if self.format == "anthropic":
+            error: dict[str, Any] = {"type": self.type, "message": self.message}
+            if self.code:
+                error["details"] = {"error_code": self.code}
+            return {"type": "error", "error": error, "request_id": request_id}
+        if self.format == "gemini":
+            status = _GOOGLE_STATUS.get(self.status, "UNKNOWN")
+            return {"error": {"code": self.status, "message": self.message, "status": status}}
+        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+
+
+class RequestRefused(Exception):
+    """Raised inside the rules; `judge` returns its reply."""
+
+    def __init__(self, reply: ErrorReply) -> None:
+        super().__init__(str(reply))
+        self.reply = reply
+
+
+def format_name(format: str) -> str:
+    """The canonical name of a request format.
+
+    >>> format_name("openai")
+    'openai_chat'
+    """
+    name = ALIASES.get(format, format)
+    if name not in FORMATS:
+        raise ValueError(f"unknown request format {format!r}; use one of {', '.join(FORMATS)}")
+    return name

@@ -1,0 +1,242 @@
+"""Judges a request to Gemini's generateContent: turns, function calls and responses, thought signatures, parts."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, NoReturn
+
+from foldline.testing.provider.error_reply import ErrorReply, RequestRefused
+from foldline.testing.provider.json_rules import check_json
+from foldline.testing.provider.model_features import features_of
+from foldline.testing.provider.request_schema import Check, SchemaMismatch, compile_schema, read_schema, snake_case
+
+FORMAT = "gemini"
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}\Z")
+DATA = (
+    *("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"),
+    *("toolCall", "toolResponse"),
+)
+"""The fields of which a part has exactly one."""
+_KEYS = tuple((name, snake_case(name)) for name in DATA)
+_NOT_IN_GEMINI_API = {
+    "Blob": {"displayName"},
+    "FileData": {"displayName"},
+    "Tool": {"retrieval", "enterpriseWebSearch", "parallelAiSearch", "exaAiSearch"},
+    "FunctionCall": {"partialArgs", "willContinue"},
+    "GenerationConfig": {"modelSelectionConfig", "routingConfig", "audioTimestamp"},
+}
+"""Fields that only Vertex AI has."""
+_SIGNATURES = "https://ai.google.dev/gemini-api/docs/thought-signatures"
+Part = dict[str, Any]
+
+
+def _refuse(rule: str, message: str, status: int = 400) -> NoReturn:
+    raise RequestRefused(ErrorReply(format=FORMAT, rule=rule, message=message, status=status, type="INVALID_ARGUMENT"))
+
+
+def field_of(value: dict[str, Any], name: str) -> Any:
+    """A field by its JSON name or its protocol-buffer name.
+
+    >>> field_of({"function_call": {"name": "f"}}, "functionCall")
+    {'name': 'f'}
+    """
+    found = value.get(name)
+    return value.get(snake_case(name)) if found is None else found
+
+
+@cache
+def _check() -> Check:
+    schema = read_schema(FORMAT)
+    types = {
+        name: {
+            "fields": {
+                key: field for key, field in entry["fields"].items() if key not in _NOT_IN_GEMINI_API.get(name, ())
+            },
+            "required": entry["required"],
+        }
+        for name, entry in schema["types"].items()
+    }
+    return compile_schema(types, schema["request"], aliases=True)
+
+
+def check_gemini(body: Any, *, model: str = "") -> None:
+    """Raise the API's answer if it refuses the request; the model is part of the address, not of the body."""
+    check_json(FORMAT, body)
+    try:
+        _check()(body)
+    except SchemaMismatch as mismatch:
+        _refuse_field(mismatch)
+    contents = body.get("contents") or []
+    if not contents:
+        _refuse("no_contents", "* GenerateContentRequest.contents: contents is not specified\n")
+    turns = [_turn(content, f"contents[{number}]") for number, content in enumerate(contents)]
+    _check_system(body)
+    _check_order(turns)
+    if features_of(model or "gemini-3").thought_signatures:
+        _check_signatures(turns)
+    _check_tools(body)
+
+
+def _refuse_field(mismatch: SchemaMismatch) -> NoReturn:
+    *parents, last = mismatch.path or [""]
+    where, rule = _path(parents), f"field_{mismatch.kind}"
+    if mismatch.kind == "unknown":
+        place = f" at '{where}'" if where else ""
+        _refuse(rule, f'Invalid JSON payload received. Unknown name "{last}"{place}: Cannot find field.')
+    place, value = _path([*parents, last]), str(mismatch.value)[:80]
+    if mismatch.kind == "base64":
+        _refuse(rule, f"Invalid value at '{place}' (TYPE_BYTES), Base64 decoding failed for \"{value}\"")
+    if mismatch.kind == "enum":
+        _refuse(rule, f"Invalid value at '{place}' (TYPE_ENUM), \"{value}\"")
+    kind = {"object": "MESSAGE", "array": "LIST"}.get(mismatch.expected[0], mismatch.expected[0].upper())
+    _refuse(rule, f"Invalid value at '{place}' (TYPE_{kind}), \"{value}\"")
+
+
+def _path(keys: list[str | int]) -> str:
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{snake_case(key)}" if text else snake_case(key)
+    return text
+
+
+class _GeminiTurn:
+    """A content with its role and the function calls and responses in it."""
+
+    __slots__ = ("calls", "parts", "responses", "role")
+
+    def __init__(self, role: str, parts: list[Part]) -> None:
+        self.role = role
+        self.parts = parts
+        self.calls = [part for part in parts if field_of(part, "functionCall") is not None]
+        self.responses = [field_of(part, "functionResponse") for part in parts]
+        self.responses = [response for response in self.responses if response is not None]
+
+
+def _turn(content: dict[str, Any], where: str) -> _GeminiTurn:
+    role, parts = content.get("role", "user"), content.get("parts") or []
+    if role not in {"user", "model", "function"}:
+        _refuse("role", "Please use a valid role: user, model.")
+    if not parts:
+        _refuse("empty_parts", f"* GenerateContentRequest.{where}.parts: contents.parts must not be empty.\n")
+    for index, part in enumerate(parts):
+        _check_part(part, f"{where}.parts[{index}]", role)
+    return _GeminiTurn(role, parts)
+
+
+def _check_part(part: Part, where: str, role: str) -> None:
+    present = [name for name, alias in _KEYS if name in part or alias in part]
+    if len(present) > 1:
+        text = f"Invalid value at '{where}' (oneof), oneof field 'data' is already set. Cannot set '{present[1]}'"
+        _refuse("part_oneof", text)
+    if not present:
+        text = f"* GenerateContentRequest.{where}.data: required oneof field 'data' must have one initialized field\n"
+        _refuse("empty_part", text)
+    kind = present[0]
+    if kind == "text" and not part["text"] and not field_of(part, "thoughtSignature"):
+        text = f"* GenerateContentRequest.{where}.data: required oneof field 'data' must have one initialized field\n"
+        _refuse("empty_part", text)
+    if kind in {"functionCall", "functionResponse"}:
+        value = field_of(part, kind)
+        if not value.get("name"):
+            _refuse("name", f"* GenerateContentRequest.{where}.{snake_case(kind)}.name: Name cannot be empty.\n")
+        if not NAME.match(value["name"]):
+            _refuse("name", f"* GenerateContentRequest.{where}.{snake_case(kind)}.name: {_NAME_RULE}\n")
+        if kind == "functionResponse" and "response" not in value:
+            text = f"* GenerateContentRequest.{where}.function_response.response: response must be set.\n"
+            _refuse("response_missing", text)
+        if (kind == "functionCall") != (role == "model"):
+            text = f"Please ensure that {'function call' if kind == 'functionCall' else 'function response'} turn has "
+            _refuse("part_role", text + ("the role model." if kind == "functionCall" else "the role user or function."))
+
+
+_NAME_RULE = (
+    "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores "
+    "(_), dots (.), colons (:), or dashes (-), with a maximum length of 64."
+)
+
+
+def _check_system(body: dict[str, Any]) -> None:
+    system = field_of(body, "systemInstruction")
+    if system is None:
+        return
+    parts = system.get("parts") or []
+    if not parts or any(not part.get("text") for part in parts):
+        _refuse("system", "* GenerateContentRequest.system_instruction.parts: text must be specified for each part\n")
+
+
+def _check_order(turns: list[_GeminiTurn]) -> None:
+    """Calls come behind a user's turn or a response, responses directly behind calls, a user's turn last."""
+    if turns[0].role == "model":
+        _refuse("first_role", "Please ensure that multiturn requests start with a user role.")
+    before: _GeminiTurn | None = None
+    for turn in turns:
+        if turn.calls and (before is None or before.role == "model"):
+            _refuse(
+                "call_place",
+                "Please ensure that function call turn comes immediately after a user turn or after a function "
+                "response turn.",
+            )
+        if turn.responses and (before is None or not before.calls):
+            _refuse(
+                "response_place",
+                "Please ensure that function response turn comes immediately after a function call turn.",
+            )
+        if before is not None and before.calls:
+            _check_responses(before, turn)
+        before = turn
+    if turns[-1].role == "model":
+        _refuse("last_role", "Please ensure that multiturn requests end with a user role or a function response.")
+
+
+def _check_responses(before: _GeminiTurn, turn: _GeminiTurn) -> None:
+    calls = [field_of(part, "functionCall") for part in before.calls]
+    if len(turn.responses) != len(calls):
+        _refuse(
+            "response_count",
+            "Please ensure that the number of function response parts is equal to the number of function call parts "
+            "of the function call turn.",
+        )
+    names = sorted(call["name"] for call in calls)
+    if names != sorted(response["name"] for response in turn.responses):
+        _refuse(
+            "response_name",
+            "Please ensure that the function response parts have the names of the function call parts of the function "
+            "call turn.",
+        )
+    ids = sorted(call["id"] for call in calls if call.get("id"))
+    answers = sorted(response["id"] for response in turn.responses if response.get("id"))
+    if len(set(ids)) != len(ids):
+        _refuse("duplicate_id", "Please ensure that the ids of the function call parts are unique.")
+    if answers and ids and answers != ids:
+        text = "Please ensure that the function response parts have the ids of the function call parts."
+        _refuse("response_id", text)
+
+
+def _check_signatures(turns: list[_GeminiTurn]) -> None:
+    """In the current turn, the first function call of each step has its thought signature."""
+    start = max((number for number, turn in enumerate(turns) if turn.role != "model" and not turn.responses), default=0)
+    for number in range(start, len(turns)):
+        turn = turns[number]
+        if turn.calls and not field_of(turn.calls[0], "thoughtSignature"):
+            name = field_of(turn.calls[0], "functionCall")["name"]
+            _refuse(
+                "signature_missing",
+                "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
+                "work correctly, and missing thought_signature may lead to degraded model performance. Additional "
+                f"data, function call `default_api:{name}` , position {number + 1}. Please refer to {_SIGNATURES} for "
+                "more details.",
+            )
+
+
+def _check_tools(body: dict[str, Any]) -> None:
+    seen = set[str]()
+    for number, tool in enumerate(body.get("tools") or ()):
+        for index, declaration in enumerate(field_of(tool, "functionDeclarations") or ()):
+            where = f"GenerateContentRequest.tools[{number}].function_declarations[{index}]"
+            name = declaration.get("name", "")
+            if not NAME.match(name):
+                _refuse("tool_definition", f"* {where}.name: {_NAME_RULE}\n")
+            if name in seen:
+                _refuse("tool_definition", f"Duplicate function declaration found: {name}")
+            seen.add(name)

@@ -1,0 +1,63 @@
+"""What a model accepts, as far as the rules of a request depend on it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_CLAUDE = re.compile(r"claude-(?:(?P<line>[a-z]+)-)?(?P<major>\d)(?:[-.](?P<minor>\d)(?!\d))?(?:-(?P<late>[a-z]+))?")
+_GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
+_GEMINI = re.compile(r"gemini-(?P<major>\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelFeatures:
+    """What a model accepts. The defaults are the strictest: those of the newest models."""
+
+    prefill: bool = False
+    """Whether the conversation may end with an assistant message (Claude before 4.6)."""
+    system_messages: bool = True
+    """Whether `messages` may hold system messages (Claude since Opus 4.8, not Sonnet 5)."""
+    bound_thinking: bool = False
+    """Whether thinking is bound to its prefix (preserved thinking)."""
+    manual_thinking: bool = False
+    """Whether `thinking.type` may be `enabled` (Claude before 4.7)."""
+    sampling: bool = False
+    """Whether temperature, top_p and top_k may be set (Claude before 4.7)."""
+    refuses_reply_over_window: bool = False
+    """Whether input + max_tokens over the window is an error (Claude before 4.5)."""
+    reasoning: bool = False
+    """Whether it is an OpenAI reasoning model."""
+    paid_cache_writes: bool = False
+    """Whether OpenAI reports and bills cache writes (since GPT-5.6)."""
+    thought_signatures: bool = True
+    """Whether function calls need a thought signature (Gemini since 3)."""
+
+
+@lru_cache(maxsize=1024)
+def features_of(model: str) -> ModelFeatures:
+    """The features of a model by its name, which may have a vendor prefix or a date.
+
+    >>> features_of("claude-sonnet-4-5-20250929").prefill, features_of("claude-opus-5-5").bound_thinking
+    (True, True)
+    """
+    name = model.lower()
+    claude, gpt, gemini = _CLAUDE.search(name), _GPT.search(name), _GEMINI.search(name)
+    if claude:
+        line = claude["line"] or claude["late"] or ""
+        version = (int(claude["major"]), int(claude["minor"] or 0))
+        return ModelFeatures(
+            prefill=version < (4, 6),
+            system_messages=version >= (4, 8) and (line, version) != ("sonnet", (5, 0)),
+            bound_thinking=version >= ((5, 1) if line in {"fable", "mythos"} else (5, 5)),
+            manual_thinking=version < (4, 7),
+            sampling=version < (4, 7),
+            refuses_reply_over_window=version < (4, 5),
+        )
+    if gpt:
+        version = (int(gpt["major"]), int(gpt["minor"] or 0))
+        return ModelFeatures(reasoning=version >= (5, 0) and "chat" not in name, paid_cache_writes=version >= (5, 6))
+    if gemini:
+        return ModelFeatures(thought_signatures=int(gemini["major"]) >= 3)
+    return ModelFeatures(reasoning=bool(re.match(r"(?:.*/)?o\d", name)))
