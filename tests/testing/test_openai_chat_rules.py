@@ -79,7 +79,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str | None]] = {
     ),
     "no parts": (chat(user([])), "empty_array", "Invalid 'messages[0].content': empty array.", "empty_array"),
     "no calls": (
-        chat(user(), calls(), user()),
+        chat(user(), calls(content="x"), user()),
         "empty_array",
         "Invalid 'messages[1].tool_calls': empty array.",
         "empty_array",
