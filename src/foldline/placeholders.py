@@ -57,8 +57,8 @@ def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: 
 
 
 def shortened(missing: int, handle: str) -> str:
-    """The placeholder after the kept part of a shortened text or call argument."""
-    return f"[{missing:,} characters left out; the whole is {handle}]"
+    """The placeholder after the kept part of a shortened text or call argument, with a handle if there is one."""
+    return f"[{missing:,} characters left out{f'; the whole is {handle}' if handle else ''}]"
 
 
 def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
@@ -80,6 +80,18 @@ def condensed_messages(count: int, handle: str = "", *, partly: bool = False) ->
 def without_handles(text: str) -> str:
     """The text of a digest without its handles, which only a ledger can resolve."""
     return _HANDLES.sub("", text)
+
+
+def without_recall(text: str) -> str:
+    """A text whose last line is a placeholder, without the handle and the advice to recall it; else unchanged.
+
+    >>> without_recall("[12 earlier messages not shown here: #2-13, ask recall for them]")
+    '[12 earlier messages not shown here]'
+    """
+    if placeholder_kind(text) not in {"stub", "shortened", "messages", "media"}:
+        return text
+    start = max(text.rfind("["), 0)
+    return text[:start] + _REFERENCE.sub("]", text[start:])
 
 
 def missing_media(kind: str, reason: str, handle: str) -> str:
@@ -136,11 +148,12 @@ def without_imitations(line: str) -> str:
 
 _PREFIXES = (_CUT_OFF, "[call of ", "[result of ")
 _LAST_LINE = re.compile(
-    r"(?P<stub>\[pruned, .*, ask recall for it\])"
-    r"|(?P<messages>\[\d+ earlier messages? not shown here: (?:of )?#[\d-]+, ask recall for them\])"
+    r"(?P<stub>\[pruned, .*(?:, ask recall for it| characters shown(?: and \d+ attachments? left out)?)\])"
+    r"|(?P<messages>\[\d+ earlier messages? not shown here(?:: (?:of )?#[\d-]+, ask recall for them)?\])"
     r"|(?P<media>\[[^\[\]]{1,200} left out(?:, [^\[\]]{1,80}: it is in #\d+, ask recall for it)?\])"
 )
-_SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out; the whole is #\d+\])")
+_SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out(?:; the whole is #\d+)?\])")
+_REFERENCE = re.compile(r"(?:; the whole is|: it is in|:(?: of)?) #[\d-]+(?:, ask recall for (?:it|them))?\]\Z")
 _HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed): #[\d-]+, ask recall for (?:them|it)")
 _IMITATION = re.compile(r"\[(?=\s*(?:#\s*\d|pruned,|\d[\d,]* earlier message))", re.IGNORECASE)
 _RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)

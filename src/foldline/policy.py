@@ -143,6 +143,11 @@ class Policy:
     """The first line of the digest."""
     digest_form: Literal["sections", "cumulative"] = "sections"
     """What a model is asked to write: a digest in fixed sections, or an update of the earlier summary."""
+    digest_system_prompt: str = ""
+    """With `digest_form` cumulative, the system prompt of the model that writes digests. Empty: foldline's own."""
+    digest_user_prompt: str = ""
+    """The same for the user prompt, where `{messages}` stands for the conversation and `{previous_summary}` for the
+    earlier summary."""
     digest_model: str = ""
     """The model that writes digests. Empty: the digester's own model."""
     digest_seconds: int = 120
@@ -197,6 +202,12 @@ class Policy:
                 raise ConfigError(f"{name} must be at least 1", hint="omit it to switch it off")
         if self.breakpoints > 4:
             raise ConfigError("breakpoints must be at most 4", hint="providers reject requests with more")
+        if self.digest_user_prompt and "{messages}" not in self.digest_user_prompt:
+            raise ConfigError("digest_user_prompt has no {messages}", hint="add {messages} for the conversation")
+        if (self.digest_system_prompt or self.digest_user_prompt) and self.digest_form != "cumulative":
+            raise ConfigError(
+                f"digest_form {self.digest_form} has fixed prompts", hint='use digest_form = "cumulative" for your own'
+            )
         _check_window(self)
 
     @classmethod

@@ -16,6 +16,7 @@ from foldline.compat.context_policy import (
     AgentSpec,
     ArtifactCompaction,
     CompactionConfig,
+    CompactionConfigKey,
     CompactionExecutionMode,
     CompactionPlan,
     CompactionRawRetention,
@@ -25,6 +26,7 @@ from foldline.compat.context_policy import (
     breakpoints,
     plan_compaction,
     transform,
+    trim_to_compaction_boundary,
 )
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4
@@ -258,16 +260,30 @@ class TestTruncation:
         assert tokens(made) <= 3000
         assert made[-10:] == messages[-10:]
 
+    @pytest.mark.promise("S3.9", "S3.11")
+    @pytest.mark.parametrize("provider", ["openai", "gemini"])
+    def test_a_row_of_user_messages_is_truncated_like_any_other(self, provider: str) -> None:
+        messages = wire([user(f"note {number} " + "word " * 100) for number in range(60)], provider)
+        made = transform(messages, ContextWindowPolicy(max_context_tokens=4000, max_output_tokens=500))
+        assert 10 < len(made) < 40
+        assert made[-10:] == messages[-10:]
+        assert not check(provider, made)
+
+    def test_the_note_about_removed_messages_names_no_tool(self) -> None:
+        made = transform(wire(talk(200)), window(3000))
+        assert "earlier messages not shown here]" in str(made)
+        assert "recall" not in str(made)
+
 
 class TestPreviews:
-    @pytest.mark.promise("S3.14", "S3.15", "F18")
+    @pytest.mark.promise("S3.14", "S3.15")
     def test_a_large_result_becomes_a_preview(self) -> None:
         messages = [user("go"), call("a"), tool("a", BIG)]
         made = transform(messages)
         shown, _, indicator = made[2].results[0].text.rpartition("\n")
         assert shown == "\n".join(f"line {n}" for n in range(24)), "24 lines are shorter than 1,600 characters here"
         assert f"{len(BIG):,} characters" in indicator
-        assert "the whole is #3" in indicator, "and where it can be had"
+        assert "recall" not in indicator, "a list has no recall tool"
         assert made[0] is messages[0]
         assert made[1] is messages[1]
 
@@ -289,7 +305,7 @@ class TestPreviews:
         messages = [*talk(3), user("go"), call("a"), tool("a", BIG)]
         made = transform(messages, window(3000))
         assert made[:-1] == messages[:-1]
-        assert "the whole is #16" in made[-1].results[0].text
+        assert "[pruned, too large to send" in made[-1].results[0].text
 
     @pytest.mark.promise("S3.16")
     def test_preview_sizes_follow_the_settings(self) -> None:
@@ -319,7 +335,8 @@ class TestPreviews:
         made = transform(messages)
         assert not check(provider, made)
         assert len(str(made)) < 3000
-        assert "the whole is #3" in str(made[2])
+        assert "[pruned, too large to send" in str(made[2])
+        assert "recall" not in str(made)
         assert all(made[place] is messages[place] for place in (0, 1, 3, 4))
 
     def test_previews_work_on_objects(self) -> None:
@@ -346,7 +363,7 @@ class TestPreviews:
         assert made[1] is given[1]
         assert isinstance(made[2], Result)
         assert made[2].extra == 7
-        assert made[2].content[0].text.endswith("the whole is #3, ask recall for it]")
+        assert made[2].content[0].text.endswith(f"of {len(BIG):,} characters shown]")
         assert given[2].content[0].text == BIG
 
 
@@ -366,6 +383,14 @@ class TestCompaction:
         assert found.before == tokens(messages)
 
     @pytest.mark.promise("S3.24")
+    def test_execution_mode_is_another_name_of_mode(self) -> None:
+        off = CompactionConfig(execution_mode="off")  # type: ignore[arg-type]  # as in a file
+        assert off == CompactionConfig(mode="off")  # type: ignore[arg-type]
+        assert AgentSpec(sections={"compaction": {"execution_mode": "off"}}).compaction == off
+        assert AgentSpec(sections={CompactionConfigKey: off}).compaction is off
+        with pytest.raises(ConfigError, match="mode cannot be 'later'"):
+            CompactionConfig(execution_mode="later")  # type: ignore[arg-type]
+
     def test_mode_off_plans_no_compaction(self) -> None:
         assert compact(talk(20), config={"mode": CompactionExecutionMode.Off}) is None
 
@@ -458,10 +483,44 @@ class TestCompaction:
         }
         assert made[2:] == messages[found.boundary :]
         assert len(messages) == 81, "the record keeps everything"
-        again = apply_summary(made, replace(found, covered=(2,), boundary=3), "And sold it.")
+        later = plan_compaction([*made, *wire(talk(20))], ContextWindowPolicy(autocompact_threshold=5000))
+        assert later is not None
+        again = apply_summary([*made, *wire(talk(20))], later, "And sold it.")
         assert [message["content"] for message in again if "summary>" in str(message["content"])] == [
             "<conversation-summary>\nAnd sold it.\n</conversation-summary>"
         ]
+
+    @pytest.mark.promise("S3.34")
+    def test_a_summary_is_applied_only_to_the_messages_it_was_made_for(self) -> None:
+        messages = wire(talk(20))
+        found = plan_compaction(messages, ContextWindowPolicy(autocompact_threshold=5000))
+        assert found is not None
+        grown = [*messages, *wire(talk(1))]
+        assert len(apply_summary(grown, found, "They built it.")) < len(messages)
+        changed = [*messages[:5], {"role": "user", "content": "something else"}, *messages[6:]]
+        for other in (messages[: found.boundary - 1], messages[3:], changed, apply_summary(messages, found, "Built.")):
+            assert apply_summary(other, found, "They built it.") is other
+
+    @pytest.mark.parametrize("summary", ["", "  \n\t "])
+    def test_a_blank_summary_replaces_nothing(self, summary: str) -> None:
+        messages = wire(talk(20))
+        found = plan_compaction(messages, ContextWindowPolicy(autocompact_threshold=5000))
+        assert found is not None
+        assert apply_summary(messages, found, summary) is messages
+
+    @pytest.mark.promise("S3.40")
+    def test_a_loaded_list_begins_at_its_latest_summary(self) -> None:
+        first, second = (
+            {"role": "system", "content": f"<conversation-summary>\n{text}\n</conversation-summary>"} for text in "ab"
+        )
+        old, new = ({"role": "user", "content": text} for text in ("old", "new"))
+        assert trim_to_compaction_boundary([old, first, old, second, new]) == [second, new]
+        prompt = {"role": "system", "content": "Be brief."}
+        trimmed = [prompt, second, new]
+        assert trim_to_compaction_boundary([prompt, first, old, second, new]) == trimmed
+        assert trim_to_compaction_boundary(trimmed) is trimmed
+        for untouched in ([], [prompt, old, new], [prompt]):
+            assert trim_to_compaction_boundary(untouched) is untouched
 
     @pytest.mark.promise("S3.29", "S3.31")
     def test_a_summary_that_saves_too_little_is_not_planned(self) -> None:

@@ -13,8 +13,9 @@ from foldline.compat.context_policy import AgentSpec, CompactionConfig, ContextW
 from foldline.compat.context_summary import CompactionState, acompact, compact, session_policy, summarizer_model
 from foldline.digest.digester import Digester
 from foldline.errors import ConfigError
-from foldline.message import Message, Meta, assistant, system, user
+from foldline.message import Message, Meta, Text, ToolCall, ToolResult, assistant, system, user
 from foldline.policy import Policy
+from foldline.session import Session
 from foldline.testing import FAULTS, INJECTED, LEAKED, Scripted, faulty
 from support.chats import wire
 
@@ -151,7 +152,49 @@ def test_settings_without_compaction_give_a_policy_without_it(spec: AgentSpec) -
     assert (policy.leave, policy.digest_model) == ("marker", "")
 
 
-def test_a_session_refuses_other_summarizer_prompts() -> None:
-    settings = {"compaction": {"summarizer_user_prompt": "Shorter: {messages}"}}
-    with pytest.raises(ConfigError, match="other summarizer prompts"):
-        session_policy(AgentSpec(context_policy=POLICY, sections=settings), "claude-sonnet-4-5")
+DOCUMENTED = {
+    "execution_mode": "background",
+    "summarizer_system_prompt": "You are a conversation summarizer. Be concise but complete.",
+    "summarizer_user_prompt": "Update the cumulative conversation summary.\n\n"
+    "<existing-summary>\n{previous_summary}\n</existing-summary>\n\n"
+    "<new-conversation>\n{messages}\n</new-conversation>",
+    "summary_max_tokens": 1024,
+    "summary_model": "claude-3-haiku",
+    "min_savings_ratio": 0.3,
+    "raw_retention": "preserve_durable",
+}
+
+
+@pytest.mark.promise("S3.23", "S3.25", "S3.26", "S3.36")
+def test_a_background_session_uses_every_documented_setting() -> None:
+    function, digester = scripted()
+    spec = AgentSpec(context_policy=POLICY, sections={"compaction": DOCUMENTED})
+    with foldline.open(":memory:", digester=digester) as ledger:
+        policy = session_policy(spec, "claude-sonnet-4-5")
+        session = ledger.session("run-7", model="claude-sonnet-4-5", policy=policy)
+        session.add(*talk(9), user("And now?"))
+        session.view()
+        assert ledger.wait(30)
+        assert sum(map(is_summary, session.view().messages)) == 1
+    [ask] = function.asks
+    assert ask.system == DOCUMENTED["summarizer_system_prompt"]
+    assert ask.text.startswith(
+        "Update the cumulative conversation summary.\n\n<existing-summary>\n\n</existing-summary>"
+    )
+    assert ask.max_tokens == 1024
+    assert ask.model == "claude-3-haiku"
+
+
+@pytest.mark.promise("S3.28")
+def test_a_summary_model_is_accepted_if_the_agents_model_is_unknown() -> None:
+    for model in ("", "our-own-tune"):
+        assert summarizer_model(CompactionConfig(summary_model="claude-3-haiku"), model) == "claude-3-haiku"
+
+
+@pytest.mark.promise("F18")
+def test_a_large_result_in_a_session_names_the_handle_of_its_whole_text() -> None:
+    session = Session(policy=session_policy(AgentSpec()))
+    call = ToolCall(id="a", name="run", arguments="{}")
+    result = ToolResult(call_id="a", parts=(Text(text="line\n" * 3_000),))
+    session.add(user("go"), Message(role="assistant", parts=(call,)), Message(role="tool", parts=(result,)))
+    assert "the whole is #3, ask recall for it" in str(session.view().messages)

@@ -59,6 +59,12 @@ def test_a_reply_that_ended_is_left_alone(stop: str) -> None:
     assert continuation([ASK, cut_off(Text(text="Done."), stop=stop)], most=2) is None
 
 
+@pytest.mark.promise("S3.42")
+@pytest.mark.parametrize("parts", [(Text(text="I look."), ToolCall(id="a", name="ls", arguments="{}")), ()])
+def test_a_reply_with_complete_calls_or_without_text_is_not_continued(parts: tuple[Text | ToolCall, ...]) -> None:
+    assert continuation([user("go"), cut_off(*parts)], most=3) is None
+
+
 def test_nothing_to_go_on_from() -> None:
     assert continuation([], most=2) is None
     assert continuation([ASK], most=2) is None

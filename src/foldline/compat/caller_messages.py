@@ -13,6 +13,7 @@ from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Part, Text, ToolResult
+from foldline.placeholders import without_recall
 from foldline.wire.detect import detect
 from foldline.wire.formats import FORMATS, REQUEST_FORMATS, LossCollector, element_format
 from foldline.wire.formats import format_of as wire_format
@@ -51,12 +52,31 @@ class CallerMessages:
         """The wire format whose grammar the messages must keep."""
         return wire_format_of(self.format, self.messages)
 
-    def restore(self, messages: Iterable[Message]) -> Any:
-        """The messages in the caller's format: unchanged ones as the caller's objects, an unchanged list as itself."""
+    def restore(self, messages: Iterable[Message], *, plain: bool = False) -> Any:
+        """The messages in the caller's format: unchanged ones as the caller's objects, an unchanged list as itself.
+
+        With `plain`, placeholders in new messages do not advise to recall anything: a plain list has no recall tool.
+        """
         view = tuple(messages)
+        if plain:
+            view = tuple(each if id(each) in self._originals else without_recall_advice(each) for each in view)
         if len(view) == len(self.messages) and all(map(is_, view, self.messages)):
             return self.items
         return render_list(view, self.format, self._originals)
+
+
+def without_recall_advice(message: Message) -> Message:
+    """The message with placeholders that name no handle; itself if it has none that does."""
+    parts = tuple(_plain_part(part) for part in message.parts)
+    return message if all(map(is_, parts, message.parts)) else message.with_parts(*parts)
+
+
+def _plain_part(part: Part) -> Part:
+    if isinstance(part, ToolResult):
+        inner = tuple(_plain_part(each) for each in part.parts)
+        return part if all(map(is_, inner, part.parts)) else replace(part, parts=inner)
+    text = without_recall(part.text) if isinstance(part, Text) else ""
+    return Text(text=text) if isinstance(part, Text) and text != part.text else part
 
 
 def format_of(items: Sequence[Any]) -> str:

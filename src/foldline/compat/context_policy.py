@@ -1,8 +1,8 @@
 """Context window policy: truncate a request, show large results as previews, and plan compactions.
 
-Three functions work on a list of messages. `transform` makes a request fit: large results become previews, then the
-oldest messages are removed. `plan_compaction` returns which messages a summary should replace, and `apply_summary`
-replaces them.
+These functions work on a list of messages. `transform` makes a request fit: large results become previews, then the
+oldest messages are removed. `plan_compaction` returns which messages a summary should replace, `apply_summary` replaces
+them, and `trim_to_compaction_boundary` drops what a loaded list has before its latest summary.
 
     messages = transform(messages, ContextWindowPolicy(max_context_tokens=128_000), tools=tools)
 """
@@ -10,13 +10,14 @@ replaces them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
 from foldline.compat.caller_messages import CallerMessages
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE
 from foldline.errors import ConfigError
+from foldline.ledger.message_keys import trace
 from foldline.message import Message, Meta, Text
 from foldline.plan.plan import Plan
 from foldline.policy import Policy
@@ -79,7 +80,7 @@ def _section(sections: Any, name: str) -> Mapping[str, Any]:
 
 
 def _known(section: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    names = [knob.name for knob in fields(kind)]
+    names = list(kind.__dataclass_fields__)
     for name in section:
         if name not in names:
             raise ConfigError(f"unknown setting {name!r}", hint=f"use one of {', '.join(names)}")
@@ -127,6 +128,8 @@ class CompactionConfig:
     """How summaries are written."""
 
     mode: CompactionExecutionMode = CompactionExecutionMode.Background
+    execution_mode: InitVar[CompactionExecutionMode | None] = None
+    """Another name for `mode`, as an argument; it wins over `mode`."""
     summarizer_system_prompt: str = SUMMARY_SYSTEM
     summarizer_user_prompt: str = SUMMARY_TEMPLATE
     """`{messages}` is replaced by the transcript, `{previous_summary}` by the previous summary."""
@@ -136,7 +139,8 @@ class CompactionConfig:
     min_savings_ratio: float = PRESET.min_gain_ratio
     raw_retention: CompactionRawRetention = CompactionRawRetention.PreserveDurable
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, execution_mode: CompactionExecutionMode | None) -> None:
+        object.__setattr__(self, "mode", execution_mode or self.mode)
         _set_choice(self, "mode", CompactionExecutionMode)
         _set_choice(self, "raw_retention", CompactionRawRetention)
         _at_least(1, self, "summary_max_tokens")
@@ -164,11 +168,11 @@ class AgentSpec:
 
     @property
     def compaction(self) -> CompactionConfig:
-        """`sections.compaction`."""
-        section = dict(_section(self.sections, CompactionConfigKey))
-        if "execution_mode" in section:
-            section["mode"] = section.pop("execution_mode")
-        return CompactionConfig(**_known(section, CompactionConfig))
+        """`sections.compaction`: a mapping, or a `CompactionConfig`."""
+        found = self.sections.get(CompactionConfigKey)
+        if isinstance(found, CompactionConfig):
+            return found
+        return CompactionConfig(**_known(_section(self.sections, CompactionConfigKey), CompactionConfig))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +189,8 @@ class CompactionPlan:
     after: int
     """Expected tokens with a summary of the largest allowed size."""
     reason: str
+    boundary_key: bytes = b""
+    """Hash of the messages before the boundary, by which `apply_summary` recognises them."""
 
 
 def transform(
@@ -202,9 +208,9 @@ def transform(
     policy, artifacts = policy or ContextWindowPolicy(), artifacts or ArtifactCompaction()
     caller = CallerMessages(messages)
     session = Session(model=model, policy=truncation_policy(policy, artifacts, model), tools=tools)
-    session.add(*caller.messages)
+    _add(session, caller.messages)
     session.view()
-    return caller.restore(messages_of(session.timeline, caller.wire_format))
+    return caller.restore(messages_of(session.timeline, caller.wire_format), plain=True)
 
 
 def plan_compaction(
@@ -229,19 +235,40 @@ def plan_compaction(
     lead = next((place for place, each in enumerate(caller.messages) if each.role != "system"), 0)
     covered = tuple(index for index in range(lead, found.cut) if index not in raw)
     return CompactionPlan(
-        boundary=found.cut, raw=raw, covered=covered, before=found.before, after=found.after, reason=found.reason
+        boundary=found.cut,
+        raw=raw,
+        covered=covered,
+        before=found.before,
+        after=found.after,
+        reason=found.reason,
+        boundary_key=_key(caller.messages[: found.cut]),
     )
 
 
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
-    """The messages with a summary in place of the covered messages and of the previous summary."""
+    """The messages with a summary in place of the covered messages and of the previous summary.
+
+    Returns the same list, unchanged, if the summary is blank or the list no longer has the messages of the plan before
+    the boundary. Messages may have been appended since.
+    """
     caller = CallerMessages(messages)
+    if not summary.strip() or _key(caller.messages[: plan.boundary]) != plan.boundary_key:
+        return messages
     covered = set(plan.covered)
     kept = [
         message for index, message in enumerate(caller.messages) if index not in covered and not is_summary(message)
     ]
     lead = next((place for place, each in enumerate(kept) if each.role != "system"), len(kept))
     return caller.restore([*kept[:lead], _summary(summary), *kept[lead:]])
+
+
+def trim_to_compaction_boundary(messages: Sequence[Any]) -> Any:
+    """The messages from the latest summary on, after the leading system messages; the same list if there is none."""
+    caller = CallerMessages(messages)
+    latest = max((index for index, message in enumerate(caller.messages) if is_summary(message)), default=0)
+    lead = next((index for index, each in enumerate(caller.messages) if each.role != "system"), len(messages))
+    system = [message for message in caller.messages[: min(lead, latest)] if not is_summary(message)]
+    return caller.restore([*system, *caller.messages[latest:]])
 
 
 def is_summary(message: Message) -> bool:
@@ -257,8 +284,21 @@ def _summary(text: str) -> Message:
 
 def _plan(messages: Sequence[Message], policy: Policy) -> Plan:
     session = Session(policy=policy)
-    session.add(*messages)
+    _add(session, messages)
     return session.plan()
+
+
+def _add(session: Session, messages: Sequence[Message]) -> None:
+    """Add messages, of which only the newest must stay: a row of prompts without a reply is cut like any other."""
+    session.add(*messages)
+    session.timeline.tail = max(session.timeline.cuts["message"], default=session.timeline.lead)
+
+
+def _key(messages: Sequence[Message]) -> bytes:
+    key = b""
+    for message in messages:
+        key = trace("", key, message)
+    return key
 
 
 def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction, model: str) -> Policy:
@@ -287,6 +327,8 @@ def compaction_policy(
         min_gain_ratio=config.min_savings_ratio,
         leave="digest",
         digest_tokens=config.summary_max_tokens or PRESET.digest_tokens,
+        digest_system_prompt=config.summarizer_system_prompt,
+        digest_user_prompt=config.summarizer_user_prompt,
     )
 
 

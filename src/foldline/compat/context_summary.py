@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from foldline.compat.caller_messages import CallerMessages
 from foldline.compat.context_policy import (
@@ -34,7 +34,7 @@ from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.markup import body_of
-from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, cumulative_prompt
+from foldline.digest.prompt import cumulative_prompt
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4
@@ -75,15 +75,16 @@ class CompactionState:
 def summarizer_model(config: CompactionConfig, model: str) -> str:
     """The model that summarizes for an agent's model: the agent's own, or another one of the same vendor.
 
-    A model of the model table must be from the agent's vendor; its name is returned without platform affixes.
+    A model of the model table must be from the agent's vendor; its name is returned without platform affixes. If the
+    table does not have one of the two models, nothing is checked.
     """
     wanted = config.summary_model
     if not wanted:
         return model
-    known = model_of(wanted)
-    if known.source.startswith("default"):
+    known, agent = model_of(wanted), model_of(model)
+    if known.source.startswith("default") or agent.source.startswith("default"):
         return wanted
-    vendor = model_of(model).vendor
+    vendor = agent.vendor
     if known.vendor != vendor:
         raise ConfigError(
             f"summary_model {wanted} is made by {known.vendor} and not by {vendor}",
@@ -103,42 +104,43 @@ def session_policy(spec: AgentSpec, model: str = "") -> Policy:
     bare = truncation_policy(policy, spec.artifact_compaction, model)
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return bare
-    if (config.summarizer_system_prompt, config.summarizer_user_prompt) != (SUMMARY_SYSTEM, SUMMARY_TEMPLATE):
-        raise ConfigError("a session cannot use other summarizer prompts", hint="use compact() with your own prompts")
     compacting = compaction_policy(bare, policy, config, keep_turns=1)
     return compacting.but(background=True, digest_model=summarizer_model(config, model))
 
 
-def compact(  # noqa: PLR0913 (all but the first two are named)
+class CompactionOptions(TypedDict, total=False):
+    """The optional arguments of `compact` and `acompact`."""
+
+    digester: Digester | None
+    state: CompactionState | None
+    clock: Callable[[], float]
+    """Seconds since 1970; by default the system's time."""
+
+
+def compact(
     messages: Sequence[Any],
     policy: ContextWindowPolicy,
     config: CompactionConfig | None = None,
-    *,
-    digester: Digester | None = None,
-    state: CompactionState | None = None,
-    clock: Callable[[], float] = time.time,
+    **options: Unpack[CompactionOptions],
 ) -> tuple[Any, CompactionState]:
     """The messages after a compaction, or the same list if none was made; and the new state."""
-    pending = _PendingCompaction.of(messages, policy, config, state, digester)
-    if pending is None:
-        return messages, state or CompactionState()
-    return pending.apply(write_model_digest(pending.request, pending.digester, _RETRIES), clock())
+    pending = _PendingCompaction.of(messages, policy, config, **options)
+    if isinstance(pending, CompactionState):
+        return messages, pending
+    return pending.apply(write_model_digest(pending.request, pending.digester, _RETRIES))
 
 
-async def acompact(  # noqa: PLR0913 (as above)
+async def acompact(
     messages: Sequence[Any],
     policy: ContextWindowPolicy,
     config: CompactionConfig | None = None,
-    *,
-    digester: Digester | None = None,
-    state: CompactionState | None = None,
-    clock: Callable[[], float] = time.time,
+    **options: Unpack[CompactionOptions],
 ) -> tuple[Any, CompactionState]:
     """`compact` without blocking."""
-    pending = _PendingCompaction.of(messages, policy, config, state, digester)
-    if pending is None:
-        return messages, state or CompactionState()
-    return pending.apply(await write_model_digest_async(pending.request, pending.digester, _RETRIES), clock())
+    pending = _PendingCompaction.of(messages, policy, config, **options)
+    if isinstance(pending, CompactionState):
+        return messages, pending
+    return pending.apply(await write_model_digest_async(pending.request, pending.digester, _RETRIES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ class _PendingCompaction:
     state: CompactionState
     digester: Digester
     request: DigestRequest
+    clock: Callable[[], float]
 
     @classmethod
     def of(
@@ -156,15 +159,16 @@ class _PendingCompaction:
         messages: Sequence[Any],
         policy: ContextWindowPolicy,
         config: CompactionConfig | None,
-        state: CompactionState | None,
-        digester: Digester | None,
-    ) -> _PendingCompaction | None:
-        config, state = config or CompactionConfig(), state or CompactionState()
+        **options: Unpack[CompactionOptions],
+    ) -> _PendingCompaction | CompactionState:
+        """The compaction that is due; the state, if none is."""
+        digester, clock = options.get("digester"), options.get("clock", time.time)
+        config, state = config or CompactionConfig(), options.get("state") or CompactionState()
         if digester is None or state.is_cooling_down(len(messages)):
-            return None
+            return state
         plan = plan_compaction(messages, policy, config)
         if plan is None:
-            return None
+            return state
         read = CallerMessages(messages).messages
         covered = [read[index] for index in plan.covered]
         before = next((body_of(each.text, PRESET.digest_header) for each in read if is_summary(each)), "")
@@ -179,9 +183,11 @@ class _PendingCompaction:
             on_failure="keep",
             plain_list=True,
         )
-        return cls(messages=messages, plan=plan, config=config, state=state, digester=digester, request=request)
+        return cls(
+            messages=messages, plan=plan, config=config, state=state, digester=digester, request=request, clock=clock
+        )
 
-    def apply(self, made: Digest | FoldRefused, at: float) -> tuple[Any, CompactionState]:
+    def apply(self, made: Digest | FoldRefused) -> tuple[Any, CompactionState]:
         """The messages and the state after the model's reply."""
         if isinstance(made, FoldRefused):
             return self.messages, self._refused(made.cause)
@@ -191,7 +197,7 @@ class _PendingCompaction:
         gain = pre - post
         if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.request.covered_tokens:
             return self.messages, self._refused(f"the summary would free only {max(0, gain):,} tokens")
-        event = CompactionEvent(summary, pre, post, at)
+        event = CompactionEvent(summary, pre, post, self.clock())
         return after, CompactionState(events=(*self.state.events, event))
 
     def _refused(self, cause: str) -> CompactionState:

@@ -17,7 +17,7 @@ from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import SESSION, body_of
-from foldline.digest.prompt import cumulative_prompt
+from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, DigestPrompt, cumulative_prompt
 from foldline.errors import InputError
 from foldline.fold import Digest, Fold
 from foldline.message import Message, user
@@ -126,7 +126,7 @@ class DigestWriter:
             cut=fold.cut,
             kept_indexes=kept,
             prior_digest=body_of(before.digest.message.text, policy.digest_header) if before and before.digest else "",
-            prompt=cumulative_prompt() if policy.digest_form == "cumulative" else None,
+            prompt=_prompt(policy),
             header=policy.digest_header,
             role=policy.digest_role,
             instructions=options.instructions,
@@ -161,6 +161,15 @@ class DigestWriter:
             return None
         facts = extract_facts(list(self.record.read(lead, lead + OPENING_READ)), lead)
         return extract_facts([fold.digest.message], start - 1, facts)
+
+
+def _prompt(policy: Policy) -> DigestPrompt | None:
+    """The prompt for the digester; None for the one with sections."""
+    if policy.digest_form != "cumulative":
+        return None
+    return cumulative_prompt(
+        policy.digest_system_prompt or SUMMARY_SYSTEM, policy.digest_user_prompt or SUMMARY_TEMPLATE
+    )
 
 
 def _verbatim(state: State, fold: Fold) -> frozenset[int]:

@@ -28,7 +28,11 @@ class Continuation:
 
 
 def continuation(messages: Sequence[Message], *, most: int) -> Continuation | None:
-    """How to go on after the last message; None when it is complete or there were `most` attempts already."""
+    """How to go on after the last message; None when it is complete or there were `most` attempts already.
+
+    A reply that stopped after complete calls is answered by their results, and one without text or calls has nothing to
+    continue: both count as complete.
+    """
     if not messages or messages[-1].role != "assistant" or messages[-1].meta.stop not in LENGTH_STOPS:
         return None
     attempt = _attempts(messages[:-1]) + 1
@@ -36,6 +40,8 @@ def continuation(messages: Sequence[Message], *, most: int) -> Continuation | No
         return None
     reply = messages[-1]
     broken = [part for part in reply.parts if isinstance(part, ToolCall) and not _is_complete(part)]
+    if not broken and (reply.calls or not reply.text.strip()):
+        return None
     left: list[Part] = [part for part in reply.parts if not any(part is call for call in broken)]
     names = ", ".join(dict.fromkeys(call.name for call in broken))
     prompt = user(continue_prompt(names), kind="note")
