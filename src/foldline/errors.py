@@ -1,6 +1,7 @@
-"""Every error foldline raises. All are `FoldlineError`s, those of a ledger are `LedgerError`s.
+"""Every error that foldline raises. The base class is `FoldlineError`; errors of a ledger have the base class
+`LedgerError`.
 
-Each has a `hint` (what to change) and tells whether a retry may help (`retryable`).
+Each error has a `hint`, which says what to change. `retryable` says whether a retry may help.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 
 
 class FoldlineError(Exception):
-    """Base of all errors of foldline."""
+    """The base class of all errors of foldline."""
 
     retryable = False
 
@@ -27,7 +28,7 @@ class InputError(FoldlineError):
 
 
 class WireError(InputError):
-    """Input that its format does not allow. The error names the file, line and field."""
+    """Input that does not follow its format. The error names the file, the line and the field."""
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, field: str = "", hint: str = "") -> None:
         self.file, self.line, self.field = file, line, field
@@ -37,7 +38,7 @@ class WireError(InputError):
         self.reason = message
 
     def at(self, *, file: str = "", line: int = 0) -> WireError:
-        """The same error with the missing file and line filled in."""
+        """The same error with this file and line, unless it already names them."""
         return WireError(self.reason, file=self.file or file, line=self.line or line, field=self.field, hint=self.hint)
 
 
@@ -64,7 +65,7 @@ class ViewTooLarge(FoldlineError):
 
 
 class LedgerError(FoldlineError):
-    """The ledger cannot be read or written. Acknowledged writes are safe."""
+    """The ledger cannot be read or written. Writes that were confirmed before are not lost."""
 
 
 class Conflict(LedgerError):

@@ -1,7 +1,7 @@
-"""Events of a session, for the caller's listener, the log, and the running OpenTelemetry span.
+"""Events of a session. They go to the caller's listener, the log, and the current OpenTelemetry span.
 
-An event is emitted after the fact: a fold is "committed" once the ledger has it. A listener that raises does not
-disturb the session. Events hold numbers, names and reasons, never the text of a message.
+An event is emitted after it has happened: "committed" means that the fold is in the ledger. An exception in a listener
+does not disturb the session. Events hold numbers, names and reasons, never the text of a message.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ KINDS = ("measured", "warned", "planned", "started", "committed", "skipped", "fa
 """All kinds of events."""
 
 TRACE = "opentelemetry.trace"
-"""The name of OpenTelemetry's module. If the host has imported it, events are added to the running span."""
+"""The name of OpenTelemetry's module. If the program has imported it, events are added to the current span."""
 LOG = logging.getLogger("foldline")
 _LEVELS = {"measured": logging.DEBUG, "failed": logging.WARNING}
 
@@ -36,7 +36,10 @@ Listener = Callable[[Event], None]
 
 
 def emit(event: Event, listener: Listener | None = None) -> None:
-    """Send an event to the log, the trace and the listener; an exception of the listener is logged."""
+    """Send an event to the log, the current OpenTelemetry span and the listener.
+
+    An exception of the listener is logged.
+    """
     level = _LEVELS.get(event.kind, logging.INFO)
     if LOG.isEnabledFor(level):
         LOG.log(level, "%s", event)

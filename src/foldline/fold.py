@@ -1,7 +1,7 @@
 """Records of a fold: the cut, the digest that replaces the folded messages, and the loss report.
 
-A plan drafts a fold, the digest completes it, the ledger stores it and the view is composed from it. A stored fold is
-never changed; the next fold supersedes it.
+The planner makes a fold without a digest; the digest is added; then the ledger stores the fold. The view is composed
+from the newest fold. A stored fold is never changed; the next fold replaces it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from foldline.message import Message, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Report on which facts of the folded messages the digest shows."""
+    """The loss report: which facts of the folded messages the digest shows."""
 
     facts: int
-    """Facts found in the folded messages."""
+    """Number of facts in the folded messages."""
     kept: int
-    """Facts that the digest shows."""
+    """Number of facts that the digest shows."""
     carried: int = 0
-    """The facts among `kept` that the model left out and foldline appended to its text."""
+    """Number of facts in `kept` that the model left out and that foldline appended to the model's text."""
     missing: tuple[str, ...] = ()
     """Facts that the digest does not show, the most important first; `recall` finds them."""
     unsourced: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Loss:
 
     @property
     def coverage(self) -> float:
-        """Share of the facts that the digest shows."""
+        """The share of the facts that the digest shows; 1.0 if there are no facts."""
         return self.kept / self.facts if self.facts else 1.0
 
     def __str__(self) -> str:
@@ -53,9 +53,9 @@ class Digest:
 
     message: Message
     by: str = "local"
-    """The author: `local`, `marker`, `hand`, or the name of a model."""
+    """The author: `local` (foldline), `marker` (a one-line marker), `hand` (the caller), or the name of a model."""
     cause: str = ""
-    """Why a local digest was written instead of a model's."""
+    """Why a local digest was written instead of a model's; "" if no model was asked."""
     loss: Loss | None = None
     usage: Usage | None = None
     """Token usage of all requests to the model that wrote it."""
@@ -65,8 +65,9 @@ class Digest:
 class Fold:
     """The record of one fold: the messages before `cut` are no longer in the view.
 
-    Exceptions are `pinned` (shown before the digest) and `carried` (the newest prompt and open calls, shown after it).
-    `stubs` are the pruned forms of kept messages, with their sizes, by position.
+    Two groups of these messages stay in the view: `pinned` is shown before the digest; `carried` (the newest prompt and
+    open calls) is shown after it. `stubs` maps the index of a kept message to its pruned form and the size of that in
+    tokens.
     """
 
     cut: int
@@ -83,7 +84,9 @@ class Fold:
     before: int = 0
     after: int = 0
     learned: Mapping[str, Any] = field(default_factory=dict)
-    """Token calibration from the provider's usage figures, with its model; a reopened session starts from it."""
+    """The calibration of the token estimates from the provider's usage figures, and its model. A reopened session uses
+    it.
+    """
 
     def __str__(self) -> str:
         stay = len(self.pinned) + len(self.carried)

@@ -1,8 +1,8 @@
-"""Reads JSON text with the position of each value, and edits it without changing anything else.
+"""Reads JSON text with the position of each value, and adds or removes single items without changing the rest.
 
-A proxy must send untouched messages back byte for byte, so `scan` returns where each element of the message list starts
-and ends. A settings file must keep its line ends, escapes and spelling of numbers, so `put` and `cut` insert or remove
-one item by its place. Both use one scanner on top of the C decoder of the standard library.
+A proxy must send unchanged messages byte for byte. So `scan` returns where each element of the message list starts and
+ends. A settings file must keep its line ends, escapes and spelling of numbers. So `put` and `cut` insert or remove one
+item at its position. All use one scanner on top of the C decoder of the standard library.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ _BLANK = " \t\n\r"
 _BOM = "\ufeff"
 _INDENT = re.compile(r"^([ \t]+)\"", re.MULTILINE)
 _WAS_EMPTY = " "
-"""`put` writes it after the first item of an empty container, so that `cut` later keeps the empty container."""
+"""`put` writes this text after the first item of a container that was empty. If `cut` removes the item later, it finds
+this text and keeps the empty container.
+"""
 _space = re.compile(r"[ \t\n\r]*").match
 _decode: _Decode = json.JSONDecoder().raw_decode
 
 
 class Slice(NamedTuple):
-    """A JSON value and its position, `text[start:end]`; for a member of an object also its key and the key's start."""
+    """A JSON value and its position, `text[start:end]`.
+
+    A member of an object also has its key and the start of the key.
+    """
 
     value: Any
     start: int
@@ -36,7 +41,9 @@ class Slice(NamedTuple):
 
     @property
     def item_start(self) -> int:
-        """The index at which the member or element begins: that of its key, if it has one."""
+        """The index at which the item begins: the start of the key for a member, the start of the value for an
+        element.
+        """
         return self.start if self.key_start < 0 else self.key_start
 
 
@@ -54,7 +61,10 @@ def decode(data: bytes | bytearray | memoryview) -> str:
 
 
 def encode(text: str) -> bytes:
-    """The inverse of `decode`; lone surrogates from JSON escapes are encoded as they are."""
+    """The inverse of `decode`.
+
+    If the text contains lone surrogates that came from JSON escapes, they are encoded like other characters.
+    """
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -62,7 +72,7 @@ def encode(text: str) -> bytes:
 
 
 def loads(text: str, *, field: str = "") -> Any:
-    """`json.loads`, with a WireError for everything that can go wrong."""
+    """Like `json.loads`, but every error is a `WireError`."""
     try:
         return json.loads(text)
     except (RecursionError, ValueError) as error:
@@ -129,7 +139,9 @@ def _wire_error(error: Exception, field: str = "") -> WireError:
 def _scan_object(
     text: str, at: int, decode: _Decode, lists: tuple[str, ...] = ()
 ) -> tuple[list[Slice], dict[str, tuple[Slice, ...]], int]:
-    """Members of the object that begins at `at`, the elements of those named in `lists`, and where the object ends."""
+    """The members of the object that begins at `at`, the elements of the members named in `lists`, and the object's
+    end.
+    """
     members: list[Slice] = []
     elements: dict[str, tuple[Slice, ...]] = {}
     at = _skip(text, at + 1)
@@ -164,7 +176,7 @@ def _scan_array(text: str, at: int, decode: _Decode) -> tuple[list[Slice], int]:
 
 
 def _next(text: str, at: int, closing: str) -> int:
-    """Where the next key or element starts, or where the closing bracket is."""
+    """The index of the next key or element; if there is none, the index of the closing bracket."""
     at = _skip(text, at)
     if text[at : at + 1] == closing:
         return at
@@ -198,11 +210,14 @@ def _refuse_constant(word: str) -> Any:
 _decode_unchanged: _Decode = json.JSONDecoder(
     parse_int=str, parse_float=str, parse_constant=_refuse_constant
 ).raw_decode
-"""Decodes each number to its text, so that no number is too large; refuses NaN."""
+"""A JSON decoder that returns each number as its text, so that no number is too large. It refuses NaN and Infinity."""
 
 
 def root(text: str) -> int:
-    """The index at which the top-level object of a settings text begins; ConfigError if the text is not an object."""
+    """The index at which the object in a settings text begins.
+
+    Raises `ConfigError` if the text is not a JSON object.
+    """
     at = _skip(text, 1 if text.startswith(_BOM) else 0)
     if at == len(text):
         raise ConfigError("empty (write {} for empty settings)")
@@ -230,7 +245,10 @@ def items(text: str, at: int) -> list[Slice]:
 
 
 def member(text: str, at: int, key: str) -> Slice | None:
-    """The member with this key; None if there is none; ConfigError if there are two, since programs read either."""
+    """The member with this key; None if there is none.
+
+    Raises `ConfigError` if the key occurs twice, because programs disagree about which one they read.
+    """
     found = [item for item in items(text, at) if item.key == key]
     if len(found) > 1:
         raise ConfigError(f'"{key}" appears twice in the same object')
@@ -238,7 +256,10 @@ def member(text: str, at: int, key: str) -> Slice | None:
 
 
 def put(text: str, at: int, value: Any, key: str = "") -> str:
-    """The text with one more item at the end of the container that begins at `at`, formatted like its neighbours."""
+    """The text with a new item at the end of the container that begins at `at`.
+
+    The item is formatted like its neighbours.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
     found = items(text, at)
     if found:
@@ -255,10 +276,13 @@ def put(text: str, at: int, value: Any, key: str = "") -> str:
 
 
 def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
-    """The text without one item; `path` has the start of each container around it, and the index of the item in that.
+    """The text without one item.
 
-    A container that becomes empty is removed as well, unless it was empty before `put` filled it. If nothing else is
-    left, only the last line end stays.
+    `path` leads to the item, from the outermost container to the innermost. Each step is the index in the text at which
+    the container begins, and the number of the item in the container.
+
+    A container that becomes empty is removed, too, unless it was empty before `put` filled it. If the whole object
+    becomes empty, the result may be a single line end.
     """
     at, index = path[-1]
     found = items(text, at)
@@ -276,7 +300,7 @@ def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
 
 
 def _format_item(text: str, key: str, value: Any, newline: str, base: str | None) -> str:
-    """The text of a new item: on lines indented by `base`, or on one line if `base` is None."""
+    """The text of a new item. It is on several lines that are indented by `base`, or on one line if `base` is None."""
     json_value = json.dumps(value, ensure_ascii=False, indent=None if base is None else _indent(text))
     return (f'"{key}": ' if key else "") + json_value.replace("\n", newline + (base or ""))
 

@@ -1,7 +1,7 @@
-"""The neutral message, which planning works on, together with its wire form.
+"""The message type: content in a neutral form, together with the form in which the message arrived.
 
-Planning needs roles, calls and sizes. Sending needs the bytes that the provider once sent, because signed thinking,
-unknown fields and key order must survive. So a message has both: parts to read and a `Wire` to send back.
+Planning needs roles, calls and sizes. A request must contain the bytes that the provider sent, because signed thinking,
+unknown fields and key order must not change. So a message has both: `parts` to plan with, and a `Wire` to send.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 ROLES = ("system", "user", "assistant", "tool")
-"""The known roles. Any other role is kept and treated like a note of the user."""
+"""The known roles. A message with another role keeps it, and is treated like a note of the user."""
 
 KINDS = ("", "shell", "note", "digest", "branch_digest")
-"""The kinds of message: ordinary, shell run, note, digest, digest of another branch."""
+"""The kinds of message: ordinary, run of a shell command, note, digest, digest of another branch."""
 
 
 class Wire(NamedTuple):
     """The form in which a message or a part arrived.
 
-    `value` is the parsed JSON value, which foldline never changes; `raw` its exact text if it came as bytes. `exact` is
-    False after an edit of the neutral form: rendering then writes the edited fields over `value`.
+    `value` is the parsed JSON value, which foldline never changes. `raw` is its exact text if it arrived as bytes, else
+    None. `exact` is False after the parts were edited; rendering then replaces the edited fields of `value`.
     """
 
     format: str
@@ -30,7 +30,8 @@ class Wire(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The provider's figures for a request, normalised: the three input figures never overlap.
+    """The provider's token figures for a request. No token is counted in two of `input`, `cache_read` and
+    `cache_write`.
 
     >>> Usage(input=10, cache_read=90, output=5).prompt
     100
@@ -42,11 +43,11 @@ class Usage(NamedTuple):
     output: int = 0
     reasoning: int = 0
     cache_write_1h: int = 0
-    """The part of `cache_write` that was written for an hour, at a higher price."""
+    """The part of `cache_write` that the cache keeps for an hour, at a higher price."""
 
     @property
     def prompt(self) -> int:
-        """All tokens of the request, cached ones included."""
+        """All tokens of the request, including those from the cache."""
         return self.input + self.cache_read + self.cache_write
 
 
@@ -60,7 +61,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
-    """The model's reasoning. With a signature or an encrypted body it is sent unchanged or not at all."""
+    """The model's reasoning. If it has a signature or an encrypted body, it is sent unchanged or not at all."""
 
     text: str = ""
     signature: str = ""
@@ -100,7 +101,10 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """An image, document, sound or video, by value (`data`, base64), by address (`url`) or as a text document."""
+    """An image, document, sound or video.
+
+    The content is in `data` (base64), at the address `url`, or in `text` for a text document.
+    """
 
     kind: str
     mime: str = ""
@@ -127,16 +131,18 @@ class Meta:
     """Facts about a message that are not part of its content."""
 
     reply: str = ""
-    """The provider's id of the model reply that holds the message; one reply may be several messages."""
+    """The provider's id of the model reply that contains the message. A reply may consist of several messages."""
     model: str = ""
     stop: str = ""
-    """Why the model stopped, in the provider's term."""
+    """The reason why the model stopped, as the provider names it."""
     usage: Usage | None = None
-    """The provider's figures: tokens of the request before this message (input) and of the message itself (output)."""
+    """The provider's token figures: the input is the request that led to this message, the output is the message
+    itself.
+    """
     at: float | None = None
     """The time of the message, in seconds since 1970."""
     hidden: bool = False
-    """Whether the message is internal to the host application; no digest shows such a message."""
+    """Whether the message is internal to the agent program. A digest does not show the text of such a message."""
     source: str = ""
     """Where the message was read, for display: a line number or an id."""
 
@@ -146,7 +152,7 @@ NO_META = Meta()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. Messages with the same role, parts and kind are equal, whatever their wire form."""
+    """One message. Two messages are equal if they have the same role, parts and kind; the wire form is not compared."""
 
     role: str
     parts: tuple[Part, ...] = ()
@@ -156,7 +162,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The text parts, joined: no thinking, no calls, no results."""
+        """The text parts, joined. Thinking, calls and results are left out."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
@@ -171,7 +177,9 @@ class Message:
 
     @property
     def is_prompt(self) -> bool:
-        """True for a message that a person wrote: the user's, not only results, and no digest, note or shell run."""
+        """Whether a person wrote the message: its role is user, it has no kind, and it contains more than tool
+        results.
+        """
         return (
             self.role == "user"
             and not self.kind
@@ -179,7 +187,7 @@ class Message:
         )
 
     def with_parts(self, *parts: Part) -> Message:
-        """The message with other parts. Of its wire form, only the other fields are still used."""
+        """The message with other parts. From its wire form, rendering then takes only the fields that are not parts."""
         return replace(self, parts=parts, wire=self.wire and self.wire._replace(raw=None, exact=False))
 
 
@@ -189,7 +197,7 @@ def system(text: str) -> Message:
 
 
 def user(text: str, *, kind: str = "") -> Message:
-    """A user message, or with a `kind` a note, digest or shell run in the user's role."""
+    """A user message. With `kind`, it is a note, a digest or the run of a shell command in the user's role."""
     return Message(role="user", parts=(Text(text=text),), kind=kind)
 
 

@@ -1,7 +1,7 @@
 """Every text that replaces something missing in a view, and the functions that recognise these texts.
 
-A placeholder says what is missing, why, and the handle under which `recall` gives it back, if there is one. All of them
-are worded here, so that the code that writes one and the code that recognises one cannot disagree.
+A placeholder says what is missing and why. If `recall` can return the missing content, the placeholder names its
+handle. All placeholders are in this module, so that the code that writes them and the code that recognises them agree.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from foldline.message import Media, ToolCall, ToolResult
 NO_RESULT = "[no result was recorded for this call]"
 """The result that is added for a call without a recorded result."""
 NO_OUTPUT = "(no output)"
-"""The text of an empty result: several formats refuse an empty or blank one."""
+"""The text that replaces an empty result, because several formats refuse an empty or blank text."""
 NO_EARLIER_PROMPT = "[no earlier message of the user was recorded]"
 """The user message that is added before a history that starts with the assistant."""
 NO_NEW_PROMPT = "[no new message of the user was recorded]"
 """The user message that is added after a history that ends with the assistant."""
 TOOL_ERROR = "[tool error] "
-"""Begins the text of a failed result in formats that have no field for failure."""
+"""The start of the text of a failed result, for formats that have no field for failure."""
 REDACTED = "[redacted "
-"""Begins the placeholder of a secret; its kind and `]` follow."""
+"""The start of the placeholder for a secret. The kind of the secret and `]` follow."""
 OMISSION = "[…]"
-"""Stands for the text before and after an excerpt."""
+"""Marks the places in an excerpt at which text is left out."""
 REMOVED_ORDER = "(a line that gave orders to the reader was left out)"
 """Replaces a line of a digest that gave instructions to its reader."""
 _CUT_OFF = "[Your reply was cut off at its length limit"
@@ -46,7 +46,7 @@ def read_again_in(handle: str) -> str:
 
 
 def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: int = 0) -> str:
-    """The last line of a pruned result, after its first `shown` characters.
+    """The last line of a stub: it follows the first `shown` characters of the result.
 
     >>> stub_line(TOO_LARGE_TO_STAY, "#7", shown=6, total=6_992)
     '[pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]'
@@ -57,12 +57,13 @@ def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: 
 
 
 def shortened(missing: int, handle: str) -> str:
-    """The placeholder after the kept part of a shortened text or call argument, with a handle if there is one."""
+    """The placeholder at the end of a shortened text or call argument; `handle` may be ""."""
     return f"[{missing:,} characters left out{f'; the whole is {handle}' if handle else ''}]"
 
 
 def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
-    """Replaces messages that were folded without a digest; `partly` if some messages of the range `handle` stay.
+    """The text that replaces messages that were folded without a digest. `partly` means that some messages of the range
+    `handle` stay.
 
     >>> missing_messages(12, "#2-13")
     '[12 earlier messages not shown here: #2-13, ask recall for them]'
@@ -72,18 +73,18 @@ def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
 
 
 def condensed_messages(count: int, handle: str = "", *, partly: bool = False) -> str:
-    """The line of a digest that says how many messages it replaces and, if there is a handle, which ones."""
+    """The line of a digest that says how many messages it replaces. With a handle, it also says which ones."""
     place = f": {'of ' * partly}{handle}, ask recall for them" if handle else ""
     return f"{count} earlier message{'s were' if count != 1 else ' was'} condensed{place}."
 
 
 def without_handles(text: str) -> str:
-    """The text of a digest without its handles, which only a ledger can resolve."""
+    """The text of a digest without its handles. Without a record, handles cannot be used."""
     return _HANDLES.sub("", text)
 
 
 def without_recall(text: str) -> str:
-    """A text whose last line is a placeholder, without the handle and the advice to recall it; else unchanged.
+    """The text; if its last line is a placeholder, the handle and the advice to recall it are removed.
 
     >>> without_recall("[12 earlier messages not shown here: #2-13, ask recall for them]")
     '[12 earlier messages not shown here]'
@@ -95,22 +96,24 @@ def without_recall(text: str) -> str:
 
 
 def missing_media(kind: str, reason: str, handle: str) -> str:
-    """Replaces an image or other media that the request cannot carry."""
+    """The text that replaces an image or other media that is left out of the request."""
     return f"[{kind} left out, {reason}: it is in {handle}, ask recall for it]"
 
 
 def unsupported_media(media: Media) -> str:
-    """Replaces media that the wire format cannot carry: the text of the document, or else the media's kind and type."""
+    """The text that replaces media that the wire format does not support: the document's text, or else its kind and
+    type.
+    """
     return media.text if media.text.strip() else f"[{' '.join(filter(None, (media.kind, media.mime)))} left out]"
 
 
 def call_as_text(call: ToolCall) -> str:
-    """The text that replaces a call which is not allowed at its place in the history."""
+    """The text that replaces a call that is not allowed at its position in the history."""
     return f"[call of {call.name or 'a tool'} {call.id}: {call.arguments}]"
 
 
 def result_as_text(result: ToolResult) -> str:
-    """The text that replaces a result which is not allowed at its place in the history."""
+    """The text that replaces a result that is not allowed at its position in the history."""
     return f"[result of {result.call_id or result.name}]\n{result.text}"
 
 
@@ -121,14 +124,19 @@ def orphan_result_line(result: ToolResult) -> str:
 
 
 def continue_prompt(broken: str = "") -> str:
-    """Asks the model to go on after its length limit; `broken` names the tools whose calls broke off."""
+    """The prompt that asks the model to continue a reply that stopped at its length limit.
+
+    `broken` names the tools whose calls are incomplete.
+    """
     if broken:
         return f"{_CUT_OFF} inside a call of {broken}, which did not run. Make the call again in smaller pieces.]"
     return f"{_CUT_OFF}. Go on where it stopped, in smaller pieces.]"
 
 
 def placeholder_kind(text: str) -> str:
-    """The kind of placeholder that a text is or ends with: `stub`, `shortened`, `messages`, `media` …; "" for none."""
+    """The kind of the placeholder that a text consists of or ends with, such as `stub` or `media`; "" if there is
+    none.
+    """
     if text.startswith(_PREFIXES):
         return "prompt" if text.startswith(_CUT_OFF) else "call or result"
     found = _LAST_LINE.fullmatch(text, text.rfind("\n") + 1) or _SHORTENED.fullmatch(text, max(0, text.rfind("[")))
@@ -136,7 +144,9 @@ def placeholder_kind(text: str) -> str:
 
 
 def without_imitations(line: str) -> str:
-    """A quoted line without text that looks like a placeholder: replaces its bracket, removes "ask recall for it".
+    """A quoted line, changed so that nothing in it looks like a placeholder.
+
+    The opening bracket is replaced, and "ask recall for it" is removed.
 
     >>> without_imitations("[pruned, too large: the whole is #7, ask recall for it]")
     '(pruned, too large: the whole is #7]'

@@ -1,7 +1,8 @@
 """The policy: every knob of foldline, as data.
 
-A policy is checked when it is made, so that a setting that cannot work is an error at the start of a session. Presets
-are named policies (`presets.toml`): three of foldline's own, and one for each design that it is compatible with.
+A policy is checked when it is created. So an impossible setting raises an error before a session starts. Presets are
+policies with a name (`presets.toml`): three of foldline's own, and six for the five published designs that foldline
+implements.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ _RULE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One test of the gate, written as a sentence.
+    """A condition and the action that the gate takes if the condition is true. It can be written as a sentence.
 
     >>> Rule.parse("fold when request > 75%")
     Rule(action='fold', basis='request', ratio=0.75, limit=None, strict=True, latched=False)
     >>> str(Rule.parse("clip when history >= 100,000 latched"))
     'clip when history >= 100,000 latched'
 
-    `request` and `history` are in tokens, or in per cent of the usable window; `count` is in messages; `cost` is the
-    earned share of the price of folding, in per cent.
+    `request` and `history` are in tokens, or in per cent of the usable window. `count` is in messages. `cost` is what
+    the foldable messages have cost since the last fold, in per cent of what a fold would cost.
     """
 
     action: Action
@@ -116,7 +117,7 @@ class Policy:
     keep_tokens: int = 0
     """Floor: number of newest tokens that stay verbatim."""
     keep_ratio: float = 0.0
-    """The same as a share of the usable window; the larger of the two applies."""
+    """Floor: like `keep_tokens`, as a share of the usable window. The larger of the two applies."""
     keep_messages: int = 0
     """Floor: number of newest messages that stay."""
     keep_turns: int = 0
@@ -124,13 +125,13 @@ class Policy:
     keep_first_prompt: bool = False
     """Keeps the first prompt, which is usually the task, in every view."""
     keep_hard: bool = False
-    """If the view does not fit: `True` keeps the floors and raises an error, `False` lowers them down to one step."""
+    """If the view does not fit: `True` raises an error, `False` lowers the floors, down to one step."""
     target_ratio: float = 0.0
     """The size of the view after a fold, as a share of the usable window. 0: fold all that the floors allow."""
     min_gain_tokens: int = 0
-    """The fewest tokens that a fold must free. While the request fits, a smaller fold is not made."""
+    """While the request fits, a fold that frees fewer tokens is not made."""
     min_gain_ratio: float = 0.0
-    """The same as a share of the tokens in the folded messages."""
+    """Like `min_gain_tokens`, as a share of the tokens in the folded messages. Both apply."""
 
     # Digest
     leave: Leave = "digest"
@@ -151,23 +152,23 @@ class Policy:
     digest_model: str = ""
     """The model that writes digests. Empty: the digester's own model."""
     digest_seconds: int = 120
-    """The time limit for a digest by a model, in seconds, for all its requests together."""
+    """The time limit in seconds for a digest by a model, including all its requests."""
     digest_shared: bool = False
     """Sends the session's view as the prefix of the digest request if the provider's cache makes that cheaper."""
     coverage_ratio: float = 0.5
-    """If a model's digest has a smaller share of the facts, missing facts are added, within `digest_tokens`."""
+    """If a model's digest shows a smaller share of the facts, missing facts are appended, within `digest_tokens`."""
     on_failure: Literal["local", "keep"] = "local"
-    """If a model's digest fails: `local` writes one without a model, `keep` does not fold while the view fits."""
+    """If a model's digest fails: `local` writes one without a model, `keep` makes no fold while the request fits."""
     background: bool = True
-    """With a ledger, makes folds in the background. A request that does not fit is folded at once."""
+    """Makes folds in the background if the session has a ledger. A request that does not fit is folded at once."""
     cooldown_messages: int = 8
-    """Number of messages from a failed fold to the next try. A request that does not fit is folded at once."""
+    """After a failed fold, foldline waits for this many new messages. A request that does not fit is folded at once."""
 
     # Pruning
     prune_arrival_tokens: int | None = None
     """Tool results of this size or more become stubs before they are sent for the first time."""
     prune_arrival_ratio: float | None = None
-    """The same as a share of the usable window."""
+    """Like `prune_arrival_tokens`, as a share of the usable window."""
     prune_fold_tokens: int | None = None
     """At a fold, kept results of this size or more become stubs, unless a floor protects them."""
     prune_superseded: bool = False
@@ -177,15 +178,15 @@ class Policy:
     prune_protect: tuple[str, ...] = ()
     """Tools whose results are never pruned."""
     preview_chars: int = 1_600
-    """The number of characters that a stub shows."""
+    """The number of characters that a stub shows at most."""
     preview_lines: int = 24
-    """The same in lines; the limit that is reached first applies."""
+    """The number of lines that a stub shows at most. Both limits apply."""
 
     # Sending
     breakpoints: int = 4
-    """The largest number of cache breakpoints in a request; 0: none."""
+    """The largest number of cache breakpoints in a request. 0: no breakpoints."""
     continue_max: int = 2
-    """How often in a row the model is asked to continue a reply that stopped at its length limit."""
+    """Maximum number of times in a row that the model is asked to continue a reply that reached its length limit."""
 
     def __post_init__(self) -> None:
         for name, hint in _types().items():
@@ -201,7 +202,7 @@ class Policy:
             if getattr(self, name) == 0:
                 raise ConfigError(f"{name} must be at least 1", hint="omit it to switch it off")
         if self.breakpoints > 4:
-            raise ConfigError("breakpoints must be at most 4", hint="providers reject requests with more")
+            raise ConfigError("breakpoints must be at most 4", hint="providers refuse requests with more breakpoints")
         if self.digest_user_prompt and "{messages}" not in self.digest_user_prompt:
             raise ConfigError("digest_user_prompt has no {messages}", hint="add {messages} for the conversation")
         if (self.digest_system_prompt or self.digest_user_prompt) and self.digest_form != "cumulative":
@@ -232,9 +233,10 @@ def presets() -> tuple[str, ...]:
 
 
 def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "balanced") -> tuple[Policy, dict[str, str]]:
-    """A policy from named layers of knobs, where later layers override earlier ones; and each knob's layer.
+    """A policy from several layers of knobs, and the layer that set each knob. Later layers override earlier ones.
 
-    A layer may name a preset (`preset = "thrifty"`). The last preset named is the base that all layers change.
+    A layer may name a preset (`preset = "thrifty"`). The policy starts from the preset that is named last; then the
+    knobs of all layers are applied.
     """
     named = [(source, dict(layer)) for source, layer in layers]
     for _, layer in named:
@@ -303,7 +305,7 @@ def _presets() -> dict[str, dict[str, Any]]:
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
-    """A hint for an unknown name: the most similar known one."""
+    """A hint for an unknown name. It suggests the most similar known name."""
     from difflib import get_close_matches  # noqa: PLC0415  # only when something went wrong
 
     near = get_close_matches(name, list(names), n=1)
@@ -311,7 +313,7 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
 
 
 def _read(name: str, value: Any, hint: Any, source: str) -> Any:
-    """A value in the knob's type. Text is converted; a value of another type is an error."""
+    """A value converted to the type of the knob. Text is parsed; a value of a wrong type raises `ConfigError`."""
     kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     if value is None or (isinstance(value, str) and NoneType in kinds and value.lower() in {"none", ""}):
         if NoneType in kinds:
@@ -336,17 +338,17 @@ def _convert(value: Any, kind: Any) -> Any:
             return value
         if isinstance(value, str) and value.lower() in words:
             return words[value.lower()]
-        raise ValueError("true or false")
+        raise ValueError("it must be true or false")
     if kind is int:
         if isinstance(value, (bool, float)):
-            raise ValueError("a whole number")
+            raise ValueError("it must be a whole number")
         return int(str(value).replace("_", "").replace(",", ""))
     if kind is float:
         if isinstance(value, bool):
-            raise ValueError("a number")
+            raise ValueError("it must be a number")
         return float(value)
     if not isinstance(value, str):
-        raise TypeError("text")
+        raise TypeError("it must be text")
     return value
 
 
@@ -356,7 +358,7 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_window(policy: Policy) -> None:
-    """Raise `ConfigError` if the floors exceed the window, or a fold would end above its trigger."""
+    """Raise `ConfigError` if `keep_tokens` cannot fit the window, or if the target is above the limit of a rule."""
     if policy.window_tokens is not None and policy.keep_hard:
         usable = policy.window_tokens - (policy.reply_tokens or 0) - policy.reserve_tokens
         if policy.keep_tokens > usable:

@@ -1,8 +1,9 @@
-"""Replay a recorded session under a policy, request by request: what would have been sent, and its cost.
+"""Replays a recorded session under a policy, request by request, and computes what would have been sent and its cost.
 
-For every reply, the request is built from the messages before it, with the same engine as a live session. The prefix
-shared with the previous request is read from the prompt cache while that is warm; the rest is written. A second account
-sums the cost without folds. Logged usage measured other requests, so it is ignored, like the agent's own digests.
+For every reply, the request is built from the messages before it, with the same engine as a live session. If the prompt
+cache has not expired, the prefix that two consecutive requests have in common is read from it; the rest is written to
+it. The cost without folds is computed, too. The usage in the log is ignored, because the agent sent other requests. The
+agent's own digests are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from foldline.wire.formats import Transcript, framing_of
 from foldline.wire.session_logs.claude_code import segments
 
 MILLION = 1_000_000
-"""Prices are per this many tokens."""
+"""The number of tokens that prices refer to."""
 
 
 def without_usage(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -36,14 +37,14 @@ def without_usage(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def context_segments(transcript: Transcript) -> tuple[tuple[Message, ...], ...]:
-    """The messages in one context each: from one recorded compaction to the next."""
+    """The messages, split at each recorded compaction. Each part is what the model saw between two compactions."""
     if any(message.kind == "digest" for message in transcript.messages):
         return segments(transcript)
     return (transcript.messages,)
 
 
 def request_positions(messages: Sequence[Message]) -> list[int]:
-    """The index of the first message of each reply: a request was made before it."""
+    """The index of the first message of each reply. A request was made before each of these messages."""
     return [
         index
         for index, message in enumerate(messages)
@@ -55,15 +56,18 @@ class ReplayStep(NamedTuple):
     """One request of a replay."""
 
     reply_index: int
-    """The recorded reply to this request."""
+    """Index of the recorded reply to this request."""
     total_tokens: int
-    """Tokens of all messages before it, without any fold."""
+    """Tokens of all messages before the reply, without any fold."""
     view: View | None
-    """The view that would have been sent; None if it cannot fit."""
+    """The view that would have been sent; None if the messages that must stay do not fit."""
 
 
 def replay_steps(messages: Sequence[Message], session: Session, points: Iterable[int]) -> Iterator[ReplayStep]:
-    """Add messages to a session one by one, with a request before each of the `points`."""
+    """Add messages to a session one by one.
+
+    Before each message whose index is in `points`, build and yield a request.
+    """
     requested = set(points)
     for index, message in enumerate(messages):
         if index in requested:
@@ -85,22 +89,22 @@ class Replay:
     messages: int
     requests: int = 0
     refused: int = 0
-    """Requests that cannot fit."""
+    """Number of requests that cannot fit."""
     over: int = 0
-    """Requests that fit by the policy's counter, but not by the model's."""
+    """Number of requests that are sent, but exceed the window when the model's counter counts their tokens."""
     folds: int = 0
     folded: int = 0
-    """Messages that are folded at the end."""
+    """Number of messages that are folded at the end."""
     sent: int = 0
     """Tokens of all requests."""
     everything: int = 0
-    """Tokens of all requests without any fold."""
+    """Tokens that all requests would have without any fold."""
     read: int = 0
     """Tokens of `sent` that were read from the prompt cache."""
     largest: int = 0
     """Tokens of the largest request."""
     whole: int = 0
-    """Tokens of the largest request without any fold."""
+    """Tokens that the largest request would have without any fold."""
     window: int = 0
     usable: int = 0
     """The usable window in tokens."""
@@ -108,15 +112,15 @@ class Replay:
     """Cost of all requests; None if the model's prices are unknown."""
     cost_everything: float | None = None
     facts: int = 0
-    """Facts in the folded messages whose digest was audited."""
+    """Number of facts in the folded messages, from the loss report of the last fold; 0 if there is none."""
     kept: int = 0
-    """Facts that the digests contain."""
+    """Number of these facts that the last digest shows."""
     sizes: tuple[int, ...] = ()
     """Tokens of each request; 0 for a refused one."""
 
 
 class CachedCounter:
-    """A model's counter with a cache, shared by all policies of one session."""
+    """A model's token counter that remembers its results. All policies of one session share it."""
 
     def __init__(self, model: str) -> None:
         self.model = model_of(model)
@@ -138,7 +142,11 @@ class CachedCounter:
 
 
 def replay(transcript: Transcript, policy: Policy, *, name: str, counter: CachedCounter, beside: int = 0) -> Replay:
-    """Replay one session. `beside` tokens are added to every request: system prompt and tools not in the transcript."""
+    """Replay one session.
+
+    `beside` is the number of tokens of a system prompt and tools that are not in the transcript; it is added to every
+    request.
+    """
     session = Session(
         model=counter.model.name, policy=policy, tools=transcript.tools, extra_tokens=beside, counter=counter
     )
@@ -177,7 +185,10 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, counter: Cached
 
 
 class CostAccount:
-    """The cost of a session's requests, each compared with the one before it."""
+    """Adds up the cost of a session's requests.
+
+    Each request is compared with the previous one to find the cached prefix.
+    """
 
     def __init__(self, counter: CachedCounter, fixed: int) -> None:
         self.counter, self.fixed = counter, fixed
@@ -186,7 +197,7 @@ class CostAccount:
         self._cost = 0.0
         self._last: Sequence[Message] = ()
         self._ends: list[int] = [fixed]
-        """Tokens up to the end of each message of the last request."""
+        """For each message of the last request, the number of tokens up to its end."""
         self._at: float | None = None
 
     @property

@@ -1,8 +1,9 @@
-"""Reads the lines of a text, a file, a stream or a growing file, one at a time and in bounded memory.
+"""Reads the lines of a text, a file, a stream or a growing file, one at a time, with limited memory.
 
-Only a line feed ends a line: JSON text may contain every other character that Unicode calls a line break. A reader of a
-whole session log gets numbered, decoded lines (`lines_of_text`, `lines_of_file`); a reader of events gets the bytes of
-each line that is not blank as it arrives (`raw_lines_of_stream`, `raw_lines_of_file`). All use one `LineSplitter`.
+Only a line feed ends a line, because JSON text may contain every other character that Unicode calls a line break.
+`lines_of_text` and `lines_of_file` return numbered, decoded lines, for readers of whole session logs.
+`raw_lines_of_stream` and `raw_lines_of_file` return the bytes of each line as it arrives, without blank lines, for
+readers of events.
 """
 
 from __future__ import annotations
@@ -20,22 +21,26 @@ from foldline.errors import WireError
 
 CHUNK_BYTES = 1 << 16
 EVENT_BYTES = 32 << 20
-"""Largest size of an event, which no provider's request body reaches. Longer lines of a stream are skipped."""
+"""Largest size of an event in bytes; no provider accepts a request body of this size. Longer lines of a stream are
+skipped.
+"""
 LINE_BYTES = 1 << 30
-"""Largest size of a line in a file that is read completely. A longer line is an error."""
+"""Largest size in bytes of a line in a file that is read completely. A longer line is an error."""
 POLL_SECONDS = 0.2
 _HEAD_BYTES = 4096
 _GZIP = b"\x1f\x8b"
 _BOM, _BOM_BYTES = "\ufeff", b"\xef\xbb\xbf"
 
 Tee: TypeAlias = Callable[[bytes], None]
-"""Receives every chunk before it is split. A chunk of full size is followed by more data or by an empty chunk.
+"""A function that receives every chunk before it is split. After a chunk of full size, it receives more data or an
+empty chunk.
 
-An empty chunk means that no more data is waiting; for a followed file it is sent whenever the file stops growing."""
+An empty chunk means that no more data is waiting. For a followed file, it is sent whenever the file stops growing.
+"""
 
 
 class TextLine(NamedTuple):
-    """A line: its number (from 1), its text without the line feed, and whether a line feed ended it."""
+    """A line: its number (from 1), its text without the line feed, and whether it ended with a line feed."""
 
     number: int
     text: str
@@ -43,7 +48,10 @@ class TextLine(NamedTuple):
 
 
 class LineSplitter:
-    """Splits chunks of bytes into lines. Drops a byte order mark, too long lines and, by default, blank lines."""
+    """Splits chunks of bytes into lines.
+
+    Drops a byte order mark, lines that are too long and, by default, blank lines.
+    """
 
     def __init__(self, *, limit_bytes: int = EVENT_BYTES, keep_blank: bool = False) -> None:
         self._limit, self._keep_blank = limit_bytes, keep_blank
@@ -72,7 +80,10 @@ class LineSplitter:
             self._hold(last)
 
     def rest(self) -> bytes:
-        """The last line if no line feed ended it, else b"". The next chunk starts a new text."""
+        """The last line if it does not end with a line feed, else b"".
+
+        The next chunk is treated as the start of a new text.
+        """
         found = b"" if self._skipping else self._join(b"")
         self._skipping, self._at_start = False, True
         return found
@@ -168,7 +179,7 @@ def _has_more(file: int) -> bool:
 
 
 def _read_chunks(path: str, stream: BufferedReader) -> Iterator[bytes]:
-    """Chunks of a file up to its end, decompressed where it is gzip-compressed."""
+    """Chunks of a file up to its end. A gzip-compressed file is decompressed."""
     with stream:
         try:
             read = stream.read1
@@ -211,7 +222,7 @@ def _follow_chunks(path: str, stream: BufferedReader, splitter: LineSplitter, id
 
 
 def _open_successor(path: str, stream: BufferedReader) -> BufferedReader | None:
-    """The file that now has this path, if it is not the one being read."""
+    """The file that now has this path, opened; None if it is the file that is being read, or if it cannot be opened."""
     try:
         same = os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
         return None if same else _open_growing(path)
@@ -232,11 +243,11 @@ def _open(path: str) -> BufferedReader:
 
 
 def _open_growing(path: str) -> BufferedReader:
-    """Open a file to follow; WireError if it is compressed."""
+    """Open a file that is to be followed. Raises `WireError` if it is compressed."""
     stream = _open(path)
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and stream.peek(len(_GZIP)).startswith(_GZIP):
         stream.close()
-        raise WireError("is compressed, so nothing is written to it any more", file=path, hint="leave out --follow")
+        raise WireError("the file is compressed, so it cannot grow", file=path, hint="leave out --follow")
     return stream
 
 

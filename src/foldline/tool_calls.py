@@ -34,7 +34,7 @@ _CONTENT = frozenset(
         *("todos", "prompt", "plan", "text", "description", "body", "tasks", "summary", "thought"),
     }
 )
-"""Arguments that are new content, as opposed to values that the caller had to know to make the call."""
+"""Arguments that contain new text. All other arguments are values that the caller had to know to make the call."""
 
 # Words in the name of a tool, or in the command of a tool that has several
 _EDIT_WORDS = ("edit", "write", "create", "patch", "replace", "insert", "update", "delete", "move", "rename")
@@ -55,18 +55,18 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _TAGS = re.compile(r"</?[a-z_]{4,30}>")
-"""Tags that hosts put around an error."""
+"""Tags that agent programs put around an error."""
 _COMMIT = re.compile(r"git commit\b.*?\s-\w*m ", re.DOTALL)
 _HEREDOC = re.compile(r"\$\(cat <<-?\s*['\"]?\w+['\"]?\s*")
 _LINE_CHARS = 200
 _COMMAND_CHARS = 2_000
 _OUTCOME_CHARS = 4_000
-"""Characters at either end of a result that are searched for its outcome."""
+"""Number of characters at the start and at the end of a result that are searched for its outcome."""
 _CHECK_WORDS = (
     *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
     *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
 )
-"""Every command that `_CHECK` matches has one of these words; searching for them first is faster."""
+"""Every command that `_CHECK` matches contains one of these words. Searching for the words first is faster."""
 _CHECK = re.compile(
     r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
     r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
@@ -83,7 +83,9 @@ class InterpretedCall(NamedTuple):
     """What a call does."""
 
     kind: str = ""
-    """`read`, `edit` (changes a file or writes a whole one), `run`, or "" for anything else."""
+    """`read`, `edit` (the call changes a file or writes a whole one), `run` (it runs a command), or "" for anything
+    else.
+    """
     path: str = ""
     """The file it reads or changes."""
     command: str = ""
@@ -93,7 +95,7 @@ class InterpretedCall(NamedTuple):
     values: tuple[str, ...] = ()
     """Values that the caller had to know to make the call."""
     contents: tuple[str, ...] = ()
-    """Values that are new content."""
+    """Values that contain new text."""
     replaced: tuple[str, ...] = ()
     """Content that the call replaces."""
     is_partial: bool = False
@@ -176,12 +178,15 @@ def replacements(arguments: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def whole_content(arguments: dict[str, Any]) -> str:
-    """The text that a call writes as a whole file; "" for a call that replaces parts of one."""
+    """The text that a call writes as a whole file; "" for a call that replaces parts of a file."""
     return _first_text(arguments, _WHOLE_TEXTS)
 
 
 def read_key(call: ToolCall) -> str:
-    """What a reading call reads, as a key: the same tool on the same file with the same range. "" for other calls."""
+    """A key for what a call reads; "" if the call reads no file.
+
+    Calls of the same tool with the same file and the same range have the same key.
+    """
     arguments = arguments_of(call)
     if arguments is None or call_kind(call.name, arguments) != "read":
         return ""
@@ -194,7 +199,10 @@ def shell_command(arguments: dict[str, Any]) -> str:
 
 
 def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> str:
-    """The command or program that a call runs; "" for other calls. One word beside a path is no shell command."""
+    """The command or program that a call runs; "" for other calls.
+
+    If the arguments contain a path, a command of one word is not a shell command, but an operation of the tool.
+    """
     for key in keys:  # runs for every event of a watched agent, so no generator
         if key in arguments:
             value = arguments[key]
@@ -208,7 +216,7 @@ def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> st
 
 
 def bare_command(arguments: dict[str, Any]) -> str:
-    """The shell command of a call without the change of folder before it and the filters of its output."""
+    """The shell command of a call, without a `cd` at its start and without filters of its output such as `| tail`."""
     command = command_of(arguments, _SHELL_COMMANDS)
     return _strip_command(command[:_COMMAND_CHARS]) if command else ""
 
@@ -229,7 +237,7 @@ def is_check(command: str) -> bool:
 
 
 def interpret_call(call: ToolCall, text: str) -> InterpretedCall:
-    """What a call does; `text` is the text of the model's message with the call."""
+    """Interpret a call. `text` is the text of the model's message that contains the call."""
     arguments = arguments_of(call)
     if arguments is None:
         files = patched_files(call.arguments)
@@ -289,7 +297,7 @@ def _strings(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, str], ...], bool]:
-    """The tasks a call sets (a whole list, a new task or the new status of a task), and whether it is a whole list."""
+    """The tasks that a call sets (a whole list, a new task or a new status), and whether they are a whole list."""
     for key in _TASK_LISTS:
         items = arguments.get(key)
         if isinstance(items, list) and items and all(isinstance(item, dict) and "status" in item for item in items):
@@ -327,6 +335,6 @@ def _one_line(text: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    """The last line of the text before a call: it usually says what the call is for."""
+    """The last line of the text before a call. It usually says what the call is for."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return lines[-1][:_LINE_CHARS].rstrip(":") if lines else ""

@@ -1,7 +1,8 @@
 """The model table: vendor, wire format, window, prices, cache rules and image rules by model name.
 
-The figures are data with a date (`models.toml`). A user's own file overrides them field by field, and an unknown model
-gets stated defaults instead of an error. Every model carries the source of its figures.
+The figures are in the data file `models.toml`, with the date on which they were read. A user's own file can override
+single fields. An unknown model gets default figures instead of an error. `Model.source` says where the figures come
+from.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ ENVIRONMENT = "FOLDLINE_MODELS"
 """The environment variable with the path of the user's own table."""
 
 MILLION_MARK = "[1m]"
-"""Claude Code's suffix to a model name that asks for a window of 1,000,000 tokens."""
+"""The suffix with which Claude Code marks a model name to ask for a window of 1,000,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Prices in US dollars per million tokens. A price that the vendor does not state is the price of plain input."""
+    """Prices in US dollars per million tokens.
+
+    If the vendor does not state a price, the price of plain input is used; for `write_1h`, the price of `write`.
+    """
 
     input: float
     output: float
@@ -41,37 +45,40 @@ class CacheRules:
     """Rules of the vendor's prompt cache."""
 
     min_tokens: int
-    """The least number of tokens of a prefix that is cached."""
+    """The smallest prefix that is cached, in tokens."""
     ttl_seconds: int
     lookback_blocks: int
-    """The number of blocks before a breakpoint in which the cache searches for an entry; 0 means all."""
+    """The number of blocks before a breakpoint in which the cache searches for an earlier entry. 0 means all blocks."""
     breakpoints: int
-    """The largest number of breakpoints in a request; 0 if the vendor places them itself."""
+    """The largest number of breakpoints in a request. 0 means that the vendor sets them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRule:
-    """How the tokens of images, documents, sounds and films are counted. The defaults are for undocumented models."""
+    """How the tokens of images, documents, sound and video are counted.
+
+    The defaults are for models without documentation.
+    """
 
     tile_pixels: int = 28
-    """Edge, in pixels, of the squares that an image is divided into. 0: every image costs `base_tokens`."""
+    """An image is divided into squares (tiles) with edges of this many pixels. 0: every image costs `base_tokens`."""
     tile_tokens: float = 1.0
     base_tokens: int = 0
-    """Tokens added once per image; also the whole cost of a low-detail image."""
+    """Tokens added once per image. For a low-detail image, this is the whole cost."""
     max_tiles: int = 4_784
     """Images with more tiles are scaled down. 0: no limit."""
     max_long_edge: int = 0
-    """Limit of the longer edge in pixels; a larger image is scaled down. 0: no limit."""
+    """Largest length of the longer edge in pixels. A larger image is scaled down. 0: no limit."""
     max_short_edge: int = 0
-    """The same for the shorter edge, applied after `max_long_edge`."""
+    """Largest length of the shorter edge in pixels. It is applied after `max_long_edge`. 0: no limit."""
     unknown_tokens: int = 3_000
     """Tokens of an image whose size cannot be read."""
     page_tokens: int = 3_400
-    """Tokens of a page of a document: its text and its picture."""
+    """Tokens of a page of a document, for its text and its image together."""
     audio_tokens: int = 32
     """Tokens of a second of sound."""
     video_tokens: int = 300
-    """Tokens of a second of film."""
+    """Tokens of a second of video."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +91,15 @@ class Model:
     format: str
     """The wire format of the vendor's API: `anthropic`, `openai` or `gemini`. "" for an unknown model."""
     family: str
-    """The family of vocabularies whose weights estimate its tokens."""
+    """The family of tokenizers that is used to estimate its tokens."""
     vocabulary: str
-    """The model's own vocabulary, for exact counting; "" if it is not public."""
+    """The name of the model's own vocabulary, for exact counting; "" if it is not public."""
     window: int
     reply: int
     """The longest reply in tokens."""
     media: MediaRule
     drops_thinking: bool
-    """Whether the thinking of earlier turns leaves the prompt with the next user message."""
+    """Whether the provider removes the thinking of earlier turns from the prompt when a new user message arrives."""
     prices: Prices | None
     """None if the table has no prices for the model."""
     cache: CacheRules
@@ -100,7 +107,10 @@ class Model:
 
 
 def model(name: str, *, table: Path | None = None) -> Model:
-    """The model with a given name, which may have a vendor prefix, a date or `[1m]`. Unknown names get defaults."""
+    """The model with this name.
+
+    The name may have a vendor prefix, a date or `[1m]`. An unknown model gets default figures.
+    """
     shipped = _shipped()
     path = table or (Path(os.environ[ENVIRONMENT]) if os.environ.get(ENVIRONMENT) else None)
     user = _user_table(path) if path else _EMPTY
@@ -180,7 +190,9 @@ def plain_name(name: str) -> str:
 
 
 def _match(bare: str, models: Mapping[str, Any]) -> str:
-    """The entry for a name: the name itself, or the longest entry of which it is a variant; "" if there is none."""
+    """The key of the entry for a model name: the name itself, or the longest key of which the name is a variant; else
+    "".
+    """
     if bare in models:
         return bare
     variants = (key for key in models if bare.startswith(key) and _is_variant(key, bare[len(key) :]))
@@ -188,10 +200,11 @@ def _match(bare: str, models: Mapping[str, Any]) -> str:
 
 
 def _is_variant(key: str, rest: str) -> bool:
-    """True if `key + rest` names a variant of the entry `key`, and not another version.
+    """Whether the model name `key + rest` is a variant of the entry `key`, and not another version of the model.
 
-    After a digit, `-9` and `.9` are another version (`claude-opus-4` is not 4-9), a date or a word is not. After a
-    letter, a number is a version of that family (`grok` and `grok-9`).
+    If the key ends with a digit, a following `-9` or `.9` makes another version: `claude-opus-4-9` is not a variant of
+    `claude-opus-4`. A following date or word makes a variant. If the key ends with a letter, a following number makes a
+    variant: `grok-9` is a variant of `grok`.
     """
     if key[-1].isdigit():
         return bool(re.match(r"-(?!\d{1,2}(?:-|$))", rest))
@@ -200,7 +213,7 @@ def _is_variant(key: str, rest: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A parsed table: where it was read, and its four kinds of entries."""
+    """A parsed table: its file name, its date, and its four kinds of entries."""
 
     name: str
     read_on: str
@@ -219,7 +232,7 @@ def _shipped() -> _Table:
 
 
 def _user_table(path: Path) -> _Table:
-    """The user's table, read again after the file has changed."""
+    """The user's table. It is read again if the file has changed."""
     try:
         stat = path.stat()
         return _read(path, stat.st_mtime_ns, stat.st_size)
@@ -283,7 +296,7 @@ _ENTRY_FIELDS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
     **dict.fromkeys(("vendor", "format", "family", "vocabulary", "media"), _WORD),
     "drops_thinking": _FLAG,
 }
-"""The fields of an entry, each with its test, what it must be, and a hint."""
+"""For each field of an entry: a function that checks the value, a description of valid values, and a hint."""
 _MEDIA_FIELDS = dict.fromkeys([field.name for field in fields(MediaRule)], (_is_amount, "a number", "write 0 or more"))
 
 
