@@ -56,7 +56,7 @@ _ERROR = re.compile(
 )
 _TAGS = re.compile(r"</?[a-z_]{4,30}>")
 """Tags that agent programs put around an error."""
-_COMMIT = re.compile(r"git commit\b.*?\s-\w*m ", re.DOTALL)
+_COMMIT, _COMMIT_MESSAGE = re.compile(r"git commit\b"), re.compile(r"\s-\w*m ")
 _HEREDOC = re.compile(r"\$\(cat <<-?\s*['\"]?\w+['\"]?\s*")
 _LINE_CHARS = 200
 _COMMAND_CHARS = 2_000
@@ -74,7 +74,7 @@ _CHECK = re.compile(
     r"mvn \S*test|rspec|phpunit|ctest|dotnet test|swift test|mix test)\b"
 )
 _OUTPUT_FILTERS = re.compile(
-    r"\s*(?:2>&1|\|\s*(?:tail|head|grep|tee|cat|sed|awk|sort|less|wc)\b[^|;&]*|\|\|\s*true|;\s*echo\b.*)\s*"
+    r"2>&1|\|\s*(?:tail|head|grep|tee|cat|sed|awk|sort|less|wc)\b[^|;&]*|\|\|\s*true|;\s*echo\b.*"
 )
 _CHANGE_FOLDER = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
 
@@ -326,7 +326,9 @@ def _error_line(text: str) -> str:
 def _from_commit(command: str) -> str:
     """The part of a command from `git commit` on, without heredoc syntax; the whole command if it does not commit."""
     found = _COMMIT.search(command)
-    return _HEREDOC.sub("", command[found.start() :]) if found else command
+    if found is None or not _COMMIT_MESSAGE.search(command, found.end()):
+        return command
+    return _HEREDOC.sub("", command[found.start() :])
 
 
 def _one_line(text: str) -> str:

@@ -28,7 +28,7 @@ _WORD_SHARE = 0.7
 """The share of a fact's words that a text must contain to show the fact."""
 _ENTRY_CHARS = 160
 _FACT_WORD = re.compile(r"[\w./-]{4,}")
-_HANDLES = re.compile(r"\[#[^\]\n]*\]")
+_HANDLES = re.compile(r"\[#[^\]\n]{0,200}\]")
 _QUOTED_REQUEST = re.compile(
     r"\b(?:user|asked|said|wants?|wanted|requested|insisted)\b[^\"“\n]{0,60}[\"“]([^\"”\n]{12,300})[\"”]"
 )

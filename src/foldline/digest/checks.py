@@ -38,7 +38,7 @@ _VISIBLE = re.compile(r"[^\W_]")
 _LINE_CHARS = 24
 _ECHO_SHARE = 0.8
 _ECHO_LINES = 4
-_SPEAKER = re.compile(r"(?m)^\s*» (?:you|agent|tool|shell|note|digest)\b")
+_SPEAKER = re.compile(r"(?m)^[^\S\n]*» (?:you|agent|tool|shell|note|digest)\b")
 _PROMPT_LINES = frozenset(line for line in (*CONDENSER_BRIEF.split("\n"), *SECTIONS_ABOUT) if len(line) > _LINE_CHARS)
 
 

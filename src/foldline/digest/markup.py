@@ -102,7 +102,7 @@ _KIND_OF_SECTION = {
 then and entries of "Carryover" are identifiers, so both have no kind.
 """
 _SECTION = re.compile(r"#+\s+(\w+)|(Shipped|Active|Stuck):?$")
-_HANDLES = re.compile(r"\s*\[(#\d+(?:-\d+)?(?:, #\d+(?:-\d+)?)*)\]\s*$")
+_HANDLES = re.compile(r"(?<!\s)\s*+\[(#\d+(?:-\d+)?(?:, #\d+(?:-\d+)?)*)\]\s*$")
 _HANDLE_RANGE = re.compile(r"#(\d+)(?:-(\d+))?")
 _EMPTY = {"", "none", "none."}
 
@@ -165,10 +165,14 @@ _BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\u200b-\u200f\u202
 _TAG_NAMES = "conversation-summary|scrollback|carried-digest|system|summary|context|transcript"
 _ESCAPES = (
     ("[", re.compile(r"\[(?=\s*(?:session digest|branch digest|condensed earlier context))", re.IGNORECASE), "("),
-    ("<", re.compile(rf"<(?=\s*/?\s*(?:{_TAG_NAMES})\b)", re.IGNORECASE), "("),
+    ("<", re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{_TAG_NAMES})\b)", re.IGNORECASE), "("),
     ("»", re.compile(r"»(?=\s*(?:you|agent|tool|shell|note|digest)\b)"), "›"),
     ("#", re.compile(r"^[\s>*-]*#+\s+"), ""),
-    ("#", re.compile(r"#+\s*(?=(?:objective|guardrails|status|rationale|plan|carryover)\b)", re.IGNORECASE), ""),
+    (
+        "#",
+        re.compile(r"(?<!#)#++\s*+(?=(?:objective|guardrails|status|rationale|plan|carryover)\b)", re.IGNORECASE),
+        "",
+    ),
 )
 """Each row has a character, a pattern that matches markup, and a replacement. The pattern is tried only on lines that
 contain the character.

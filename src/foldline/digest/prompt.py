@@ -53,9 +53,9 @@ SUMMARY_TEMPLATE = (
 
 TAGS = ("scrollback", "carried-digest", "existing-summary", "new-conversation", "conversation-summary")
 """The tags of all fences. In text inside a fence, they are escaped."""
-_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 _CONTROL_TOKEN = re.compile(r"<(?=\||[/]?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
-_SPEAKER_MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n]*)(?=»)")
+_SPEAKER_MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n\r\v\f\x85\u2028\u2029]*)(?=»)")
 _SPEAKERS = {"shell": "shell$", "note": "note", "digest": "digest", "branch_digest": "digest"}
 _ROLES = {"user": "you", "assistant": "agent", "tool": "tool"}
 _FIELD = re.compile(r"\{(messages|previous_summary|carried|limit)\}")

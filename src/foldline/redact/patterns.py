@@ -99,37 +99,35 @@ class ContextPattern(NamedTuple):
 
     kind: str
     mark: str
-    """A fixed string; the pattern is tried only where it occurs."""
-    before: int
-    """Maximum number of characters from the start of the match to the mark."""
+    """A fixed string in every match; a text without it is not searched."""
     pattern: re.Pattern[str]
 
 
 CONTEXT_PATTERNS = (
-    ContextPattern("auth header", "earer", 1, re.compile(r"\b[Bb]earer[ \t]+([A-Za-z0-9._~+/=-]{16,})")),
-    ContextPattern("auth header", "asic ", 1, re.compile(r"\b[Bb]asic[ \t]+([A-Za-z0-9+/]{12,}={0,2})(?![\w ])")),
+    ContextPattern("auth header", "earer", re.compile(r"\b[Bb]earer[ \t]+([A-Za-z0-9._~+/=-]{16,})")),
+    ContextPattern("auth header", "asic ", re.compile(r"\b[Bb]asic[ \t]+([A-Za-z0-9+/]{12,}={0,2})(?![\w ])")),
     ContextPattern(
         "cookie",
         "ookie",
-        1,
         re.compile(r"[Cc]ookie\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?([^\s=;\"'\\]{1,80}=[^\r\n\"'\\]{8,})"),
     ),
-    ContextPattern("password", "login ", 0, re.compile(r"login[ \t]+\S{1,80}\s+password[ \t]+(\S{3,200})")),
+    ContextPattern("password", "login ", re.compile(r"login[ \t]+\S{1,80}\s+password[ \t]+(\S{3,200})")),
     ContextPattern(
         "password",
         "curl ",
-        0,
-        re.compile(r"curl\b[^\n]{0,300}?[ \t](?:-u|--user)[ \t=]*[\"']?[^\s:\"']{1,80}:([^\s\"']{3,200})"),
+        re.compile(
+            r"curl\b(?:(?!curl\b)[^\n]){0,300}?[ \t](?:-u|--user)[ \t=]*[\"']?[^\s:\"']{1,80}:([^\s\"']{3,200})"
+        ),
     ),
-    ContextPattern("password", "sshpass", 0, re.compile(r"sshpass[ \t]+-p[ \t]*[\"']?([^\s\"']{3,200})")),
-    ContextPattern("telegram token", ":AA", 10, re.compile(r"(?<!\d)(\d{8,10}:AA[A-Za-z0-9_-]{32,34})(?![\w-])")),
-    ContextPattern("azure secret", "Q~", 4, re.compile(r"(?<![\w~.-])([A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})")),
-    ContextPattern("azure key", "JQQJ9", 60, re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9]{40,60}JQQJ9[A-Za-z0-9]{5,40})")),
+    ContextPattern("password", "sshpass", re.compile(r"sshpass[ \t]+-p[ \t]*[\"']?([^\s\"']{3,200})")),
+    ContextPattern("telegram token", ":AA", re.compile(r"(?<!\d)(\d{8,10}:AA[A-Za-z0-9_-]{32,34})(?![\w-])")),
+    ContextPattern("azure secret", "Q~", re.compile(r"(?<![\w~.-])([A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})")),
+    ContextPattern("azure key", "JQQJ9", re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9]{40,60}JQQJ9[A-Za-z0-9]{5,40})")),
     ContextPattern(
-        "terraform token", ".atlasv1.", 14, re.compile(r"(?<!\w)([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,})")
+        "terraform token", ".atlasv1.", re.compile(r"(?<!\w)([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,})")
     ),
-    ContextPattern("mail key", "-us", 32, re.compile(r"(?<![0-9a-f])([0-9a-f]{32}-us\d{1,2})(?!\w)")),
-    ContextPattern("auth", '"auth', 0, re.compile(r"\"auth\\?\"[ \t]*:[ \t]*\\?\"([A-Za-z0-9+/]{8,}={0,2})\\?\"")),
+    ContextPattern("mail key", "-us", re.compile(r"(?<![0-9a-f])([0-9a-f]{32}-us\d{1,2})(?!\w)")),
+    ContextPattern("auth", '"auth', re.compile(r"\"auth\\?\"[ \t]*:[ \t]*\\?\"([A-Za-z0-9+/]{8,}={0,2})\\?\"")),
 )
 
 SECRET_NAMES = (

@@ -79,6 +79,7 @@ _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=]
 
 def _word_keys(text: str) -> Iterator[_Hit]:
     """Keys that begin a word; a hit includes an AWS secret that follows the key, as in a table of credentials."""
+    keys = _KeyReader(text)
     for run in _CANDIDATE.finditer(text):
         start = run.start()
         if start and text[start - 1] == "\\" and text[start] in "nrt":
@@ -88,7 +89,7 @@ def _word_keys(text: str) -> Iterator[_Hit]:
         prefix = _PREFIX.match(text, start)
         if prefix is not None and prefix.lastindex is not None:
             shape = patterns.WORD_KEYS[prefix.lastindex - 1]
-            end = _key_end(text, prefix.end(), shape)
+            end = keys.end(prefix.end(), shape)
             if end:
                 pair = _AWS_SECRET.match(text, end)
                 yield _Hit(start, pair.end() if pair and _looks_random(pair[1]) else end, shape.kind)
@@ -98,9 +99,9 @@ def _other_keys(text: str) -> Iterator[_Hit]:
     """Keys whose prefix contains a dot or a slash, and webhooks."""
     for shape in patterns.OTHER_KEYS:
         for prefix in shape.prefixes:
-            at = text.find(prefix)
+            at, keys = text.find(prefix), _KeyReader(text)
             while at >= 0:
-                end = _key_end(text, at + len(prefix), shape)
+                end = keys.end(at + len(prefix), shape)
                 address = "/" in prefix and prefix[0].isalpha()
                 if end and (address or _starts_word(text, at)):
                     yield _Hit(at + len(prefix) if address else at, end, shape.kind)
@@ -112,24 +113,47 @@ def _starts_word(text: str, at: int) -> bool:
     return not at or not text[at - 1].isalnum() or (text[at - 1] in "nrt" and text[at - 2 : at - 1] == "\\")
 
 
-def _key_end(text: str, start: int, shape: KeyShape) -> int:
-    """The end of the key whose prefix ends at `start`, possibly some lines later; 0 if it is no key."""
-    letters = _run_of(shape.letters)
-    end = _run_end(letters, text, start)
-    size, pieces = end - start, [text[start:end]]
-    while not (shape.exact and size >= shape.least):
-        joint = _LINE_JOINT.match(text, end)
-        if joint is None:
-            break
-        last = _run_end(letters, text, joint.end())
-        piece = text[joint.end() : last]
-        if not piece or not _VALUE_END.match(text, last) or not (size < shape.least or _looks_random(piece)):
-            break
-        end, size = last, size + len(piece)
-        pieces.append(piece)
-    if size < shape.least or (shape.exact and size != shape.least):
-        return 0
-    return end if shape.digitless or any(letter.isdigit() for piece in pieces for letter in piece) else 0
+_DIGIT = re.compile("[0-9]")
+
+
+class _KeyReader:
+    """Finds the ends of keys in a text, in ascending order of their starts, and reads no character often."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._run_ends: dict[str, int] = {}
+        """For each set of letters, the end of the run that was read last: a later start in it has the same end."""
+        self._digit = -1
+        """Position of the first digit after the last start that asked for one."""
+        self._joined_until = 0
+        """Where the last key ended that has several lines. A key that starts before has one line."""
+
+    def end(self, start: int, shape: KeyShape) -> int:
+        """The end of the key whose prefix ends at `start`, possibly some lines later; 0 if it is no key."""
+        text, letters = self.text, _run_of(shape.letters)
+        end = self._run_ends.get(shape.letters, 0)
+        if end < start:
+            end = self._run_ends[shape.letters] = _run_end(letters, text, start)
+        size = end - start
+        while start >= self._joined_until and not (shape.exact and size >= shape.least):
+            joint = _LINE_JOINT.match(text, end)
+            if joint is None:
+                break
+            last = _run_end(letters, text, joint.end())
+            piece = text[joint.end() : last]
+            if not piece or not _VALUE_END.match(text, last) or not (size < shape.least or _looks_random(piece)):
+                break
+            end, size = last, size + len(piece)
+        self._joined_until = max(self._joined_until, end)
+        if size < shape.least or (shape.exact and size != shape.least):
+            return 0
+        return end if shape.digitless or self._has_digit(start, end) else 0
+
+    def _has_digit(self, start: int, end: int) -> bool:
+        if self._digit < start:
+            found = _DIGIT.search(self.text, start)
+            self._digit = found.start() if found else len(self.text)
+        return self._digit < end
 
 
 # Private keys in PEM or PuTTY armour, whole or truncated at either end
@@ -192,14 +216,10 @@ def _in_context(text: str) -> Iterator[_Hit]:
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 29), tail.start())
         if head:
             yield _Hit(head.start(1), tail.end(), "discord token")
-    for kind, mark, before, pattern in patterns.CONTEXT_PATTERNS:
-        at = text.find(mark)
-        while at >= 0:
-            places = range(max(0, at - before), at + 1)
-            found = next((hit for place in places if (hit := pattern.match(text, place))), None)
-            if found and not _is_placeholder(found[1]) and (kind != "auth header" or any(map(str.isdigit, found[1]))):
+    for kind, mark, pattern in patterns.CONTEXT_PATTERNS:
+        for found in pattern.finditer(text) if mark in text else ():
+            if not _is_placeholder(found[1]) and (kind != "auth header" or any(map(str.isdigit, found[1]))):
                 yield _Hit(*found.span(1), kind)
-            at = text.find(mark, max(at + len(mark), found.end() if found else 0))
 
 
 def _in_urls(text: str) -> Iterator[_Hit]:
@@ -220,6 +240,7 @@ def _in_urls(text: str) -> Iterator[_Hit]:
 # Values that follow a name: in assignments, JSON, flags, headers and prose
 
 _ASSIGNMENT = re.compile(
+    r"""(?=[\w.-]{0,43}+[\\"'`\]\s:=：])"""
     r"""(?P<rest>[\w.-]{0,40}?)\\{0,3}(?P<shut>["'`]?)\]?[ \t]{0,8}"""
     r"""(?P<sign>(?::[ \t]{0,4}[\w\[\]| .]{1,30})?(?:=>|:=|==?)|[:：]|(?<=[\s\w"'`])(?:is|was)(?=[\s:])|(?=[ \t]))"""
     r"""[ \t]{0,8}:?[ \t]{0,4}(?:\\{0,3}(?P<quote>["'`])|[bfr](?P<quote2>["'])|)"""
@@ -254,7 +275,10 @@ def _named_values(text: str) -> Iterator[_Hit]:
 def _named_value(text: str, at: int, end: int, name: str) -> _Hit | None:
     """The secret that follows the name from `at` to `end`; None if there is none."""
     found = _ASSIGNMENT.match(text, end)
-    if found is None or patterns.HARMLESS_NAME_ENDING.match(found["rest"]) or found["rest"][:1].isdigit():
+    if found is None:
+        return None
+    rest = found["rest"]
+    if rest and (rest[0].isdigit() or patterns.HARMLESS_NAME_ENDING.match(rest)):
         return None
     start, quote, strong = found.end(), bool(found["quote"] or found["quote2"]), name in patterns.SECRET_NAMES
     scheme = _SCHEME.match(text, start)
@@ -296,8 +320,8 @@ _LINE_JOINT = re.compile(
 )
 """The characters between the lines of a wrapped value: quotes, line numbers, or a concatenation in code."""
 _VALUE_END = re.compile(r"""[ \t]*(?:["'`,;\\\r\n+)}\]]|$)""")
-_CASES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"), re.compile("[+/=_-]"))
-_TURNS = re.compile(r"[0-9][A-Za-z]|[A-Za-z][0-9]")
+_CASES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[+/=_-]"))
+_TURN = re.compile(r"[A-Za-z0-9](?:(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9])")
 
 
 @cache
@@ -323,9 +347,14 @@ def _looks_random(text: str) -> bool:
     """Whether a text looks like a key, not a word: letters and digits alternate, or kinds of characters are mixed."""
     if len(text) < 6:
         return False
-    kinds = sum(1 for case in _CASES if case.search(text))
-    turns = len(_TURNS.findall(text))
-    return (turns >= 2 and kinds >= 2) or (kinds >= 3 and (turns >= 1 or (len(text) >= 16 and "/" in text)))
+    is_long_path = len(text) >= 16 and "/" in text
+    if not _DIGIT.search(text):
+        return is_long_path and all(case.search(text) for case in _CASES)
+    kinds = 1 + sum([case.search(text) is not None for case in _CASES])
+    turn = _TURN.search(text) if kinds >= 2 else None
+    if turn is None:
+        return kinds >= 3 and is_long_path
+    return kinds >= 3 or _TURN.search(text, turn.end()) is not None
 
 
 def _is_placeholder(text: str) -> bool:

@@ -276,12 +276,11 @@ def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...
 
 # Constraints, decisions and open tasks, found by the words that people use for them in common languages
 
-_HOST_TEXT = re.compile(
-    r"<(system-reminder|local-command-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS)>.*?</\1>",
-    re.DOTALL,
+_HOST_TAG = re.compile(
+    r"<(system-reminder|local-command-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS"
+    r"|command-message)>"
 )
-"""Text that agent programs add to the user's message."""
-_COMMAND_ECHO = re.compile(r"<command-message>.*?</command-message>", re.DOTALL)
+"""Opening tags of text that agent programs add to the user's message."""
 _HOST_TAGS = re.compile(r"</?(?:command-(?:name|args)|user_query|task)>")
 _HOST_COMMANDS = frozenset(
     {
@@ -316,7 +315,17 @@ _BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
 def _without_host_text(text: str) -> str:
-    request = _HOST_TAGS.sub(" ", _COMMAND_ECHO.sub(" ", _HOST_TEXT.sub(" ", text))).strip()
+    pieces, start, at = [], 0, 0
+    unclosed = set[str]()
+    while found := _HOST_TAG.search(text, at):
+        close, at = f"</{found[1]}>", found.end()
+        end = -1 if close in unclosed else text.find(close, at)
+        if end < 0:
+            unclosed.add(close)
+        else:
+            pieces.append(text[start : found.start()])
+            start = at = end + len(close)
+    request = _HOST_TAGS.sub(" ", " ".join([*pieces, text[start:]])).strip()
     return "" if request in _HOST_COMMANDS else request
 
 

@@ -14,6 +14,7 @@ from zlib import crc32
 
 WORD = re.compile(r"[A-Za-z0-9_$@~][A-Za-z0-9_$@~./\\:#-]{4,}")
 """A run of at least five characters that may contain identifiers."""
+_SPACES = re.compile(r"\s*")
 _INNER = re.compile(r"[A-Za-z0-9_]{6,}|[A-Z]{2,8}-[0-9]{1,8}")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,9}://[^\s\"'<>`)\]]{4,}")
 _FILE = re.compile(r"[\w.@-]*[\w-]\.[A-Za-z][A-Za-z0-9]{0,9}")
@@ -81,6 +82,8 @@ def _kind_by_shape(inner: str) -> str:
 
 _MAX_IDENTIFIERS = 3_000
 """If the index has more than 1.5 times this number of identifiers, it is reduced to this number."""
+_MIN_LINE_CHARS = 5
+"""Shorter lines cannot contain an identifier."""
 _MAX_LINE_CHARS = 240
 """Longer lines are read in pieces of this length."""
 _BREAK_CHARS = " ,;&(){}[]<>\"'"
@@ -248,15 +251,17 @@ class _MessageUse:
 
 
 def _split_lines(text: str) -> Iterator[str]:
+    """The lines of a text without the spaces around them, in pieces of at most `_MAX_LINE_CHARS`."""
     for raw in text.split("\n"):
-        line = raw.strip()
-        while len(line) > _MAX_LINE_CHARS:
-            last = max([line.rfind(char, _MAX_LINE_CHARS // 2, _MAX_LINE_CHARS) for char in _BREAK_CHARS])
-            cut = last + 1 or _MAX_LINE_CHARS
-            yield line[:cut].rstrip()
-            line = line[cut:].lstrip()
-        if len(line) > _EXPLAINING_WORDS:
-            yield line
+        line, start = raw.strip(), 0
+        while len(line) - start > _MAX_LINE_CHARS:
+            middle, limit = start + _MAX_LINE_CHARS // 2, start + _MAX_LINE_CHARS
+            last = max([line.rfind(char, middle, limit) for char in _BREAK_CHARS])
+            cut = last + 1 or limit
+            yield line[start:cut].rstrip()
+            start = _SPACES.match(line, cut).end()  # type: ignore[union-attr]  # it matches everywhere
+        if len(line) - start >= _MIN_LINE_CHARS:
+            yield line[start:]
 
 
 def _clarity(line: str, origin: int) -> int:
