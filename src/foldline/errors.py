@@ -64,6 +64,12 @@ class ViewTooLarge(FoldlineError):
         super().__init__(f"{what} ({items})" if items else what, hint=hint or "lower keep_tokens or raise the window")
 
 
+class Cancelled(FoldlineError):
+    """The fold that a call was making was cancelled. Nothing was written."""
+
+    retryable = True
+
+
 class LedgerError(FoldlineError):
     """The ledger cannot be read or written. Writes that were confirmed before are not lost."""
 

@@ -167,13 +167,13 @@ def _call_in_thread(complete: CompleteFunction, call: DigesterCall) -> DigesterR
     If the call takes too long or is cancelled, the thread is abandoned.
     """
     _raise_if_cancelled(call)
+    end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
 
     def work() -> DigesterReply:
         reply = complete(call)
-        return asyncio.run(_await(reply)) if inspect.isawaitable(reply) else reply
+        return asyncio.run(_await_until(reply, call, end)) if inspect.isawaitable(reply) else reply
 
     future = _start_thread(work)
-    end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
     while not future.done():
         _raise_if_cancelled(call)
         if time.monotonic() >= end:

@@ -20,7 +20,7 @@ from foldline.ledger.serialize import dump
 
 FOLD = "fold"
 HELD_KINDS = ("claim", "beat")
-REQUESTED = "wanted"
+REQUESTED, CANCELLED = "wanted", "cancelled"
 REQUEST_EXPIRY_S = 86_400.0
 """Seconds after which a request that no worker took expires."""
 
@@ -95,10 +95,12 @@ class Jobs:
         deadline_s: float,
         holder: str = "",
         take_over: bool = False,
+        requested_at: float | None = None,
     ) -> Claim | None:
-        """Claim a job; None until its current lease or its back-off ends.
+        """Claim a job; None until its current lease or its back-off ends, and if the request was cancelled.
 
         `take_over` replaces a valid claim of the same holder, for a queue that gave up a job and delivers it again.
+        `requested_at` is the time of the request that the caller works on; None if it needs no request.
         """
         op = new_operation_id()
 
@@ -107,6 +109,8 @@ class Jobs:
             last, now = self._newest(connection, branch, name), self.tx.now(connection)
             if last.body == op:
                 return Claim(branch, name, last.fence)  # an earlier attempt was committed, but its answer was lost
+            if requested_at is not None and last.kind == CANCELLED and last.at >= requested_at:
+                return None
             if last.until_at > now and not (take_over and last.is_held and last.holder == holder):
                 return None
             deadline = now + deadline_s
@@ -189,11 +193,16 @@ class Jobs:
 
         self._change(claim.branch, claim.name, next_row)
 
-    def cancel(self, branch: Branch, name: str = FOLD) -> bool:
-        """Invalidate the current claim, so that its result is refused; False if there is none."""
+    def cancel(self, branch: Branch, name: str = FOLD, *, is_queued: bool = False) -> bool:
+        """Invalidate the current claim or request, so that no result is accepted; False if there is none.
+
+        `is_queued` says that there is a request outside the jobs table.
+        """
 
         def next_row(last: JobState, now: float) -> JobState | None:
-            return last._replace(kind="cancelled", until_at=now, body=None) if last.is_held else None
+            if not (last.is_held or last.kind == REQUESTED or is_queued):
+                return None
+            return last._replace(kind=CANCELLED, until_at=now, body=None)
 
         return self._change(branch, name, next_row)
 

@@ -4,7 +4,9 @@
     await session.add(message)
     view = await session.view()
 
-It wraps a `Session`. When a caller is cancelled, its call still runs to its end, and the next call comes after that.
+It wraps a `Session`. When a caller is cancelled, a fold that its call is making is cancelled, too: its digester is told
+to stop, and it is not committed. If the commit has begun, the cancellation comes too late, and the call returns its
+result. Any other call runs to its end. The next call comes after that.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from foldline.errors import Cancelled
+from foldline.events import LOG
+from foldline.session.cancellation import Cancellation, cancelled_by
 from foldline.session.session import Session
 
 P = ParamSpec("P")
@@ -32,11 +37,31 @@ def _awaited(
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         await lock.acquire()
         bound: Callable[P, T] = getattr(self.session, name)
-        task = asyncio.ensure_future(asyncio.to_thread(bound, *args, **options))
+        cancellation = Cancellation()
+        with cancelled_by(cancellation):
+            task = asyncio.ensure_future(asyncio.to_thread(bound, *args, **options))
         task.add_done_callback(lambda _: lock.release())
-        return await asyncio.shield(task)
+        while True:
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                cancellation.cancel()
+                if task.cancelled() or not cancellation.is_committing:
+                    task.add_done_callback(_log_failure)
+                    raise
+            except Cancelled:
+                if cancellation.is_set():
+                    raise asyncio.CancelledError from None
+                raise
 
     return call
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    """Log the exception of a call whose caller was cancelled."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, Cancelled):
+        LOG.warning("a call failed after its caller was cancelled: %s", error)
 
 
 class AsyncSession:
@@ -61,6 +86,10 @@ class AsyncSession:
     clear = _awaited(Session.clear)
     use = _awaited(Session.use)
     _branch = _awaited(Session.branch)
+
+    async def cancel(self) -> bool:
+        """Cancel the fold that is being made, without waiting for other calls; False when none is."""
+        return await asyncio.to_thread(self.session.cancel)
 
     async def branch(self, name: str, *, at: int | None = None) -> AsyncSession:
         """Another session that starts with the first `at` messages."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from foldline.digest import endpoints
 from foldline.digest.audit import audit
@@ -25,12 +23,10 @@ from foldline.models.table import model as model_of
 from foldline.plan.fold_cost import digest_cost, prices_of, request_cost
 from foldline.plan.plan import digest_reserve
 from foldline.policy import Policy
+from foldline.session.cancellation import StopSignal, current_cancellation
 from foldline.session.record import Record
 from foldline.session.state import State
 from foldline.view.compose import marker
-
-if TYPE_CHECKING:
-    from foldline.session.worker import LeaseKeeper
 
 PAGE = 500
 """Folded messages read at once."""
@@ -54,8 +50,8 @@ class WriteOptions:
     instructions: str = ""
     text: str | None = None
     """A person's own digest."""
-    cancel: LeaseKeeper | None = None
-    """The stop signal of the background job that makes the fold."""
+    cancel: StopSignal = field(default_factory=current_cancellation)
+    """What stops the fold: the cancellation of the call, or of the background job that makes it."""
 
 
 def choose_digester(digester: Digester | None, policy: Policy) -> Digester | None:
@@ -107,8 +103,8 @@ class DigestWriter:
         request = self._request(state, fold, digester, options)
         if options.local or digester is None:
             return write_local_digest(request, cause=options.local if digester is not None else "")
-        sleep = options.cancel.sleep if options.cancel is not None else time.sleep
-        return write_model_digest(request, digester, RetryLimits(seconds=policy.digest_seconds), sleep=sleep)
+        limits = RetryLimits(seconds=policy.digest_seconds)
+        return write_model_digest(request, digester, limits, sleep=options.cancel.sleep)
 
     def _request(self, state: State, fold: Fold, digester: Digester | None, options: WriteOptions) -> DigestRequest:
         """The digest to be written: of the messages that leave now, with the facts of every message."""

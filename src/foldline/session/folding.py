@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from foldline.digest.digest_request import FoldRefused
-from foldline.errors import Conflict, InputError
+from foldline.errors import Cancelled, Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
 from foldline.session.digest_writer import WriteOptions
@@ -40,35 +40,55 @@ def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
     local = "it could not wait" if background else ""
     if cooling and session.refusal is not None:
         local = session.refusal.cause
-    if not make_fold(session, planned, WriteOptions(must=must, local=local)):
-        return False
+    try:
+        if not make_fold(session, planned, WriteOptions(must=must, local=local)):
+            return False
+    except Cancelled as cancelled:
+        if must:
+            raise
+        session.emit("skipped", reason=cancelled.message)
+        return True
     if background:
         session.cancel()  # a background fold is superseded now
     return True
 
 
 def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None = None) -> bool:
-    """Write the digest of a planned fold and commit it, or note its refusal; False after a write conflict."""
-    entry, digester = session.state.snapshot.version.entry, session.digester
+    """Write the digest of a planned fold and commit it, or note its refusal; False after a write conflict.
+
+    Raises `Cancelled` if the fold was cancelled before its commit.
+    """
+    before = session.running
+    session.running = options.cancel
+    try:
+        return _make_fold(session, planned, options, claim)
+    finally:
+        session.running = before
+
+
+def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None) -> bool:
+    entry, digester, cancel = session.state.snapshot.version.entry, session.digester, options.cancel
     session.emit("planned", cut=planned.cut, reason=planned.reason)
     session.emit("started", cut=planned.cut, by=digester.name if digester and not options.local else "local")
     if session.state.snapshot.version.entry != entry:  # a listener has changed it
         return False
     digest = session.writer.write(session.state, planned, digester, options)
     state = session.state
-    if state.snapshot.version.entry != entry or (options.cancel is not None and options.cancel.is_set()):
+    if state.snapshot.version.entry != entry:
         return False
+    fold = state.complete(planned, None if isinstance(digest, FoldRefused) else digest)
+    if options.text is not None:
+        fold = _check_gain(fold)
+    cancel.begin_commit()
     try:
         if isinstance(digest, FoldRefused):
             refusal = Refusal(len(state.timeline), digest.cause)
             state.follow(session.record.refuse(refusal, entry), refusal=refusal)
             session.emit("skipped", reason=digest.cause)
             return True
-        fold = state.complete(planned, digest)
-        if options.text is not None:
-            fold = _check_gain(fold)
         version = session.record.fold(fold, entry, claim)
     except Conflict:
+        cancel.fail_commit()
         return False
     if len(state.timeline) == fold.made_at:
         state.apply(fold, version)

@@ -64,8 +64,7 @@ class FoldQueue:
 
     def enqueue(self, branch: Branch) -> bool:
         """Queue the fold job of a branch; False when it is already queued or running."""
-        request = JobRequest(self.store.owner, branch.session, branch.name, FOLD)
-        key = ENTRYPOINT + json.dumps(request)
+        request, key = self._request_and_key(branch)
         if not self._has_tables:
             self.store.tx.write(self._create_tables)
             self._has_tables = True
@@ -78,6 +77,23 @@ class FoldQueue:
             return queries.enqueue(entrypoint, payload, dedupe_key=key, on_conflict="skip") != [None]
 
         return self.store.tx.write(work)
+
+    def cancel(self, branch: Branch) -> bool:
+        """Take the fold job of a branch out of the queue, or tell its worker to stop; False when it is not there."""
+        table, key = self._settings.qualified.queue_table, self._request_and_key(branch)[1]
+
+        def work(connection: Connection) -> tuple[bool, bool]:
+            if not connection.run("SELECT 1 WHERE to_regclass(?) IS NOT NULL", (table,)):
+                return False, False
+            sql = f"DELETE FROM {table} WHERE dedupe_key = ? AND status = 'queued' RETURNING id"  # noqa: S608  # ours
+            return bool(connection.run(sql, (key,))), self._is_queued(connection, key)
+
+        is_removed, is_taken = self.store.tx.write(work)
+        return is_removed or (is_taken and self.store.jobs.cancel(branch, is_queued=True))
+
+    def _request_and_key(self, branch: Branch) -> tuple[JobRequest, str]:
+        request = JobRequest(self.store.owner, branch.session, branch.name, FOLD)
+        return request, ENTRYPOINT + json.dumps(request)
 
     def _is_queued(self, connection: Connection, key: str) -> bool:
         table = self._settings.qualified.queue_table
@@ -193,7 +209,9 @@ class TenantQueueManager(QueueManager):
     async def _fold(self, job: QueuedJob) -> None:
         """Run one job. An exception makes PgQueuer deliver it again, after its back-off."""
         request = JobRequest(*json.loads(job.payload or b""))
-        report = await asyncio.to_thread(self.process.run_job, request, delivery=f"pgqueuer:{job.id}")
+        report = await asyncio.to_thread(
+            self.process.run_job, request, delivery=f"pgqueuer:{job.id}", requested_at=job.created.timestamp()
+        )
         if report.outcome is JobOutcome.FAILED:
             raise RuntimeError(report.cause)
         if report.outcome is JobOutcome.HELD:

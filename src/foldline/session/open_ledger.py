@@ -91,8 +91,10 @@ class Ledger:
 
     def close(self) -> None:
         """Close the ledger. A fold that is being made is dropped."""
-        self.worker.close()
-        self.store.close()
+        try:
+            self.worker.close()
+        finally:
+            self.store.close()
 
     def __enter__(self) -> Self:
         return self

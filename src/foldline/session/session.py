@@ -18,7 +18,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from foldline.digest.digester import Digester
-from foldline.errors import Conflict, InputError
+from foldline.errors import Conflict, FoldlineError, InputError
 from foldline.events import LOG, TRACE, Event, Listener, emit
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
@@ -32,6 +32,7 @@ from foldline.policy import Policy, Rule
 from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
+from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
 from foldline.session.preview import Preview
 from foldline.session.record import ATTEMPTS, MemoryRecord, Record, Refusal, too_many_conflicts
@@ -49,12 +50,22 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def _locked(call: Call) -> Call:
-    """A method that holds the session's lock."""
+    """A method that holds the session's lock, and derives the state anew if the call before it was interrupted."""
 
     @wraps(call)
     def locked(self: Session, *args: Any, **options: Any) -> Any:
         with self.lock:
-            return call(self, *args, **options)
+            if self._was_interrupted:
+                self.writer = DigestWriter(self.record)
+                self.reload()
+                self._was_interrupted = False
+            try:
+                return call(self, *args, **options)
+            except FoldlineError:
+                raise
+            except BaseException:  # such as Ctrl-C: the state may be half changed
+                self._was_interrupted = True
+                raise
 
     return cast("Call", locked)
 
@@ -86,6 +97,9 @@ class Session:
         self.lock = RLock()
         self.writer = DigestWriter(self.record)
         self._digester, self._counter = digester, counter
+        self._was_interrupted = False
+        self.running: StopSignal | None = None
+        """The stop signal of the fold that is being made by a call of this session."""
         self._fired: tuple[Rule, ...] = ()
         """The rules that held when the last view was made: a warning is emitted once."""
         self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
@@ -250,8 +264,15 @@ class Session:
         return self.folds > folds
 
     def cancel(self) -> bool:
-        """Cancel the fold that is being made in the background; False when none is."""
-        return self.record.cancel()
+        """Cancel the fold that is being made, in the background or for a caller in another thread; False when none is.
+
+        Its digester is told to stop, and the fold is not committed.
+        """
+        running = self.running
+        stopped = isinstance(running, Cancellation) and running.cancel()
+        if self.worker is not None:
+            stopped = self.worker.cancel(self.record.search_target()[1]) or stopped
+        return self.record.cancel() or stopped
 
     # Pins, branches, recall
 

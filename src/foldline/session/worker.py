@@ -18,23 +18,24 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
-from functools import partial
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from foldline.digest.digester import Digester
-from foldline.errors import ConfigError, Conflict, FoldlineError, LedgerError
+from foldline.errors import Cancelled, ConfigError, Conflict, FoldlineError, LedgerError
 from foldline.events import Listener
 from foldline.ledger import Branch, Store
-from foldline.ledger.jobs import Jobs
+from foldline.ledger.jobs import CANCELLED, Claim, Jobs
 from foldline.redact.redact import redact_error
+from foldline.session.cancellation import Cancellation
 from foldline.session.record import BranchRecord
 from foldline.session.session import Session
 
 LEASE_S = 30.0
 """Seconds after its last renewal (or heartbeat) in which a job is given to another worker."""
-CHECKS_PER_LEASE = 3
-"""How often in a lease the claim is renewed or checked."""
+RENEWALS_PER_LEASE = 3
+CHECK_S = 0.5
+"""Seconds between two checks whether the claim of a running job is still valid."""
 SLACK_S = 60.0
 """Seconds a job may take in addition to its digest."""
 BREAKER_FAILURES = 3
@@ -65,30 +66,59 @@ class JobOutcome(StrEnum):
 
 
 class LeaseKeeper:
-    """Stop signal of a running job: renews or checks its claim every few seconds, and is set once the claim is lost."""
+    """Stop signal of a running job: checks its claim often, renews it now and then, and is set once it is lost."""
 
-    def __init__(self, check: Callable[[], None], every_s: float, stop: threading.Event) -> None:
-        self._check, self.every_s, self.stop = check, every_s, stop
+    def __init__(self, jobs: Jobs, claim: Claim, stop: JobStop, lease_s: float | None) -> None:
+        self._jobs, self._claim, self._stop, self._lease_s = jobs, claim, stop, lease_s
         self.is_lost = False
-        self._next = time.monotonic() + every_s
+        every_s = (lease_s or LEASE_S) / RENEWALS_PER_LEASE
+        self._renew_s, self._check_s = every_s, min(CHECK_S, every_s)
+        self._checked = self._renewed = time.monotonic()
 
     def is_set(self) -> bool:
-        """Whether the job must stop: the worker is closing, or the claim was lost."""
-        if not self.is_lost and time.monotonic() >= self._next:
-            self._next = time.monotonic() + self.every_s
+        """Whether the job must stop: the worker is closing, the job was cancelled, or the claim was lost."""
+        now = time.monotonic()
+        if not self.is_lost and now >= self._checked + self._check_s:
+            self._checked = now
             try:
-                self._check()
+                if self._lease_s is not None and now >= self._renewed + self._renew_s:
+                    self._renewed = now
+                    self._jobs.renew(self._claim, lease_s=self._lease_s)
+                else:
+                    self._jobs.check(self._claim)
             except Conflict:
                 self.is_lost = True
             except LedgerError:
-                return self.stop.is_set()  # unreachable now; the next check may succeed
-        return self.is_lost or self.stop.is_set()
+                return self._stop.is_set()  # unreachable now; the next check may succeed
+        return self.is_lost or self._stop.is_set()
 
     def sleep(self, seconds: float) -> None:
         """Sleep, at most until the job must stop."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not self.is_set():
-            self.stop.wait(min(left, self.every_s))
+            self._stop.cancellation.sleep(min(left, self._check_s))
+
+    def begin_commit(self) -> None:
+        """Raise `Cancelled` if the job must stop; the ledger refuses the commit if the claim is lost after that."""
+        self._checked = 0.0
+        if self.is_set():
+            raise Cancelled("the job was cancelled or lost its claim", hint="its digest is dropped")
+        self._stop.cancellation.begin_commit()
+
+    def fail_commit(self) -> None:
+        """Allow cancellation again, since nothing was committed."""
+        self._stop.cancellation.fail_commit()
+
+
+class JobStop(NamedTuple):
+    """What ends a job early in this process: its worker stops, or the job is cancelled."""
+
+    worker: threading.Event
+    cancellation: Cancellation
+
+    def is_set(self) -> bool:
+        """Whether the job must stop."""
+        return self.worker.is_set() or self.cancellation.is_set()
 
 
 def run_fold_job(  # noqa: PLR0913  # half of them are keywords
@@ -97,10 +127,11 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
     branch: Branch,
     *,
     lease_s: float = LEASE_S,
-    stop: threading.Event | None = None,
+    stop: JobStop | None = None,
     delivery: str = "",
+    requested_at: float | None = None,
 ) -> JobOutcome:
-    """Claim the fold job of a branch and make the fold.
+    """Claim the fold job of a branch and make the fold, unless its request (made at `requested_at`) was cancelled.
 
     `delivery` names the queued job that this call runs. The queue then has the heartbeat, the retries and the back-off:
     the claim lasts until the deadline, and a second delivery of the same job takes it over.
@@ -112,18 +143,20 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
         deadline_s=deadline_s,
         holder=delivery or f"{socket.gethostname()}:{os.getpid()}",
         take_over=bool(delivery),
+        requested_at=requested_at,
     )
     if claim is None:
-        return JobOutcome.HELD
+        is_cancelled = requested_at is not None and jobs.get(branch).kind == CANCELLED
+        return JobOutcome.NOTHING if is_cancelled else JobOutcome.HELD
     failures = jobs.get(branch).failures
-    check = partial(jobs.check, claim) if delivery else partial(jobs.renew, claim, lease_s=lease_s)
-    keeper = LeaseKeeper(check, lease_s / CHECKS_PER_LEASE, stop or threading.Event())
+    stop = stop or JobStop(threading.Event(), Cancellation())
+    keeper = LeaseKeeper(jobs, claim, stop, None if delivery else lease_s)
     local = f"the job failed {failures} times in a row" if failures >= BREAKER_FAILURES else ""
     try:
         outcome = JobOutcome.COMMITTED if session.work(claim, keeper, local=local) else JobOutcome.NOTHING
-    except Conflict as conflict:
+    except (Conflict, Cancelled) as dropped:
         outcome = JobOutcome.DROPPED
-        session.emit("skipped", reason=conflict.message)
+        session.emit("skipped", reason=dropped.message)
     except Exception as error:  # noqa: BLE001 (any failure: the job is released and its cause recorded)
         cause = redact_error(error)
         rest_s = 0.0 if delivery else min(MAX_BACKOFF_S, BACKOFF_S * 2**failures)
@@ -131,6 +164,10 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
             jobs.fail(claim, cause, rest_s=rest_s)
         session.emit("failed", cause=cause)
         return JobOutcome.FAILED
+    except BaseException:
+        with suppress(FoldlineError):  # the job is free again at once
+            jobs.finish(claim, {"outcome": JobOutcome.DROPPED})
+        raise
     if outcome is not JobOutcome.COMMITTED:
         with suppress(FoldlineError):  # the claim was lost, or its lease will run out
             jobs.finish(claim, {"outcome": outcome})
@@ -153,9 +190,10 @@ class ThreadWorker:
 
     def _reset(self) -> None:
         self._process = os.getpid()
-        self._change = threading.Condition()
+        self._lock = threading.Lock()
         self._queue: dict[int, Branch] = {}
-        self._busy: set[int] = set()
+        self._busy: dict[int, Cancellation] = {}
+        """The branches whose jobs run now."""
         self._threads: set[threading.Thread] = set()
         self._stop = threading.Event()
         self._sessions: dict[int, Session] = {}
@@ -168,7 +206,7 @@ class ThreadWorker:
     def request_fold(self, branch: Branch) -> None:
         """Queue a branch, and start a thread if fewer than the limit run."""
         self._reset_after_fork()
-        with self._change:
+        with self._lock:
             if self._stop.is_set() or branch.id in self._busy or branch.id in self._queue:
                 return
             self._queue[branch.id] = branch
@@ -179,57 +217,71 @@ class ThreadWorker:
 
     def _run(self) -> None:
         while True:
-            with self._change:
+            with self._lock:
                 if not self._queue:
                     self._threads.discard(threading.current_thread())
-                    self._change.notify_all()
                     return
                 branch = self._queue.pop(next(iter(self._queue)))
             with suppress(FoldlineError):  # the ledger is unreachable: the session's own calls report it
                 self.run_job(branch)
 
-    def run_job(self, branch: Branch, *, delivery: str = "") -> JobOutcome:
-        """Make the fold that is due on a branch, in the calling thread."""
+    def run_job(self, branch: Branch, *, delivery: str = "", requested_at: float | None = None) -> JobOutcome:
+        """Make the fold that is due on a branch, in the calling thread (the arguments are those of `run_fold_job`)."""
         self._reset_after_fork()
-        with self._change:
+        stop = JobStop(self._stop, Cancellation())
+        with self._lock:
             if branch.id in self._busy:
                 return JobOutcome.HELD
-            self._busy.add(branch.id)
+            self._busy[branch.id] = stop.cancellation
         try:
-            session, jobs = self._session(branch), self.store.jobs
-            return run_fold_job(session, jobs, branch, lease_s=self.lease_s, stop=self._stop, delivery=delivery)
+            options: dict[str, Any] = {"stop": stop, "delivery": delivery, "requested_at": requested_at}
+            return run_fold_job(self._session(branch), self.store.jobs, branch, lease_s=self.lease_s, **options)
         except BaseException:
             self._sessions.pop(branch.id, None)
             raise
         finally:
-            with self._change:
-                self._busy.discard(branch.id)
+            with self._lock:
+                self._busy.pop(branch.id, None)
 
     def _session(self, branch: Branch) -> Session:
         """The worker's own session on a branch, kept open for the next job."""
-        with self._change:
+        with self._lock:
             found = self._sessions.pop(branch.id, None)
         if found is None:
             record = BranchRecord(self.store, branch)
             found = Session(digester=self.digester, record=record, name=branch.session, listener=self.listener)
-        with self._change:
+        with self._lock:
             self._sessions[branch.id] = found
             idle = [number for number in self._sessions if number not in self._busy]
             for number in idle[: max(0, len(self._sessions) - MAX_OPEN_SESSIONS)]:
                 del self._sessions[number]
         return found
 
+    def cancel(self, branch: Branch) -> bool:
+        """Cancel the job of a branch in this process, queued or running; False if there is none."""
+        self._reset_after_fork()
+        with self._lock:
+            is_queued = self._queue.pop(branch.id, None) is not None
+            running = self._busy.get(branch.id)
+        return (running is not None and running.cancel()) or is_queued
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until no job runs in this process; False on timeout."""
         self._reset_after_fork()
-        current = {threading.current_thread()}  # a listener runs in a worker thread, which must not wait for itself
-        with self._change:
-            return self._change.wait_for(lambda: self._threads <= current, timeout=seconds)
+        end = time.monotonic() + (threading.TIMEOUT_MAX if seconds is None else seconds)
+        current = threading.current_thread()  # a listener runs in a worker thread, which must not wait for itself
+        while others := [thread for thread in tuple(self._threads) if thread is not current]:
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            others[0].join(min(left, threading.TIMEOUT_MAX))
+            self._threads.discard(others[0]) if not others[0].is_alive() else None
+        return True
 
     def stop(self) -> None:
         """Drop running jobs and start no more; does not wait."""
         self._reset_after_fork()
-        with self._change:
+        with self._lock:
             self._stop.set()
             self._queue.clear()
 
@@ -246,8 +298,9 @@ class RemoteWorker:
 
     def __init__(self, store: Store) -> None:
         self._request: Callable[[Branch], object] = store.jobs.request
-        if store.tx.pool.database.has_job_queue:
-            self._request = job_queue_module().FoldQueue(store).enqueue
+        self._queue = job_queue_module().FoldQueue(store) if store.tx.pool.database.has_job_queue else None
+        if self._queue is not None:
+            self._request = self._queue.enqueue
 
     def request_fold(self, branch: Branch) -> None:
         """Request the fold. A failure is logged and not raised, since the next view requests it again."""
@@ -255,6 +308,10 @@ class RemoteWorker:
             self._request(branch)
         except FoldlineError as error:
             _LOG.warning("could not request a background fold of session %r: %s", branch.session, error)
+
+    def cancel(self, branch: Branch) -> bool:
+        """Cancel a job that is queued outside the jobs table; False if there is none."""
+        return self._queue is not None and bool(self._queue.cancel(branch))
 
     def wait(self, seconds: float | None = None) -> bool:  # noqa: ARG002  # no job runs here
         """Return True: no job runs in this process."""

@@ -52,14 +52,18 @@ class WorkerProcess:
         self._workers: dict[str, ThreadWorker] = {}
         self._lock = threading.Lock()
 
-    def run_job(self, request: JobRequest, *, delivery: str = "") -> JobReport:
+    def run_job(self, request: JobRequest, *, delivery: str = "", requested_at: float = 0.0) -> JobReport:
         """Run one job in the calling thread and report it, unless another worker has it."""
         start, cause = time.monotonic(), ""
         try:
             worker = self._worker(request.owner)
             branches = worker.store.branches(request.session)  # without the branch if that was deleted
             branch = next((branch for branch in branches if branch.name == request.branch), None)
-            outcome = JobOutcome.NOTHING if branch is None else worker.run_job(branch, delivery=delivery)
+            outcome = (
+                JobOutcome.NOTHING
+                if branch is None
+                else worker.run_job(branch, delivery=delivery, requested_at=requested_at)
+            )
             if branch is not None and outcome is JobOutcome.FAILED:
                 cause = str(worker.store.jobs.get(branch).body)
         except Exception as error:  # noqa: BLE001 (reported and retried: the worker goes on)
