@@ -6,7 +6,20 @@ code with foldline's own wire formats, so that it can judge them.
 
 from __future__ import annotations
 
+from foldline.testing.provider.account import Account
 from foldline.testing.provider.error_reply import FORMATS, ErrorReply
 from foldline.testing.provider.judge import judge
+from foldline.testing.provider.script import ScriptedFailure, ScriptedReply, call, fail
+from foldline.testing.provider.window_rules import SimulatedModel
 
-__all__ = ["FORMATS", "ErrorReply", "judge"]
+__all__ = [
+    "FORMATS",
+    "Account",
+    "ErrorReply",
+    "ScriptedFailure",
+    "ScriptedReply",
+    "SimulatedModel",
+    "call",
+    "fail",
+    "judge",
+]

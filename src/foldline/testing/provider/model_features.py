@@ -27,6 +27,8 @@ class ModelFeatures:
     """Whether temperature, top_p and top_k may be set (Claude before 4.7)."""
     refuses_reply_over_window: bool = False
     """Whether input + max_tokens over the window is an error (Claude before 4.5)."""
+    keeps_thinking: bool = True
+    """Whether the thinking of earlier turns stays in the prompt (Opus since 4.5, Sonnet since 4.6, all since 5)."""
     reasoning: bool = False
     """Whether it is an OpenAI reasoning model."""
     paid_cache_writes: bool = False
@@ -53,6 +55,7 @@ def features_of(model: str) -> ModelFeatures:
             bound_thinking=version >= ((5, 1) if line in {"fable", "mythos"} else (5, 5)),
             manual_thinking=version < (4, 7),
             sampling=version < (4, 7),
+            keeps_thinking=version >= {"opus": (4, 5), "sonnet": (4, 6)}.get(line, (5, 0)),
             refuses_reply_over_window=version < (4, 5),
         )
     if gpt:

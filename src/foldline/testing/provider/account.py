@@ -1,0 +1,172 @@
+"""An account at the simulated provider: everything that depends on earlier requests.
+
+It judges requests, counts them, keeps a prompt cache and stored responses, signs thinking and compaction, bills, and
+writes replies. The HTTP server uses it; tests can call it without a server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from foldline.models.table import Prices
+from foldline.testing.provider import anthropic_account, openai_account
+from foldline.testing.provider.account_reply import AccountReply, PromptSize, echo
+from foldline.testing.provider.billing import Bill, BilledRequest, price
+from foldline.testing.provider.cache import OPENAI_MINIMUM, STEP, CachedPrompt, PromptCache, minimum_tokens
+from foldline.testing.provider.error_reply import ErrorReply, RequestRefused, format_name
+from foldline.testing.provider.gemini_replies import gemini_body, gemini_usage
+from foldline.testing.provider.gemini_rules import check_gemini
+from foldline.testing.provider.model_features import features_of
+from foldline.testing.provider.prompt_layout import PromptPiece, PromptReader
+from foldline.testing.provider.script import ScriptedReply
+from foldline.testing.provider.seal import Seal
+from foldline.testing.provider.token_rules import REPLY_TOKENS, TextCounter
+from foldline.testing.provider.window_rules import SimulatedModel, check_reply_limit, check_window, reply_limit
+
+ENDPOINTS = ("create", "count", "compact")
+"""Create a reply; count a prompt; compact a conversation (OpenAI)."""
+AUTOMATIC_SECONDS = 300
+OPENAI_SECONDS = 1_800
+"""How long OpenAI keeps a prefix since GPT-5.6."""
+
+
+class Account:
+    """One account. Accounts with the same seal belong to one provider but do not read each other's content.
+
+    `models` maps names to a window or a `SimulatedModel`; with it, other models are unknown. `counter` counts the
+    tokens of a text. `takes_foreign` takes signatures and encrypted reasoning that this provider did not write, for
+    histories that were recorded elsewhere. `enforces_binding=False` is an account made before preserved thinking.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        name: str = "default",
+        models: Mapping[str, int | SimulatedModel] | None = None,
+        clock: Callable[[], float] = time.time,
+        counter: TextCounter | None = None,
+        prices: Mapping[str, Prices] | None = None,
+        seal: Seal | None = None,
+        takes_foreign: bool = False,
+        enforces_binding: bool = True,
+        needs_tools: bool = True,
+    ) -> None:
+        self.name = name
+        self.models = models
+        self.seal = seal or Seal()
+        self.takes_foreign = takes_foreign
+        self.enforces_binding = enforces_binding
+        self.needs_tools = needs_tools
+        self.bill = Bill()
+        self.reader = PromptReader(counter)
+        self.cache = PromptCache(clock)
+        self.stored = openai_account.StoredResponses()
+        self._prices = prices or {}
+        self._replies = 0
+
+    def answer(  # noqa: PLR0913
+        self,
+        format: str,
+        body: Any,
+        *,
+        betas: Iterable[str] = (),
+        model: str = "",
+        endpoint: str = "create",
+        reply: ScriptedReply | None = None,
+    ) -> AccountReply:
+        """Judge a request and answer it: with `reply`, or with an echo of the last text.
+
+        `model` is needed for Gemini only, whose requests name it in the address.
+        """
+        name = format_name(format)
+        try:
+            if name == "anthropic":
+                return anthropic_account.answer(self, body, tuple(betas), endpoint, reply)
+            if name == "gemini":
+                return self._answer_gemini(body, model, endpoint, reply)
+            return openai_account.answer(self, name, body, endpoint, reply)
+        except RequestRefused as refused:
+            return AccountReply(body=refused.reply.body(), error=refused.reply)
+
+    def _answer_gemini(self, body: Any, model: str, endpoint: str, reply: ScriptedReply | None) -> AccountReply:
+        check_gemini(body, model=model)
+        self.check_model("gemini", model)
+        pieces = self.reader.pieces("gemini", body)
+        if endpoint == "count":
+            return AccountReply(body={"totalTokens": self.total(pieces)})
+        size = self.measure("gemini", model, body, pieces)
+        written = reply or ScriptedReply(text=echo(str(body["contents"][-1]["parts"][-1].get("text") or "")))
+        thoughts = self.reader.count(written.thinking)
+        output = thoughts + self.output_tokens(replace(written, thinking=""))
+        signature = self.seal.sign({"thought": model, "account": self.name})
+        usage = gemini_usage(size.tokens, output, thoughts)
+        return self.charge(model, size.tokens, output, gemini_body(self.next_name(), model, written, signature, usage))
+
+    def next_name(self) -> str:
+        """The number of the next reply, as part of its ids."""
+        self._replies += 1
+        return f"sim{self._replies:06d}"
+
+    def settings(self, model: str) -> SimulatedModel:
+        """The settings of a model."""
+        found = (self.models or {}).get(model, SimulatedModel())
+        return SimulatedModel(window=found) if isinstance(found, int) else found
+
+    def check_model(self, format: str, model: str) -> None:
+        """Raise for a model that this account does not have."""
+        if self.models is None or model in self.models:
+            return
+        if format == "anthropic":
+            error = ErrorReply(
+                format=format, rule="model", message=f"model: {model}", status=404, type="not_found_error"
+            )
+        elif format == "gemini":
+            text = f"models/{model} is not found for API version v1beta, or is not supported for generateContent."
+            error = ErrorReply(format=format, rule="model", message=text, status=404)
+        else:
+            text = f"The model `{model}` does not exist or you do not have access to it."
+            error = ErrorReply(format=format, rule="model", message=text, status=404, code="model_not_found")
+        raise RequestRefused(error)
+
+    @staticmethod
+    def total(pieces: list[PromptPiece]) -> int:
+        """The tokens of a prompt."""
+        return sum(piece.tokens for piece in pieces) + REPLY_TOKENS
+
+    def measure(self, format: str, model: str, body: Mapping[str, Any], pieces: list[PromptPiece]) -> PromptSize:
+        """Count a prompt against the window and the cache; raises where it does not fit."""
+        known, limit, total = self.settings(model), reply_limit(format, body), self.total(pieces)
+        window = known.window_of(model)
+        check_reply_limit(format, model, limit, known.max_output_of(model))
+        if known.overflow == "refuse":
+            check_window(format, model, total, limit, window)
+        elif known.overflow == "truncate" and total > window:
+            return PromptSize(tokens=CachedPrompt(plain=window // 2))
+        cached = self._cached(format, model, body, pieces)
+        tokens = replace(cached, plain=cached.plain + REPLY_TOKENS)
+        return PromptSize(tokens=tokens, fills_window=total + limit > window)
+
+    def _cached(self, format: str, model: str, body: Mapping[str, Any], pieces: list[PromptPiece]) -> CachedPrompt:
+        if format == "anthropic":
+            return self.cache.anthropic(model, body, pieces)
+        if format == "gemini":
+            minimum, seconds = minimum_tokens(model), AUTOMATIC_SECONDS
+            return self.cache.automatic(model, pieces, minimum=minimum, seconds=seconds)
+        seconds = OPENAI_SECONDS if features_of(model).paid_cache_writes else AUTOMATIC_SECONDS
+        if body.get("prompt_cache_retention") == "24h":
+            seconds = 86_400
+        return self.cache.automatic(model, pieces, minimum=OPENAI_MINIMUM, seconds=seconds, step=STEP)
+
+    def output_tokens(self, reply: ScriptedReply) -> int:
+        """The tokens of a reply."""
+        calls = sum(self.reader.count(f"{name} {arguments}") + 10 for name, arguments in reply.calls)
+        return max(1, self.reader.count(reply.text) + self.reader.count(reply.thinking) + calls)
+
+    def charge(self, model: str, tokens: CachedPrompt, output: int, body: dict[str, Any]) -> AccountReply:
+        """Bill a reply and return it."""
+        usd = price(model, tokens, output, self._prices)
+        self.bill.requests.append(BilledRequest(model=model, prompt=tokens, output=output, usd=usd))
+        return AccountReply(body=body, tokens=tokens, output=output, usd=usd)

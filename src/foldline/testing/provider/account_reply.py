@@ -1,0 +1,42 @@
+"""What an account answers, and how the prompt was counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from foldline.testing.provider.cache import CachedPrompt
+from foldline.testing.provider.error_reply import ErrorReply
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AccountReply:
+    """What an account answers: a body, or an error."""
+
+    body: dict[str, Any]
+    error: ErrorReply | None = None
+    tokens: CachedPrompt | None = None
+    output: int = 0
+    usd: float = 0.0
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.error.status if self.error else 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptSize:
+    """A counted prompt: how it is billed, and whether the window cuts the reply short."""
+
+    tokens: CachedPrompt
+    fills_window: bool = False
+
+
+def echo(text: str) -> str:
+    """The reply to a text when nothing is scripted: the same for the same text.
+
+    >>> echo("hello")
+    'You said: hello'
+    """
+    return f"You said: {text.strip()[:200]}" if text.strip() else "Done."

@@ -1,0 +1,103 @@
+"""Counts the tokens of a prompt's pieces: text by a tokenizer, images by their pixels, and the documented framing.
+
+The default tokenizer is o200k if one is installed, else four characters to a token. Claude's vocabulary is not public:
+its vendor and independent measurements put it at about 1.18 times o200k, and at 1.3 times that since 4.7.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from foldline.measure.tokenizers import exact_counter
+from foldline.testing.provider.image_rules import ImageSize, image_size
+
+TextCounter = Callable[[str], int]
+
+CLAUDE_RATIO = 1.18
+CLAUDE_47_RATIO = CLAUDE_RATIO * 1.3
+MESSAGE_TOKENS = 4
+"""Tokens of a message's frame: role and separators."""
+REPLY_TOKENS = 3
+"""Tokens that open the reply."""
+CALL_TOKENS = 40
+RESULT_TOKENS = 30
+"""Framing of a tool call and of its result: 50 to 100 tokens together were measured."""
+TOOL_TOKENS = 12
+TOOLS_TOKENS = 346
+"""What Anthropic adds to the system prompt when a request has tools."""
+OPAQUE_CHARACTERS = 8
+"""Characters of encrypted content to a token."""
+PAGE_TOKENS = 2_000
+UNKNOWN_IMAGE_TOKENS = 1_600
+_OPAQUE = frozenset({"encrypted_content", "signature", "data", "thoughtSignature", "thought_signature"})
+
+
+@cache
+def default_counter() -> TextCounter:
+    """The tokens of a text by o200k, or a quarter of its characters if no tokenizer is installed."""
+    exact = exact_counter("o200k_base", "o200k_base")
+    if exact is None:
+        return lambda text: math.ceil(len(text) / 4)
+    return lambda text: exact.count(text).tokens
+
+
+def ratio_of(format: str, *, is_new_claude: bool) -> float:
+    """The tokens of a model for each token of o200k."""
+    if format != "anthropic":
+        return 1.0
+    return CLAUDE_47_RATIO if is_new_claude else CLAUDE_RATIO
+
+
+def json_text(value: Any) -> str:
+    """A value as compact JSON text, for counting."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def visible_text(value: Any) -> tuple[str, int]:
+    """The text of any JSON value without its encrypted fields, and the number of characters in those."""
+    hidden = 0
+
+    def strip(item: Any) -> Any:
+        nonlocal hidden
+        if isinstance(item, dict):
+            for key in _OPAQUE.intersection(item):
+                hidden += len(item[key]) if isinstance(item[key], str) else 0
+            return {key: strip(part) for key, part in item.items() if key not in _OPAQUE and key != "cache_control"}
+        return [strip(part) for part in item] if isinstance(item, list) else item
+
+    return json_text(strip(value)), hidden
+
+
+def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> int:
+    """The tokens of an image: width times height by 750, after scaling to the longest edge that the model sees."""
+    if size is None:
+        return UNKNOWN_IMAGE_TOKENS
+    edge = 2_576 if is_new_claude else 1_568
+    scale = min(1.0, edge / size.longest) if size.longest else 1.0
+    return max(1, math.ceil(size.width * scale * size.height * scale / 750))
+
+
+def openai_image_tokens(size: ImageSize | None) -> int:
+    """The tokens of an image: 85 and 170 for each tile of 512 pixels, after scaling into 2,048 by 768."""
+    if size is None:
+        return 765
+    width, height = float(size.width), float(size.height)
+    scale = min(1.0, 2_048 / max(width, height, 1))
+    scale *= min(1.0, 768 / max(min(width, height) * scale, 1))
+    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+
+
+def gemini_image_tokens(size: ImageSize | None) -> int:
+    """The tokens of an image: 258 for a small one, 258 for each tile of 768 pixels of a large one."""
+    if size is None or max(size.width, size.height) <= 384:
+        return 258
+    return 258 * math.ceil(size.width / 768) * math.ceil(size.height / 768)
+
+
+def base64_image(value: str) -> ImageSize | None:
+    """The size of an image in base64 or in a data address."""
+    return image_size(value.partition(",")[2] if value.startswith("data:") else value)
