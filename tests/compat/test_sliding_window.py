@@ -334,3 +334,88 @@ class TestSummary:
         digest = window.request()[0]
         assert (digest.role, "condensed" in digest.content) == ("user", True)
         assert all(one is other for one, other in zip(window.request()[1:], things, strict=True))
+
+    @pytest.mark.parametrize("answer", ["", " \n ", None, RuntimeError("no network")])
+    def test_a_summarizer_that_fails_changes_nothing_and_sees_the_messages_later(self, answer: Any) -> None:
+        answers: list[Any] = ["They said hello.", answer, "They said hello and more."]
+        seen: list[list[str]] = []
+
+        def summarize(clipped: Any, before: str) -> Any:
+            seen.append([message["content"].split()[0] for message in clipped])
+            found = answers[len(seen) - 1]
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        window = talked(4, summary_tokens=50, summarize=summarize)
+        assert window.summary == "They said hello."
+        window.add(*exchange(4))
+        assert window.summary == "They said hello."
+        assert "They said hello." in window.request()[0]["content"]
+        window.add(*exchange(5))
+        assert window.summary == "They said hello and more."
+        assert seen == [["q0", "a0"], ["q1", "a1"], ["q1", "a1", "q2", "a2"]]
+
+    def test_a_summary_names_no_tool_that_a_list_does_not_have(self) -> None:
+        window = talked(30, cap=100, summary_tokens=300)
+        assert window.summary
+        assert "recall" not in window.summary
+        assert "[#" not in window.summary
+
+
+class TestRewind:
+    @given(turns=st.integers(1, 12), share=st.floats(0, 1), summary=st.sampled_from([0, 60]))
+    def test_rewinding_gives_the_window_that_was_there_before(self, turns: int, share: float, summary: int) -> None:
+        index = int(share * 2 * turns)
+        window, before = talked(turns, summary_tokens=summary), SlidingWindow(35, summary_tokens=summary)
+        before.add(*window.messages[:index])
+        is_boundary_removed = index <= window.boundary
+        window.rewind(index)
+        assert window.messages == before.messages
+        assert [turn.size for turn in window.turns] == [turn.size for turn in before.turns]
+        if is_boundary_removed:
+            assert window.request() == before.request()
+            assert window.summary == before.summary
+        window.add(*exchange(99))
+        assert sent(window)[-1] == "a99"
+
+    def test_the_boundary_stays_if_it_is_before_the_removed_messages(self) -> None:
+        window = talked(6)
+        boundary = window.boundary
+        window.rewind(len(window.messages) - 2)
+        assert window.boundary == boundary
+        assert len(window.messages) == 10
+
+    def test_clear_keeps_only_the_system_messages(self) -> None:
+        window = SlidingWindow(35, summary_tokens=60)
+        window.add({"role": "system", "content": "Be brief."})
+        for number in range(6):
+            window.add(*exchange(number))
+        assert window.summary
+        window.clear()
+        assert window.request() == window.messages == [{"role": "system", "content": "Be brief."}]
+        assert (window.summary, window.divider, window.turns) == ("", None, ())
+
+    @pytest.mark.parametrize("index", [-1, 13])
+    def test_an_index_outside_the_messages_is_refused(self, index: int) -> None:
+        with pytest.raises(ConfigError, match="cannot rewind to message"):
+            talked(6).rewind(index)
+
+
+class TestFunctionsAsCounters:
+    @pytest.mark.promise("S2.7", "S2.10")
+    def test_a_plain_function_is_a_counter(self) -> None:
+        window = SlidingWindow(1_000, counter=len)
+        window.add(*exchange(0, 20_000))
+        assert (window.history.tokens, str(window.history)) == (80_000, "~80k")
+        assert window.turns[0].size.source == "len"
+
+    @pytest.mark.promise("S2.7", "S2.10")
+    def test_a_function_can_say_that_its_count_is_exact(self) -> None:
+        window = SlidingWindow(100_000, counter=lambda text: (len(text), True))
+        window.add(*exchange(0, 20_000))
+        assert str(window.history) == "80k"
+
+    def test_something_that_cannot_count_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="cannot count tokens with 7"):
+            SlidingWindow(counter=7)  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
 """Sliding window: a fixed token budget for history; the oldest turns are no longer sent when it is exceeded.
 
 The window keeps all messages and a boundary; messages before the boundary are not sent. The budget is checked after
-each completed turn. The newest turn always stays, a budget of 0 is no limit, and the boundary never moves back.
+each completed turn. The newest turn always stays, a budget of 0 is no limit, and only `rewind` and `clear` move the
+boundary back.
 
     window = SlidingWindow(history_tokens=50_000)
     window.add({"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"})
@@ -10,21 +11,24 @@ each completed turn. The newest turn always stays, a budget of 0 is no limit, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from foldline.compat.caller_messages import CallerMessages, render_list, wire_format_of
+from foldline.compat.counters import CountFunction, ExactnessCounter, counter_of
 from foldline.compat.text_caps import fit_text
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import local_digest_text
 from foldline.errors import ConfigError
-from foldline.fold import Digest
+from foldline.fold import Digest, Fold
 from foldline.measure.estimator import CHARS_4, Count, Counter, format_tokens
 from foldline.measure.message_size import TEXT_ONLY, message_tokens
 from foldline.measure.tokenizers import counter_for
 from foldline.message import Message, Text, ToolCall, ToolResult, user
+from foldline.placeholders import without_handles
 from foldline.plan.gate import Load
 from foldline.plan.plan import plan
 from foldline.plan.timeline import Timeline
@@ -44,7 +48,9 @@ _DETECTABLE = tuple(name for name in FORMATS if name != PLAIN)
 """Formats that stay in force once detected: a later message with only role and text does not show its format."""
 
 Summarize = Callable[[Sequence[Any], str], str]
-"""Takes the newly clipped messages and the previous summary; returns the new summary."""
+"""Takes the clipped messages that are not in the summary yet and the previous summary; returns the new summary."""
+
+_LOG = logging.getLogger("foldline.sliding_window")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ class SlidingWindow:
         history_tokens: int = DEFAULT_HISTORY_TOKEN_LIMIT,
         *,
         summary_tokens: int = 0,
-        counter: Counter | None = None,
+        counter: Counter | CountFunction | None = None,
         model: str = "",
         summarize: Summarize | None = None,
     ) -> None:
@@ -77,6 +83,8 @@ class SlidingWindow:
         self.summary = ""
         """The summary of the clipped turns, if it has a budget."""
         self._summarize = summarize
+        self._summarized: int | None = None
+        """Index of the first message that is not in the summary; None before the first summary."""
         self._facts: Facts | None = None
         """Facts of the clipped turns, cached so that none is read twice."""
         self._format = PLAIN
@@ -107,6 +115,27 @@ class SlidingWindow:
         """Mark the newest turn as complete, and clip the oldest turns while history exceeds its budget."""
         self._complete = len(self.messages)
         self._clip()
+
+    def rewind(self, index: int) -> None:
+        """Remove the messages from an index on, as if they had not been added.
+
+        The boundary moves back if the messages around it are removed; then the summary is written anew.
+        """
+        if not 0 <= index <= len(self.messages):
+            raise ConfigError(f"cannot rewind to message {index}", hint=f"give an index from 0 to {len(self.messages)}")
+        kept, fold = self._timeline.messages[:index], self._timeline.fold
+        del self.messages[index:]
+        self._originals = {id(message): item for message, item in zip(kept, self.messages, strict=True)}
+        self._complete = min(self._complete, index)
+        if fold is not None and index <= fold.cut:
+            fold = None
+            self.summary, self._summarized, self._facts = "", None, None
+        self._rebuild(kept, fold)
+        self._clip()
+
+    def clear(self) -> None:
+        """Remove all messages except the leading system messages, and the summary."""
+        self.rewind(self._timeline.lead)
 
     def request(self) -> list[Any]:
         """The messages to send: the summary if there is one, and all messages from the boundary on."""
@@ -181,16 +210,11 @@ class SlidingWindow:
         self._summary_tokens = _cap(tokens, "summary")
         self._set_summary(self.summary)
 
-    def use_model(self, model: str, counter: Counter | None = None) -> None:
+    def use_model(self, model: str, counter: Counter | CountFunction | None = None) -> None:
         """Recount with this model's tokenizer if it is installed, else with characters / 4."""
-        found = counter or counter_for(model)
-        self._counter = _ExactnessCounter(found if counter or found.exact else CHARS_4)
-        old, self._timeline, self._estimated = self._timeline, Timeline(), [0]
-        for message in old.messages:
-            self._append(message)
-        if old.fold is not None:
-            self._timeline.apply(old.fold)
-            self._set_summary(self.summary)
+        found = counter_of(counter) if counter else counter_for(model)
+        self._counter = ExactnessCounter(found if counter or found.exact else CHARS_4)
+        self._rebuild(self._timeline.messages, self._timeline.fold)
         self._clip()
 
     def __str__(self) -> str:
@@ -212,7 +236,7 @@ class SlidingWindow:
 
     def _clip(self) -> None:
         """Move the boundary past the oldest turns until the rest fits its budget."""
-        timeline, before = self._timeline, self._timeline.cut
+        timeline = self._timeline
         load = Load(
             request=timeline.prefix[timeline.lead] + timeline.history,
             history=timeline.history,
@@ -222,23 +246,51 @@ class SlidingWindow:
         made = plan(timeline, load, self._policy, self._size)
         if made.fold is not None:
             timeline.apply(made.fold)
-            self._set_summary(self._summary_of(before))
+            self._set_summary(self._updated_summary())
 
-    def _summary_of(self, before: int) -> str:
-        """The summary after the messages from index `before` to the boundary were clipped."""
+    def _updated_summary(self) -> str:
+        """The summary of all messages before the boundary."""
         timeline = self._timeline
         if not self._summary_tokens:
             return ""
         if self._summarize is not None:
-            return self._summarize(self.messages[before : timeline.cut], self.summary)
+            return self._callers_summary(self._summarize)
         start = self._facts.end if self._facts is not None else timeline.lead
         self._facts = extract_facts(timeline.messages[start : timeline.cut], start, self._facts)
-        return local_digest_text(
+        text = local_digest_text(
             self._facts,
             max_tokens=self._summary_tokens,
             count_tokens=lambda text: self._counter.count(text).tokens,
             header=_PRESET.digest_header,
         )
+        return without_handles(text)
+
+    def _callers_summary(self, summarize: Summarize) -> str:
+        """The summary by the caller's function. If that fails or returns nothing, the previous one stays.
+
+        The messages that are then not in the summary are passed to the function the next time too.
+        """
+        timeline = self._timeline
+        start = timeline.lead if self._summarized is None else self._summarized
+        try:
+            text: Any = summarize(self.messages[start : timeline.cut], self.summary)
+        except Exception as error:  # noqa: BLE001 (the caller's function may raise anything)
+            _LOG.warning("the summary stays as it was: the summarizer raised %s", type(error).__name__)
+            return self.summary
+        if not isinstance(text, str) or not text.strip():
+            _LOG.warning("the summary stays as it was: the summarizer returned no text")
+            return self.summary
+        self._summarized = timeline.cut
+        return text
+
+    def _rebuild(self, messages: Iterable[Message], fold: Fold | None) -> None:
+        """Index and count the messages anew, with a fold in force."""
+        self._timeline, self._estimated = Timeline(), [0]
+        for message in messages:
+            self._append(message)
+        if fold is not None:
+            self._timeline.apply(fold)
+            self._set_summary(self.summary)
 
     def _set_summary(self, text: str) -> None:
         """Set the summary, shortened to its budget; the newest end stays."""
@@ -247,20 +299,6 @@ class SlidingWindow:
             digest = Digest(message=user(self.summary, kind="digest")) if self.summary else None
             size = self._size(digest.message) if digest else 0
             self._timeline.fold = replace(self._timeline.fold, digest=digest, digest_tokens=size)
-
-
-class _ExactnessCounter:
-    """A counter that records whether every count since `all_exact` was set to True was exact."""
-
-    def __init__(self, counter: Counter) -> None:
-        self._counter = counter
-        self.name, self.exact, self.all_exact = counter.name, counter.exact, True
-
-    def count(self, text: str) -> Count:
-        """Count a text."""
-        found = self._counter.count(text)
-        self.all_exact = self.all_exact and found.exact
-        return found
 
 
 def _is_text(message: Message) -> bool:
