@@ -96,10 +96,9 @@ def test_the_awaken_preset_has_its_documented_numbers() -> None:
 
 @pytest.mark.promise("S4.1", "S4.2", "S4.3", "S4.4", "S4.5", "S4.6", "S4.7")
 def test_the_squidbot_preset_has_its_documented_numbers() -> None:
-    caps, policy = AgentConfig().caps(), Policy.preset("squidbot")
-    assert (caps.unit, caps.memory_cap, caps.digest_cap, caps.history_cap) == ("words", 300, 500, 2500)
-    assert (caps.total_cap, caps.dedupe_digest, caps.keep_messages) == (4500, True, 2)
-    assert (policy.counter, [rule.limit for rule in policy.rules]) == ("words", [caps.history_cap])
+    config, policy = AgentConfig(), Policy.preset("squidbot")
+    assert (policy.counter, policy.keep_messages) == (config.context_budget_mode, config.context_min_recent_messages)
+    assert [rule.limit for rule in policy.rules] == [config.context_history_max_words]
 
 
 @pytest.mark.promise("I22")

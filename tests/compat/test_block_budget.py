@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.compat.block_budget import AgentConfig, MemoryManager
+from foldline.compat.block_budget import AgentConfig, MemoryManager, PromptAssembler
 from foldline.compat.block_caps import size_of
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import CHARS_4, WORDS, Counter, Estimator
@@ -43,7 +44,7 @@ def config(**caps: Any) -> AgentConfig:
 
 def build(config: AgentConfig | None = None, counter: Counter | None = None, **blocks: Any) -> list[Any]:
     blocks = {"base_prompt": "You are a bot.", "user_message": "And now?", **blocks}
-    return MemoryManager(config, counter=counter).build_messages(**blocks)
+    return PromptAssembler(config, counter=counter).assemble(**blocks).messages
 
 
 def words(messages: list[Any]) -> int:
@@ -159,29 +160,54 @@ class TestAssembly:
         made = build(caps, memory=memory, summary=summary, history=numbered(20, 5))
         assert memory in made[0]["content"]
         assert summary in made[0]["content"]
-        assert words(made[:-1]) <= 100
-        assert len(made[1:-1]) == 2
+        assert words(made[:-1]) <= 100 + words([{"content": "You are a bot."}])
+        assert len(made[1:-1]) == 3
+
+    @pytest.mark.promise("S4.17")
+    def test_the_newest_messages_stay_whole_while_memory_has_words(self) -> None:
+        caps = config(history_max_words=100, total_max_words=100, memory_max_words=40, summary_max_words=40)
+        memory, summary = "fact " * 30, "event " * 30
+        history = numbered(4, 40)
+        made = build(caps, memory=memory, summary=summary, history=history)
+        assert made[1:-1] == history[-2:]
+        assert "## Conversation Summary" not in made[0]["content"]
+        assert made[0]["content"].count("fact") == 17, "the rest of 100 words, less three of the heading"
 
     @pytest.mark.promise("S4.17", "F21")
-    def test_two_huge_messages_leave_memory_and_summary_alone(self) -> None:
+    def test_newest_messages_that_alone_exceed_the_total_are_shortened(self) -> None:
         history = numbered(2, 5000)
         made = build(memory=MEMORY, summary=SUMMARY, history=history)
-        assert MEMORY in made[0]["content"]
-        assert "They plan a trip." in made[0]["content"]
-        assert words(made[:-1]) <= 4500
-        assert [message["content"].split()[0] for message in made[1:-1]] == ["n0", "n1"]
-        assert [message["content"].split()[-1] for message in made[1:-1]] == ["#1]", "#2]"]
+        assert made[0]["content"] == "You are a bot."
         sizes = [words([message]) for message in made[1:-1]]
-        assert sum(sizes) > 4000, "as much as fits stays"
-        assert abs(sizes[0] - sizes[1]) <= 1, "both lose alike"
+        assert 4_400 < sum(sizes) <= 4_500, "as much as fits stays"
+        assert abs(sizes[0] - sizes[1]) <= 1, "both are shortened alike"
+        assert [message["content"].split()[0] for message in made[1:-1]] == ["n0", "n1"]
+        assert all(message["content"].endswith("characters left out]") for message in made[1:-1])
 
     def test_the_new_message_is_never_touched(self) -> None:
         text = "word " * 9000
         assert build(user_message=text, history=numbered(3, 10))[-1]["content"] == text
 
+    @pytest.mark.promise("S4.5")
+    def test_the_base_prompt_is_not_counted(self) -> None:
+        base, history = "word " * 5000, numbered(2, 100)
+        made = build(base_prompt=base, memory=MEMORY, history=history)
+        assert made[0]["content"] == f"{base}\n\n## Your Memory\n\n{MEMORY}"
+        assert made[1:-1] == history
+
     def test_a_prompt_that_cannot_fit_raises_with_the_size_of_each_block(self) -> None:
-        with pytest.raises(ViewTooLarge, match=r"5,00\d > 4,500 words \(system 5,000.*raise the total"):
-            build(base_prompt="word " * 5000, history=numbered(2, 1))
+        call = {
+            "id": "a",
+            "type": "function",
+            "function": {"name": "run", "arguments": '{"x": "' + "word " * 99 + '"}'},
+        }
+        history = [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "done"},
+        ]
+        with pytest.raises(ViewTooLarge, match=r"> 50 words \(history .*raise context_total_max_words"):
+            build(config(history_max_words=50, total_max_words=50), history=history)
 
 
 class TestCallersObjects:
@@ -224,7 +250,7 @@ class TestCallersObjects:
         assert made[1] == Said("user", "[mail / ann]\nhello", "mail", "ann")
         assert made[2] is history[1]
         assert made[3].content.startswith("[chat / unknown]\nhuge huge")
-        assert made[3].content.endswith("the whole is #3]")
+        assert made[3].content.endswith("characters left out]")
         assert (made[3].channel, made[3].sender_id, made[3].role) == ("chat", None, "user")
         assert (made[0].role, made[4].role, made[4].content) == ("system", "user", "And now?")
 
@@ -238,12 +264,12 @@ class TestCallersObjects:
     @pytest.mark.parametrize("provider", ["anthropic", "gemini"])
     def test_formats_without_a_system_message_get_it_separately(self, provider: str) -> None:
         history = wire([user("hello"), assistant("hi")], provider)
-        manager = MemoryManager(format=provider)
-        made = manager.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
+        assembler = PromptAssembler(format=provider)
+        made = assembler.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
         assert made.system == "You are a bot."
         assert not check(provider, made.turns)
-        with pytest.raises(ConfigError, match=r"assemble\(\)"):
-            manager.build_messages(base_prompt="b", user_message="u", history=history)
+        with pytest.raises(ConfigError, match="send `turns` as the messages"):
+            assert made.messages
 
     @given(chats(lead=False), st.integers(20, 200), st.integers(0, 80), st.integers(1, 4), st.sampled_from(PROVIDERS))
     def test_a_call_is_never_separated_from_its_result(
@@ -251,16 +277,130 @@ class TestCallersObjects:
     ) -> None:
         """Our own rule wins over the documented one: no budget, however small, leaves a result without its call."""
         caps = config(history_max_words=room, total_max_words=room + more, min_recent_messages=floor)
-        manager = MemoryManager(caps, format=provider)
+        assembler = PromptAssembler(caps, format=provider)
         history = wire(messages, provider)
         try:
-            made = manager.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
+            made = assembler.assemble(base_prompt="You are a bot.", user_message="And now?", history=history)
         except ViewTooLarge:
             return
         assert not check(provider, made.turns)
         read = format_of(provider).parse
         said = sum(size_of(read(turn, None), WORDS) for turn in made.turns[:-1])
-        assert len(made.system.split()) + said <= room + more
+        assert len(made.system.removeprefix("You are a bot.").split()) + said <= room + more
+
+
+class Storage:
+    """A bot's storage in memory."""
+
+    def __init__(self, history: list[Any] | None = None, memory: str = "", summary: str = "") -> None:
+        self.history, self.memory, self.summary = history or [], memory, summary
+
+    async def load_history(self) -> list[Any]:
+        return list(self.history)
+
+    async def load_global_memory(self) -> str:
+        return self.memory
+
+    async def load_global_summary(self) -> str:
+        return self.summary
+
+
+class PlainStorage(Storage):
+    """The same without async functions."""
+
+    def load_history(self) -> list[Any]:  # type: ignore[override]
+        return self.history
+
+    def load_global_memory(self) -> str:  # type: ignore[override]
+        return self.memory
+
+    def load_global_summary(self) -> str:  # type: ignore[override]
+        return self.summary
+
+
+def managed(storage: Storage, **settings: Any) -> list[Any]:
+    manager = MemoryManager(storage, **settings)
+    return asyncio.run(manager.build_messages("cli", "local", "next?", "You are a bot."))
+
+
+class TestMemoryManager:
+    @pytest.mark.promise("S4.12", "S4.18")
+    @pytest.mark.parametrize("storage", [Storage, PlainStorage])
+    def test_the_documented_call_builds_the_whole_request(self, storage: type[Storage]) -> None:
+        history = [
+            Said("user", "hello", "mail", "ann"),
+            Said("assistant", "hi", "mail", "assistant"),
+            Said("user", "ok"),
+        ]
+        made = managed(storage(history, MEMORY, SUMMARY))
+        assert made == [
+            Said(
+                "system",
+                f"You are a bot.\n\n## Your Memory\n\n{MEMORY}\n\n"
+                "## Conversation Summary\n\nThey met in May.\n\nThey plan a trip.",
+            ),
+            Said("user", "[mail / ann]\nhello", "mail", "ann"),
+            Said("assistant", "[mail / assistant]\nhi", "mail", "assistant"),
+            Said("user", "ok"),
+            Said("user", "next?"),
+        ]
+        assert made[3] is history[2]
+        assert history[0].content == "hello"
+
+    def test_an_empty_storage_gives_prompt_and_message(self) -> None:
+        made = managed(Storage())
+        assert [(message.role, message.content) for message in made] == [
+            ("system", "You are a bot."),
+            ("user", "next?"),
+        ]
+
+    @pytest.mark.promise("S4.4", "S4.15")
+    def test_settings_are_given_by_their_documented_names(self) -> None:
+        history = [Said("user", f"old{number}", "cli", "local") for number in range(4)]
+        settings = {"context_history_max_words": 8, "context_total_max_words": 100, "context_min_recent_messages": 1}
+        made = managed(Storage(history), **settings)
+        assert [message.content for message in made[1:-1]] == ["[cli / local]\nold2", "[cli / local]\nold3"]
+        with pytest.raises(ConfigError, match="unknown setting 'context_words'"):
+            MemoryManager(Storage(), context_words=1)
+        with pytest.raises(ConfigError, match="a AgentConfig is not a storage"):
+            MemoryManager(AgentConfig())  # type: ignore[arg-type]
+
+    @pytest.mark.promise("S4.17")
+    def test_the_total_takes_history_then_summary_then_memory(self) -> None:
+        history = [Said("user", f"old{number}", "cli", "local") for number in range(4)]
+        made = managed(
+            Storage(history, "m0 m1 m2", "s0 s1 s2"), context_total_max_words=14, context_history_max_words=14
+        )
+        assert [message.content for message in made[1:-1]] == ["[cli / local]\nold2", "[cli / local]\nold3"]
+        assert made[0].content == "You are a bot.\n\n## Your Memory\n\nm0 m1 m2"
+
+    @pytest.mark.promise("S4.16")
+    def test_history_is_labelled_once(self) -> None:
+        history = [Said("user", "hello", "mail", "ann"), Said("assistant", "hi", "mail", "assistant")]
+        once = managed(Storage(history))[1:-1]
+        twice = managed(Storage(once))[1:-1]
+        assert twice == once
+        assert [one is other for one, other in zip(twice, once, strict=True)] == [True, True]
+
+    @pytest.mark.parametrize(
+        ("alias", "label"),
+        [
+            ("ann", "owner"),
+            ({"address": "ann"}, "owner"),
+            ({"address": "ann", "channel": "mail"}, "owner"),
+            ({"address": "ann", "channel": "chat"}, "ann"),
+            ("bob", "ann"),
+        ],
+    )
+    def test_the_owner_is_named_by_an_alias(self, alias: Any, label: str) -> None:
+        made = managed(Storage([Said("user", "hello", "mail", "ann")]), owner_aliases=[alias])
+        assert made[1].content == f"[mail / {label}]\nhello"
+
+    @pytest.mark.promise("S4.23")
+    def test_a_plain_function_counts_tokens(self) -> None:
+        settings = {"context_budget_mode": "tokens", "context_memory_max_words": 12}
+        made = managed(Storage(memory="a b c d e f g h"), context_token_counter=len, **settings)
+        assert made[0].content.endswith("## Your Memory\n\na b c d e f")
 
 
 class TestTokens:
@@ -268,9 +408,9 @@ class TestTokens:
     def test_without_a_counter_words_are_counted_with_one_warning(self, caplog: pytest.LogCaptureFixture) -> None:
         history = numbered(50, 10)
         with caplog.at_level(logging.WARNING):
-            manager = MemoryManager(config(budget_mode="tokens", history_max_words=35))
+            assembler = PromptAssembler(config(budget_mode="tokens", history_max_words=35))
             for _ in range(5):
-                made = manager.assemble(base_prompt="bot", user_message="now?", history=history)
+                made = assembler.assemble(base_prompt="bot", user_message="now?", history=history)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert "counting words" in caplog.text
         assert made.report.fallback
@@ -291,7 +431,7 @@ class TestTokens:
         memory = "\n".join(f"{n} {line}" for n in range(50))
         summary = "\n".join(f"{line} {n}" for n in range(50))
         with caplog.at_level(logging.WARNING):
-            made = MemoryManager(caps, counter=counter).assemble(
+            made = PromptAssembler(caps, counter=counter).assemble(
                 base_prompt="You are a bot.",
                 user_message="now?",
                 memory=memory,
@@ -310,7 +450,7 @@ class TestTokens:
         assert counter.count(made.system).tokens + history <= 300
 
     def test_words_mode_ignores_the_token_counter(self) -> None:
-        made = MemoryManager(counter=CHARS_4).assemble(base_prompt="bot", user_message="now?", memory="a b c")
+        made = PromptAssembler(counter=CHARS_4).assemble(base_prompt="bot", user_message="now?", memory="a b c")
         assert made.report.unit == "words"
         assert made.report.before["memory"] == WORDS.count("a b c").tokens
 
@@ -328,8 +468,8 @@ def test_a_debug_log_says_what_the_caps_did(caplog: pytest.LogCaptureFixture) ->
 @pytest.mark.promise("S4.21")
 def test_importing_loads_no_tokenizer() -> None:
     code = (
-        "import sys; from foldline.compat.block_budget import AgentConfig, MemoryManager\n"
-        "MemoryManager().build_messages(base_prompt='b', user_message='u')\n"
+        "import sys; from foldline.compat.block_budget import PromptAssembler\n"
+        "PromptAssembler().assemble(base_prompt='b', user_message='u')\n"
         "print(*sorted({m.split('.')[0] for m in sys.modules} - sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,79 +1,107 @@
 """Block budget: a prompt of system text, memory, summary, the newest history and a new message, each under a cap.
 
-`AgentConfig` is the documented configuration, `MemoryManager` assembles the prompt. Nothing is stored, and the caller's
-objects are not changed. `block_caps` applies the caps.
+`AgentConfig` is the documented configuration. `MemoryManager` loads memory, summary and history from a storage and
+builds the messages of a request; `PromptAssembler` does the same with blocks that the caller passes. Nothing is stored,
+and the caller's objects are not changed. `block_caps` applies the caps.
 
-    manager = MemoryManager(AgentConfig(context_history_max_words=1_000))
-    messages = manager.build_messages(
-        base_prompt="You are helpful.", memory=memory, summary=summary, history=history, user_message="And now?"
-    )
+    manager = MemoryManager(storage, context_history_max_words=1_000)
+    messages = await manager.build_messages("mail", "ann", "And now?", "You are helpful.")
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from inspect import isawaitable
+from typing import Any, Protocol
 
-from foldline.compat.block_caps import BlockCaps, BlockReport, Blocks, FittedBlocks, fit_blocks, size_of
-from foldline.compat.caller_messages import CallerMessages, render_list
+from foldline.compat.block_caps import AgentConfig, BlockReport, Blocks, FittedBlocks, fit_blocks, size_of
+from foldline.compat.caller_messages import CallerMessages, PlainMessage, render_list, without_recall_advice
+from foldline.compat.counters import CountFunction, counter_of
 from foldline.errors import ConfigError
 from foldline.measure.estimator import WORDS, Counter
 from foldline.message import Message, Text, system, user
 from foldline.plan.timeline import timeline_of
-from foldline.policy import Policy
 from foldline.view.compose import marker
 from foldline.wire.field_access import pick, text_of
+
+__all__ = ["AgentConfig", "AssembledPrompt", "MemoryManager", "MemoryPort", "PromptAssembler"]
 
 MEMORY_HEADING = "## Your Memory"
 SUMMARY_HEADING = "## Conversation Summary"
 
 _LOG = logging.getLogger("foldline.block_budget")
+_HISTORY, _TOTAL = "context_history_max_words", "context_total_max_words"
 _STRICT = ("anthropic", "gemini")
 """Formats whose list must begin with a user message and cannot hold the system prompt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentConfig:
-    """The caps, in the unit of `context_budget_mode`; the documented field names say `words` in both modes."""
+class MemoryPort(Protocol):
+    """The storage of a bot: its messages in all channels, its memory, and the summary of older messages.
 
-    context_budget_mode: Literal["words", "tokens"] = "words"
-    context_memory_max_words: int = 300
-    context_summary_max_words: int = 500
-    context_history_max_words: int = 2_500
-    context_total_max_words: int = 4_500
-    """Cap for base prompt, memory, summary and history together, without the new message."""
-    context_dedupe_summary_against_memory: bool = True
-    context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
-    """How many of the newest messages stay, shortened if necessary."""
+    The methods may be plain or async functions.
+    """
 
-    def __post_init__(self) -> None:
-        for knob in fields(self):
-            value = getattr(self, knob.name)
-            if knob.type == "int" and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
-                raise ConfigError(f"{knob.name} must be a whole number above 0, not {value!r}")
-        if self.context_budget_mode not in ("words", "tokens"):
+    def load_history(self) -> Sequence[Any] | Awaitable[Sequence[Any]]:
+        """All messages in order, each with `role`, `content`, `channel` and `sender_id`."""
+
+    def load_global_memory(self) -> str | Awaitable[str]:
+        """The memory."""
+
+    def load_global_summary(self) -> str | Awaitable[str]:
+        """The summary."""
+
+
+class MemoryManager:
+    """Builds the messages of each request from a storage, under the caps of the documented configuration.
+
+    `owner_aliases` are the ids of the owner, each a text, or an object or mapping with `address` and `channel`; in the
+    history the owner is labelled `owner`. The other settings are those of `AgentConfig`.
+    """
+
+    def __init__(
+        self,
+        storage: MemoryPort,
+        *,
+        owner_aliases: Sequence[Any] = (),
+        context_token_counter: Counter | CountFunction | None = None,
+        **settings: Any,
+    ) -> None:
+        if not hasattr(storage, "load_history"):
             raise ConfigError(
-                f"context_budget_mode cannot be {self.context_budget_mode!r}", hint='use "words" or "tokens"'
+                f"a {type(storage).__name__} is not a storage",
+                hint="pass one with load_history, load_global_memory and load_global_summary, or use PromptAssembler",
             )
-        if self.context_total_max_words < self.context_history_max_words:
-            raise ConfigError(
-                f"context_total_max_words ({self.context_total_max_words}) is smaller than context_history_max_words",
-                hint="raise the total or lower the history",
-            )
+        self._storage = storage
+        self._assembler = PromptAssembler(_config(settings), counter=context_token_counter, owner_aliases=owner_aliases)
 
-    def caps(self) -> BlockCaps:
-        """The same settings as block caps."""
-        return BlockCaps(
-            unit=self.context_budget_mode,
-            memory_cap=self.context_memory_max_words,
-            digest_cap=self.context_summary_max_words,
-            history_cap=self.context_history_max_words,
-            total_cap=self.context_total_max_words,
-            dedupe_digest=self.context_dedupe_summary_against_memory,
-            keep_messages=self.context_min_recent_messages,
+    @property
+    def config(self) -> AgentConfig:
+        """The settings."""
+        return self._assembler.config
+
+    async def build_messages(
+        self,
+        channel: str,  # noqa: ARG002 (documented)
+        sender_id: str,  # noqa: ARG002 (documented)
+        user_message: str,
+        system_prompt: str,
+    ) -> list[Any]:
+        """System message, the labelled history that fits, and the new message.
+
+        Messages that are not in the storage have the type of the stored ones. The history is that of all channels, so
+        `channel` and `sender_id` make no difference here.
+        """
+        history = await _awaited(self._storage.load_history())
+        made = self._assembler.assemble(
+            base_prompt=system_prompt,
+            user_message=_like(history, "user", user_message),
+            memory=await _awaited(self._storage.load_global_memory()),
+            summary=await _awaited(self._storage.load_global_summary()),
+            history=history,
         )
+        return [_like(history, "system", made.system), *made.turns]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,33 +120,31 @@ class AssembledPrompt:
         if self.format in _STRICT:
             raise ConfigError(
                 f"a list of {self.format} messages cannot hold the system prompt",
-                hint="call assemble(), and send its `system` in the request's system field",
+                hint="send `turns` as the messages, and `system` in the request's system field",
             )
         return [*render_list([system(self.system)], self.format), *self.turns]
 
 
-class MemoryManager:
+class PromptAssembler:
     """Assembles prompts under one configuration, with a token counter that the application passes."""
 
     def __init__(
-        self, config: AgentConfig | None = None, *, counter: Counter | None = None, format: str | None = None
+        self,
+        config: AgentConfig | None = None,
+        *,
+        counter: Counter | CountFunction | None = None,
+        format: str | None = None,
+        owner_aliases: Sequence[Any] = (),
     ) -> None:
         self.config = config or AgentConfig()
         self._format = format
+        self._owners = frozenset(map(_alias, owner_aliases))
         self.fallback = self.config.context_budget_mode == "tokens" and counter is None
-        self._caps = self.config.caps()
-        self._counter = counter if counter and self.config.context_budget_mode == "tokens" else WORDS
+        self._counter: Counter = WORDS
+        if counter is not None and self.config.context_budget_mode == "tokens":
+            self._counter = counter_of(counter)
         if self.fallback:
-            self._caps = replace(self._caps, unit="words")
             _LOG.warning("context_budget_mode is tokens, but no counter was given: counting words")
-
-    def build_messages(
-        self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
-    ) -> list[Any]:
-        """System message, the history that fits, and the new message, in the format of the history."""
-        return self.assemble(
-            base_prompt=base_prompt, user_message=user_message, memory=memory, summary=summary, history=history
-        ).messages
 
     def assemble(
         self, *, base_prompt: str, user_message: Any, memory: str = "", summary: str = "", history: Sequence[Any] = ()
@@ -126,40 +152,91 @@ class MemoryManager:
         """The prompt in parts. `user_message` is a text, or a message in the format of the history."""
         caller = CallerMessages([*history, *([] if isinstance(user_message, str) else [user_message])], self._format)
         new = caller.messages[len(history) :] or (user(str(user_message)),)
-        shown = [_labelled(message, item) for message, item in zip(caller.messages, history, strict=False)]
+        shown = [self._labelled(message, item) for message, item in zip(caller.messages, history, strict=False)]
         timeline = timeline_of(shown, (size_of(message, self._counter) for message in shown))
-
-        def frame(memory: str, digest: str) -> str:
-            return system_text(base_prompt, memory, digest)
-
-        caps = _reduced(
-            self._caps, size_of(_omission_marker(len(timeline)), self._counter) if caller.format in _STRICT else 0
-        )
-        fitted = fit_blocks(Blocks(memory=memory, digest=summary, history=timeline), caps, self._counter, frame)
+        blocks = Blocks(memory=memory, digest=summary, history=timeline)
+        fitted = fit_blocks(blocks, self._caps(len(timeline), caller.format), self._counter, _headed)
         report = replace(fitted.report, fallback=self.fallback)
         _LOG.debug("context budget: %s", report)
         return AssembledPrompt(
-            system=frame(fitted.memory, fitted.digest),
+            system="\n\n".join(filter(None, (base_prompt, _headed(fitted.memory, fitted.digest)))),
             turns=caller.restore((*_opening(fitted, caller.format), *fitted.history, *new)),
             report=report,
             format=caller.format,
         )
 
+    def _caps(self, count: int, format: str) -> AgentConfig:
+        """The settings; the caps leave room for the line that precedes a cut history if the format needs one."""
+        config = replace(self.config, context_budget_mode="words") if self.fallback else self.config
+        if format not in _STRICT:
+            return config
+        size = size_of(_omission_marker(count), self._counter)
+        return replace(
+            config,
+            context_history_max_words=max(1, config.context_history_max_words - size),
+            context_total_max_words=max(1, config.context_total_max_words - size),
+        )
 
-def system_text(base_prompt: str, memory: str, summary: str) -> str:
-    """The system prompt: the base, then memory and summary under headings; an empty block is left out."""
+    def _labelled(self, message: Message, item: Any) -> Message:
+        """The message with its channel and sender before its text; unchanged if it has no channel or has the label."""
+        channel, sender = (
+            text_of(pick(item, "channel")),
+            text_of(pick(item, "senderId")) or text_of(pick(item, "sender")),
+        )
+        first = next((part for part in message.parts if isinstance(part, Text)), None)
+        if not channel or first is None:
+            return message
+        is_owner = bool(self._owners & {(sender, channel), (sender, "")})
+        label = f"[{channel} / {'owner' if is_owner else sender or 'unknown'}]\n"
+        if first.text.startswith(label):
+            return message
+        labelled = Text(text=label + first.text)
+        return message.with_parts(*(labelled if part is first else part for part in message.parts))
+
+
+def _config(settings: dict[str, Any]) -> AgentConfig:
+    """The settings as a configuration; a total below the history's cap lowers that cap."""
+    known = AgentConfig.__dataclass_fields__
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"unknown setting {name!r}", hint=f"use one of {', '.join(known)}")
+    total, history = settings.get(_TOTAL), settings.get(_HISTORY, AgentConfig().context_history_max_words)
+    if isinstance(total, int) and isinstance(history, int) and total < history:
+        settings = {**settings, _HISTORY: total}
+    return AgentConfig(**settings)
+
+
+async def _awaited(found: Any) -> Any:
+    return await found if isawaitable(found) else found
+
+
+def _like(history: Sequence[Any], role: str, text: str) -> Any:
+    """A new message of the type of the stored ones, or a plain one."""
+    newest: Any = history[-1] if history else None
+    if isinstance(newest, dict):
+        return {"role": role, "content": text}
+    if isinstance(newest, Message):
+        return Message(role=role, parts=(Text(text=text),))
+    try:
+        made: Any = type(newest)(role=role, content=text)
+    except Exception:  # noqa: BLE001 (a host's class may want other arguments)
+        return PlainMessage(role=role, content=text)
+    return made
+
+
+def _alias(given: Any) -> tuple[str, str]:
+    """The owner's id, and the channel in which it is valid; "" for all channels."""
+    return text_of(given) or text_of(pick(given, "address")), text_of(pick(given, "channel"))
+
+
+def _headed(memory: str, summary: str) -> str:
+    """Memory and summary under their headings; an empty block is left out."""
     blocks = ((MEMORY_HEADING, memory), (SUMMARY_HEADING, summary))
-    return "\n\n".join([base_prompt, *(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())])
-
-
-def _reduced(caps: BlockCaps, size: int) -> BlockCaps:
-    """The caps for history and total reduced by `size`, the size of the line that precedes a cut history."""
-    history, total = caps.history_cap or 1, caps.total_cap or 1
-    return replace(caps, history_cap=max(1, history - size), total_cap=max(1, total - size)) if size else caps
+    return "\n\n".join(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())
 
 
 def _omission_marker(left_out: int) -> Message:
-    return marker(0, max(0, left_out - 1))
+    return without_recall_advice(marker(0, max(0, left_out - 1)))
 
 
 def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
@@ -167,16 +244,3 @@ def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
     cut = fitted.report.left_out
     opens = format not in _STRICT or not cut or fitted.history[0].role == "user"
     return () if opens else (_omission_marker(cut),)
-
-
-def _labelled(message: Message, item: Any) -> Message:
-    """The message with its channel and sender before its text; unchanged if it has no channel."""
-    channel = text_of(pick(item, "channel"))
-    if not channel:
-        return message
-    sender = text_of(pick(item, "senderId")) or text_of(pick(item, "sender")) or "unknown"
-    first = next((part for part in message.parts if isinstance(part, Text)), None)
-    if first is None:
-        return message
-    label = Text(text=f"[{channel} / {sender}]\n{first.text}")
-    return message.with_parts(*(label if part is first else part for part in message.parts))

@@ -1,7 +1,7 @@
-"""Caps for the blocks of a request: memory, digest and history.
+"""Caps for the blocks of a request: memory, summary and history.
 
-If all blocks together exceed the total, history is shortened first, then the digest, then memory. Messages that must
-stay become stubs before another block is shortened, so that one huge message cannot displace the memory.
+If all blocks together exceed the total, history is cut to its newest messages first, then the summary is shortened,
+then memory. The newest messages, which must stay, are shortened last, and only if they alone exceed the total.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from foldline.compat.text_caps import End, dedupe, fit_text
 from foldline.errors import ConfigError, ViewTooLarge
@@ -17,45 +17,46 @@ from foldline.measure.estimator import Counter
 from foldline.measure.message_size import TEXT_ONLY, message_tokens
 from foldline.message import Message, Part, Text, ToolResult
 from foldline.placeholders import shortened
-from foldline.plan.timeline import Timeline, handle
+from foldline.plan.timeline import Timeline
+from foldline.policy import Policy
+
+BudgetMode = Literal["words", "tokens"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockCaps:
-    """The caps, counted in `unit`; None means no cap."""
+class AgentConfig:
+    """The caps, in the unit of `context_budget_mode`; the documented field names say `words` in both modes."""
 
-    unit: Literal["words", "tokens"] = "tokens"
-    memory_cap: int | None = None
-    digest_cap: int | None = None
-    history_cap: int | None = None
+    context_budget_mode: BudgetMode = "words"
+    context_memory_max_words: int = 300
+    context_summary_max_words: int = 500
+    context_history_max_words: int = 2_500
     """Cap for the history, which keeps its newest messages."""
-    total_cap: int | None = None
-    """Cap for all blocks together: history is cut first, then the digest, then memory."""
-    memory_end: End = "head"
+    context_total_max_words: int = 4_500
+    """Cap for memory, summary and history together, without the base prompt and the new message."""
+    context_dedupe_summary_against_memory: bool = True
+    """Whether to remove lines of the summary that memory has too."""
+    context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
+    """How many of the newest messages stay, shortened if they alone exceed the total."""
+    context_memory_end: End = "head"
     """Which end of the memory stays, in whole lines."""
-    digest_end: End = "tail"
-    """Which end of the digest stays, in whole lines."""
-    dedupe_digest: bool = False
-    """Whether to remove lines of the digest that memory has too."""
-    keep_messages: int = 0
-    """How many of the newest messages stay, as stubs if necessary."""
+    context_summary_end: End = "tail"
+    """Which end of the summary stays, in whole lines."""
 
     def __post_init__(self) -> None:
-        if self.unit not in ("words", "tokens"):
-            raise ConfigError(f"unit cannot be {self.unit!r}", hint="use words or tokens")
-        for name in ("memory_end", "digest_end"):
-            if getattr(self, name) not in ("head", "tail"):
-                raise ConfigError(f"{name} cannot be {getattr(self, name)!r}", hint="use head or tail")
-        for cap in fields(self):
-            value = getattr(self, cap.name)
-            if cap.name.endswith("_cap") and value is not None and value < 1:
-                raise ConfigError(f"{cap.name} must be at least 1, not {value}", hint="leave it out for no cap")
-        if self.keep_messages < 0:
-            raise ConfigError(f"keep_messages cannot be negative: {self.keep_messages}")
-        if self.total_cap is not None and self.history_cap is not None and self.total_cap < self.history_cap:
+        for knob in fields(self):
+            value = getattr(self, knob.name)
+            if knob.type == "int" and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
+                raise ConfigError(f"{knob.name} must be a whole number above 0, not {value!r}")
+        choices = {"context_budget_mode": BudgetMode, "context_memory_end": End, "context_summary_end": End}
+        for name, choice in choices.items():
+            value, (first, second) = getattr(self, name), get_args(choice)
+            if value not in (first, second):
+                raise ConfigError(f"{name} cannot be {value!r}", hint=f'use "{first}" or "{second}"')
+        if self.context_total_max_words < self.context_history_max_words:
             raise ConfigError(
-                f"total_cap {self.total_cap} is smaller than history_cap {self.history_cap}",
-                hint="raise total_cap or lower history_cap",
+                f"context_total_max_words ({self.context_total_max_words}) is smaller than context_history_max_words",
+                hint="raise the total or lower the history",
             )
 
 
@@ -80,7 +81,7 @@ class BlockReport:
     left_out: int = 0
     """Number of messages of the history that are not sent."""
     shortened: int = 0
-    """Number of messages of the history that are sent as stubs."""
+    """Number of messages of the history that are shortened."""
     fallback: bool = False
     """Whether words were counted instead of tokens, because there was no counter."""
 
@@ -104,19 +105,18 @@ class FittedBlocks:
     memory: str
     digest: str
     history: tuple[Message, ...]
-    """The newest messages in order, unchanged or as stubs."""
+    """The newest messages in order, unchanged or shortened."""
     report: BlockReport
 
 
-def fit_blocks(blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callable[[str, str], str]) -> FittedBlocks:
-    """The blocks under their caps. `frame(memory, digest)` returns the system text, which counts in the total."""
-    draft = _BlockDraft(blocks, caps, counter, frame)
+def fit_blocks(blocks: Blocks, config: AgentConfig, counter: Counter, frame: Callable[[str, str], str]) -> FittedBlocks:
+    """The blocks under their caps. `frame(memory, digest)` returns the text of both, which counts in the total."""
+    draft = _BlockDraft(blocks, config, counter, frame)
     before = draft.sizes()
     removed = draft.cap()
-    if caps.total_cap is not None:
-        draft.fit_total(caps.total_cap)
+    draft.fit_total(config.context_total_max_words)
     report = BlockReport(
-        unit=caps.unit,
+        unit=config.context_budget_mode,
         before=before,
         after=draft.sizes(),
         removed_lines=removed,
@@ -138,47 +138,45 @@ def cut_to_newest(timeline: Timeline, limit: int, floor: int) -> int:
 class _BlockDraft:
     """Mutable state while the blocks are shortened."""
 
-    def __init__(self, blocks: Blocks, caps: BlockCaps, counter: Counter, frame: Callable[[str, str], str]) -> None:
+    def __init__(self, blocks: Blocks, config: AgentConfig, counter: Counter, frame: Callable[[str, str], str]) -> None:
         self.memory, self.digest, self.timeline = blocks.memory, blocks.digest, blocks.history
-        self.caps, self.counter, self.frame = caps, counter, frame
+        self.config, self.counter, self.frame = config, counter, frame
         self.cut = 0
         self.stubs: dict[int, Message] = {}
 
     def cap(self) -> int:
         """Apply each block's cap; returns the number of removed duplicate lines."""
-        caps, removed = self.caps, 0
-        if caps.dedupe_digest:
+        config, removed = self.config, 0
+        if config.context_dedupe_summary_against_memory:
             self.digest, removed = dedupe(self.digest, self.memory)
-        if caps.memory_cap is not None:
-            self.memory = fit_text(self.memory, caps.memory_cap, caps.memory_end, self.counter)
-        if caps.digest_cap is not None:
-            self.digest = fit_text(self.digest, caps.digest_cap, caps.digest_end, self.counter)
-        if caps.history_cap is not None:
-            self.cut = cut_to_newest(self.timeline, caps.history_cap, caps.keep_messages)
+        self.memory = fit_text(self.memory, config.context_memory_max_words, config.context_memory_end, self.counter)
+        self.digest = fit_text(self.digest, config.context_summary_max_words, config.context_summary_end, self.counter)
+        self.cut = self._cut_to(config.context_history_max_words)
         return removed
 
     def fit_total(self, cap: int) -> None:
         """Shorten history, then the digest, then memory, until all fit; raises `ViewTooLarge` if they cannot."""
         if self.over(cap) > 0:
-            limit = max(0, cap - self.system())
-            self.cut = max(self.cut, cut_to_newest(self.timeline, limit, self.caps.keep_messages))
-        self._shorten(cap)
+            self.cut = max(self.cut, self._cut_to(max(0, cap - self.system())))
         while self.digest and (over := self.over(cap)) > 0:
-            self.digest = self._reduce(self.digest, over, self.caps.digest_end)
+            self.digest = self._reduce(self.digest, over, self.config.context_summary_end)
         while self.memory and (over := self.over(cap)) > 0:
-            self.memory = self._reduce(self.memory, over, self.caps.memory_end)
+            self.memory = self._reduce(self.memory, over, self.config.context_memory_end)
+        self._shorten(cap)
         if self.over(cap) > 0:
-            sizes = {"system": self.system(), "history": self.history()}
             raise ViewTooLarge(
-                sum(sizes.values()),
+                self.system() + self.history(),
                 cap,
-                sizes,
-                unit=self.caps.unit,
-                hint="raise the total or shorten the system prompt",
+                {"system": self.system(), "history": self.history()},
+                unit=self.config.context_budget_mode,
+                hint="raise context_total_max_words or lower context_min_recent_messages",
             )
 
+    def _cut_to(self, limit: int) -> int:
+        return cut_to_newest(self.timeline, limit, self.config.context_min_recent_messages)
+
     def _shorten(self, cap: int) -> None:
-        """Replace messages by stubs until all fit: first cut the largest to one common size, then cut each further."""
+        """Shorten messages until all fit: first the largest to one common size, then each further."""
         kept = range(self.cut, len(self.timeline))
         level = _level([self.timeline.tokens(index) for index in kept], max(0, cap - self.system()))
         for index in sorted(kept, key=lambda index: -self.timeline.tokens(index)):
@@ -193,7 +191,7 @@ class _BlockDraft:
             self._stub(index, (size_of(stub, self.counter) if stub else self.timeline.tokens(index)) - over)
 
     def _stub(self, index: int, limit: int) -> None:
-        stub = shorten(self.timeline.shown[index], handle(index), limit, self.counter)
+        stub = shorten(self.timeline.shown[index], limit, self.counter)
         if stub is not None:
             self.stubs[index] = stub
 
@@ -205,7 +203,7 @@ class _BlockDraft:
         return self.system() + self.history() - cap
 
     def system(self) -> int:
-        """The size of the system text."""
+        """The size of memory and digest with their headings."""
         return self.counter.count(self.frame(self.memory, self.digest)).tokens
 
     def history(self) -> int:
@@ -242,17 +240,17 @@ def size_of(message: Message, counter: Counter) -> int:
     return message_tokens(message, counter, TEXT_ONLY)
 
 
-def shorten(message: Message, name: str, limit: int, counter: Counter) -> Message | None:
+def shorten(message: Message, limit: int, counter: Counter) -> Message | None:
     """The message with its longest texts cut until it fits into `limit`; None if that makes it no smaller.
 
-    The start of each cut text stays, with a line that holds `name`. Calls, images and ids are not changed.
+    The start of each cut text stays, with a line that says how much is missing. Calls, images and ids stay as they are.
     """
     parts = list(message.parts)
     whole = now = size_of(message, counter)
     for index in sorted(range(len(parts)), key=lambda index: -len(_text(parts[index]))):
         if now <= limit:
             break
-        parts[index] = _cut_part(parts[index], name, now - limit, counter)
+        parts[index] = _cut_part(parts[index], now - limit, counter)
         now = size_of(message.with_parts(*parts), counter)
     return message.with_parts(*parts) if now < whole else None
 
@@ -261,14 +259,14 @@ def _text(part: Part) -> str:
     return part.text if isinstance(part, Text | ToolResult) else ""
 
 
-def _cut_part(part: Part, name: str, over: int, counter: Counter) -> Part:
+def _cut_part(part: Part, over: int, counter: Counter) -> Part:
     """The text or result, shortened by at least `over` if possible."""
     text = _text(part)
     size = counter.count(text).tokens
-    limit = size - over - counter.count(_left_out(text, "", name)).tokens
+    limit = size - over - counter.count(_left_out(text, "")).tokens
     while True:
         kept = fit_text(text, max(0, limit), "head", counter)
-        short = "\n".join(filter(None, (kept, _left_out(text, kept, name))))
+        short = "\n".join(filter(None, (kept, _left_out(text, kept))))
         tokens = counter.count(short).tokens
         if not kept or tokens <= size - over:
             break
@@ -283,7 +281,7 @@ def _cut_part(part: Part, name: str, over: int, counter: Counter) -> Part:
     return Text(text=short)
 
 
-def _left_out(text: str, kept: str, name: str) -> str:
+def _left_out(text: str, kept: str) -> str:
     """The line below a shortened text. `kept` may end with an added code fence, which is not counted."""
     shown = len(kept) if text.startswith(kept) else kept.rfind("\n")
-    return shortened(len(text) - shown, name)
+    return shortened(len(text) - shown, "")
