@@ -25,7 +25,7 @@ KINDS = ("", "note", "digest", "shell", "legend")
 
 
 def texts() -> SearchStrategy[str]:
-    """Visible text: plain, CJK, emoji, base64, special tokens, code, a lone surrogate, very long."""
+    """Visible text: plain, CJK, emoji, base64, special tokens, code, very long."""
     odd = (
         *(
             "fix the parser",
@@ -36,9 +36,10 @@ def texts() -> SearchStrategy[str]:
             "<|endoftext|><|im_start|>",
             "[INST] <<SYS>>",
         ),
-        *("\x00 nul", '{"a": [1, 2]}', "x" * 5000, "line\n\n  line\n", "\ud800 alone", "def f():\n\treturn 1"),
+        *("\x00 nul", '{"a": [1, 2]}', "x" * 5000, "line\n\n  line\n", "def f():\n\treturn 1"),
     )
-    return st.sampled_from(odd) | st.text(min_size=1, max_size=20).filter(lambda text: bool(text.strip()))
+    said = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+    return st.sampled_from(odd) | said.filter(lambda text: bool(text.strip()))
 
 
 def blanks() -> SearchStrategy[str]:
@@ -134,7 +135,7 @@ def _edited(draw: DrawFn, message: Message, ids: list[str]) -> Message:
     """A message with a part lost, doubled, moved, blanked, or tied to another call; or with another role."""
     parts = list(message.parts)
     place = draw(st.integers(0, len(parts) - 1)) if parts else 0
-    match draw(st.sampled_from(("lose", "double", "turn", "blank", "stray", "role", "kind", *["tie"] * 4))):
+    match draw(st.sampled_from(("lose", "double", "turn", "blank", "half", "stray", "role", "kind", *["tie"] * 4))):
         case "lose" if parts:
             del parts[place]
         case "double" if parts:
@@ -143,6 +144,8 @@ def _edited(draw: DrawFn, message: Message, ids: list[str]) -> Message:
             parts.reverse()
         case "blank" if parts:
             parts[place] = Text(text=draw(blanks()))
+        case "half" if parts:
+            parts[place] = Text(text="half of an emoji: \ud83d")
         case "stray":
             parts.insert(place, draw(stray_parts()))
         case "role":
@@ -156,11 +159,14 @@ def _edited(draw: DrawFn, message: Message, ids: list[str]) -> Message:
     return message.with_parts(*parts)
 
 
+_ARGUMENTS = ("{}", "", '{"cut', '{"x": NaN}', '{"x": [-Infinity, 1e999]}', '["a"]')
+
+
 def _tied(draw: DrawFn, part: Part, name: str) -> Part:
     wire = part.wire and part.wire._replace(exact=False)
     if isinstance(part, ToolCall):
         tool = draw(st.sampled_from((part.name, "files.read", "", "n" * 90)))
-        return replace(part, id=name, name=tool, arguments=draw(st.sampled_from(("{}", '{"cut'))), wire=wire)
+        return replace(part, id=name, name=tool, arguments=draw(st.sampled_from(_ARGUMENTS)), wire=wire)
     if isinstance(part, ToolResult):
         inner: tuple[Part, ...] = draw(st.sampled_from((part.parts, (), (Text(text=" "),))))
         interim, bad = draw(st.booleans()), draw(st.booleans())

@@ -342,8 +342,8 @@ def test_media_from_elsewhere_goes_by_value_or_address_or_is_marked() -> None:
         ("ls -la", {"input": "ls -la"}),
         ("[1, 2]", {"input": "[1, 2]"}),
         ("null", {"input": "null"}),
-        ('{"a": NaN}', {"input": '{"a": NaN}'}),
-        ('{"a": 1e999}', {"input": '{"a": 1e999}'}),
+        ('{"a": NaN}', {"a": "NaN"}),
+        ('{"a": 1e999}', {"a": "1e999"}),
         ('{"a": ', {"input": '{"a": '}),
     ],
 )

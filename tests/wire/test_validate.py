@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import doctest
 import json
 from dataclasses import replace
@@ -55,13 +56,23 @@ def image(data: str = "iVBO") -> dict[str, Any]:
 SEARCH = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}
 MARK = {"cache_control": {"type": "ephemeral"}}
+HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+NATIVE = {"type": "compaction", "content": "so far", "signature": "c2ln"}
+
+
+def png(width: int, height: int) -> str:
+    """The header of a PNG of that size, in base64."""
+    header = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + width.to_bytes(4) + height.to_bytes(4)
+    return base64.b64encode(header + bytes(24)).decode()
+
 
 ANTHROPIC: list[tuple[str, Any, set[str]]] = [
-    ("nothing", [], set()),
+    ("nothing", [], {"empty-request"}),
     ("one question", [u()], set()),
     ("two users in a row are one turn", [u(), u(), a(), u()], set()),
     ("two assistants in a row are one turn", [u(), a(), a([use("1")]), u([res("1")])], set()),
-    ("calls in two messages of one turn", [u(), a([use("1")]), a([use("2")]), u([res("2")]), u([res("1")])], set()),
+    ("calls in two messages", [u(), a([use("1")]), a([use("2")]), u([res("2"), res("1")])], {"call-unanswered"}),
+    ("results in two messages", [u(), a([use("1"), use("2")]), u([res("2")]), u([res("1")])], {"result-split"}),
     ("starts with the assistant", [a(), u()], {"start"}),
     ("ends with the assistant", [u(), a()], {"end"}),
     ("blank text", [u(" \n")], {"blank"}),
@@ -115,7 +126,25 @@ ANTHROPIC: list[tuple[str, Any, set[str]]] = [
     ("server result without its call", [u(), a([FOUND, text()]), u()], {"result-orphan"}),
     ("paused inside a server tool", [u(), a([text(), SEARCH])], set()),
     ("server tool of the user", [u([SEARCH, FOUND])], {"call-role"}),
-    ("unknown block kinds pass", [u([{"type": "from_the_future", "x": 1}])], set()),
+    ("unknown block type", [u([{"type": "banana", "x": 1}])], {"block-type"}),
+    ("call block in a result", [u(), a([use("1")]), u([res("1", [use("2")])])], {"block-type"}),
+    ("lone surrogate", [u("a \ud800")], {"unicode"}),
+    ("lone surrogate in the system prompt", {"system": "\udc00", "messages": [u()]}, {"unicode"}),
+    ("NaN in the input", [u(), a([use("1", input={"x": float("nan")})]), u([res("1")])], {"number"}),
+    ("image without a source", [u([{"type": "image"}])], {"shape"}),
+    ("image with an unknown source", [u([{"type": "image", "source": {"type": "disk"}}])], {"block-type"}),
+    ("image of 9,000 pixels", [u([image(png(9_000, 10))])], {"media-pixels"}),
+    ("twenty large images", [u([image(png(2_001, 10))] * 20)], set()),
+    ("more than twenty images, one large", [u([*[image(png(10, 10))] * 20, image(png(10, 2_001))])], {"media-pixels"}),
+    ("an hour after five minutes", [u([text("t", **MARK), text("t", **HOUR)])], {"breakpoint-order"}),
+    ("five minutes after an hour", {"system": [text("s", **HOUR)], "messages": [u([text("t", **MARK)])]}, set()),
+    ("mark on thinking", [u(), a([{**thought(), **MARK}, text()]), u()], {"breakpoint-place"}),
+    ("signed compaction first", [u([NATIVE, text()])], set()),
+    ("signed compaction after another message", [u(), a([NATIVE, text()]), u()], {"compaction-place"}),
+    *[
+        (f"a {kind} and its call", [u(), a([SEARCH, {**FOUND, "type": kind}, text()]), u()], set[str]())
+        for kind in ("code_execution_tool_result", "bash_code_execution_tool_result", "web_fetch_tool_result")
+    ],
     ("system inside, after the user", [u(), {"role": "system", "content": "s"}, a(), u()], set()),
     ("system inside, at the end", [u(), a(), u(), {"role": "system", "content": "s"}], set()),
     ("system inside, first", [{"role": "system", "content": "s"}, u()], {"system-place"}),
@@ -149,8 +178,8 @@ def tool(name: str, content: Any = "r") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": name, "content": content}
 
 
-def calls(*names: str, content: Any = None) -> dict[str, Any]:
-    listed = [{"id": name, "type": "function", "function": {"name": "run", "arguments": "{}"}} for name in names]
+def calls(*names: str, content: Any = None, arguments: str = "{}") -> dict[str, Any]:
+    listed = [{"id": name, "type": "function", "function": {"name": "run", "arguments": arguments}} for name in names]
     return a(content, tool_calls=listed)
 
 
@@ -160,7 +189,7 @@ LEGACY_RESULT = {"role": "function", "name": "read", "content": "r"}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
 
 OPENAI: list[tuple[str, Any, set[str]]] = [
-    ("nothing", [], set()),
+    ("nothing", [], {"empty-request"}),
     ("only system", [SYSTEM], set()),
     ("anyone may start and end", [SYSTEM, a(), u(), a()], set()),
     ("nobody asked", [SYSTEM, a()], {"no-user"}),
@@ -203,6 +232,13 @@ OPENAI: list[tuple[str, Any, set[str]]] = [
     ("image of the user", [u([PICTURE])], set()),
     ("image of the assistant", [u(), a([PICTURE])], {"media-role"}),
     ("image in a result", [u(), calls("1"), tool("1", [PICTURE])], {"media-result"}),
+    ("unknown part type", [u([{"type": "banana"}])], {"block-type"}),
+    ("a call as a part", [u(), a([{"type": "function_call", "call_id": "1"}])], {"block-type"}),
+    ("refusal of the user", [u([{"type": "refusal", "refusal": "no"}])], {"block-type"}),
+    ("lone surrogate", [u("a \ud800")], {"unicode"}),
+    ("NaN in a field", [u(weight=float("nan"))], {"number"}),
+    ("arguments are no JSON", [u(), calls("1", arguments='{"cut'), tool("1")], {"input-form"}),
+    ("NaN in the arguments", [u(), calls("1", arguments='{"x": NaN}'), tool("1")], {"input-form"}),
     ("unknown role", [{"role": "narrator", "content": "x"}, u()], {"role"}),
     ("no list", {"messages": "x"}, {"shape"}),
 ]
@@ -220,8 +256,13 @@ REASON = {"type": "reasoning", "id": "rs_1", "summary": []}
 APPROVAL = {"type": "mcp_approval_request", "id": "ap", "name": "t", "arguments": "{}", "server_label": "s"}
 APPROVED = {"type": "mcp_approval_response", "approval_request_id": "ap", "approve": True}
 
+SHELL = {"type": "shell_call", "call_id": "1", "action": {"commands": ["ls"]}}
+SHELL_OUTPUT = {"type": "shell_call_output", "call_id": "1"}
+OUTPUT = {"stdout": "a.py", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+TIMEOUT = {"type": "timeout"}
+
 RESPONSES: list[tuple[str, Any, set[str]]] = [
-    ("nothing", [], set()),
+    ("nothing", [], {"empty-request"}),
     ("plain text", {"input": "hello"}, set()),
     ("anyone may start and end", [a(), u(), a()], set()),
     ("answered, with words between", [u(), fc("1"), u(), fo("1")], set()),
@@ -255,7 +296,21 @@ RESPONSES: list[tuple[str, Any, set[str]]] = [
     ),
     ("trigger last", [u(), {"type": "compaction_trigger"}], set()),
     ("trigger not last", [{"type": "compaction_trigger"}, u()], {"order"}),
-    ("unknown item types pass", [u(), {"type": "item_from_the_future"}], set()),
+    ("unknown item type", [u(), {"type": "banana"}], {"block-type"}),
+    ("a call as a part of a message", [u(), a([fc("1")])], {"block-type"}),
+    ("input text of the assistant", [u(), a([{"type": "input_text", "text": "x"}])], {"block-type"}),
+    ("output text of the user", [u([{"type": "output_text", "text": "x"}])], {"block-type"}),
+    ("a type of Chat Completions", [u([text()])], {"block-type"}),
+    ("reasoning without a summary", [u(), {"type": "reasoning"}, a()], {"shape"}),
+    ("lone surrogate", {"input": "a \ud800"}, {"unicode"}),
+    ("NaN in the arguments", [u(), fc("1", arguments="NaN"), fo("1")], {"input-form"}),
+    ("Infinity in a field", [u(weight=float("inf"))], {"number"}),
+    ("nothing new in a conversation of the server", {"input": [], "previous_response_id": "resp_1"}, set()),
+    ("a blank input", {"input": " "}, {"empty-request"}),
+    ("shell call", [u(), SHELL, {**SHELL_OUTPUT, "output": [OUTPUT]}], set()),
+    ("shell call that timed out", [u(), SHELL, {**SHELL_OUTPUT, "output": [{**OUTPUT, "outcome": TIMEOUT}]}], set()),
+    ("shell call with a text as output", [u(), SHELL, {**SHELL_OUTPUT, "output": "x"}], {"shape"}),
+    ("list of an MCP server's tools", [u(), {"type": "mcp_list_tools", "server_label": "s", "tools": []}], set()),
     ("neither type nor role", [{"x": 1}], {"shape"}),
 ]
 
@@ -275,7 +330,7 @@ def fresp(name: str = "f", **more: Any) -> dict[str, Any]:
 GU, GM = g("user", {"text": "hi"}), g("model", {"text": "ok"})
 
 GEMINI: list[tuple[str, Any, set[str]]] = [
-    ("nothing", [], set()),
+    ("nothing", [], {"empty-request"}),
     ("a talk", [GU, GM, GU], set()),
     ("two users in a row", [GU, GU, GM, GM, GU], set()),
     ("no role is the user", [{"parts": [{"text": "hi"}]}], set()),
@@ -325,6 +380,11 @@ GEMINI: list[tuple[str, Any, set[str]]] = [
     ),
     ("image of the model", [GU, g("model", {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}), GU], set()),
     ("system inside", [GU, g("system", {"text": "s"}), GU], {"role"}),
+    ("unknown field", [g("user", {"banana": 1})], {"block-type"}),
+    ("unpaired call in snake case", [GU, g("model", {"function_call": {"name": "f"}}), GU], {"call-unanswered"}),
+    ("two data fields", [g("user", {"text": "a", "inlineData": {"mimeType": "image/png", "data": "iVBO"}})], {"shape"}),
+    ("lone surrogate", [g("user", {"text": "a \ud800"})], {"unicode"}),
+    ("NaN in the args", [GU, g("model", fcall(args={"x": float("inf")})), g("user", fresp())], {"number"}),
 ]
 
 CASES = [
@@ -513,7 +573,6 @@ def test_assert_sendable_takes_bodies_lists_messages_and_rendered_requests() -> 
     assert_sendable(render(talk, "openai").body, "openai")
     assert_sendable(render(talk, "openai").body["messages"], "openai")
     assert_sendable({"input": "hello"}, "openai-responses")
-    assert_sendable([], "anthropic")
 
 
 def test_assert_sendable_lists_every_broken_rule() -> None:

@@ -115,7 +115,7 @@ def _detect_object(value: Mapping[str, Any], given: str | None, default: str | N
     for name, reply in _replies().items():
         if given in (name, None) and _has_list(value, reply.list_key):
             object_type = reply.object_type
-            if object_type is not None and value.get("object", object_type) == object_type:
+            if object_type is not None and value.get("object", object_type) == object_type and "type" not in value:
                 return Detected(name, "reply")
     for key in list_keys():
         body = _detect_given_body(value, key, given) if given else _detect_body(value, key, default)

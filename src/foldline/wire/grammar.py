@@ -29,6 +29,11 @@ class RequestLimits:
     total_bytes: int | None = None
     breakpoints: int | None = None
     messages: int | None = None
+    pixels: int | None = None
+    """The limit for the longer side of an image."""
+    many_images: int | None = None
+    """The number of images above which `pixels_of_many` is the limit."""
+    pixels_of_many: int | None = None
     source: str = ""
     """The web pages that state the limits, and the month in which they were read."""
 
@@ -48,6 +53,8 @@ class Grammar:
     """Roles that the first message may have; empty if any."""
     end: tuple[str, ...] = ()
     """Roles that the last message may have; empty if any."""
+    conversation_fields: tuple[str, ...] = ()
+    """Request fields that name messages on the server; with one of them, the list may be empty."""
     needs_user: bool = True
     alternation: Literal["merged", "required", "free"] = "free"
     """Consecutive messages of one role: "merged" counts them as one turn, "required" refuses, "free" accepts them."""
@@ -58,6 +65,8 @@ class Grammar:
     unique: Literal["request", "reply"] = "request"
     """The scope in which a call id must be unique."""
     results_first: bool = False
+    results_together: bool = False
+    """Whether all results of a reply must be in the one message that directly follows the message with the calls."""
     results_are_user: bool = False
     """Whether a message that holds only results counts as a user message."""
     blank: Literal["whitespace", "empty", "allowed"] = "allowed"

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline import json_text
-from foldline.errors import WireError
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
 from foldline.placeholders import TOOL_ERROR, unsupported_media
 from foldline.wire.formats import LossCollector
+from foldline.wire.json_values import finite_json, is_json_text
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
@@ -97,11 +97,23 @@ def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
     return ToolResult(call_id=result.call_id, name=result.name, parts=(marked, *rest))
 
 
-def arguments_object(call: ToolCall) -> str:
-    """The arguments of a call as a JSON object; free text becomes `{"input": text}`."""
+def arguments_value(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call as an object: `{}` for a blank text, `{"input": text}` for what is no JSON object.
+
+    >>> arguments_value(ToolCall(id="1", name="f", arguments='{"a": NaN}'))
+    {'a': 'NaN'}
+    """
+    if not call.arguments.strip():
+        return {}
     try:
-        if isinstance(json_text.loads(call.arguments), dict):
-            return call.arguments
-    except WireError:
-        pass
-    return json_text.dumps({"input": call.arguments})
+        value = finite_json(call.arguments)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"input": call.arguments}
+
+
+def arguments_object(call: ToolCall) -> str:
+    """The text of a JSON object with the arguments of a call; the same text if it is one already."""
+    if is_json_text(call.arguments) and call.arguments.lstrip().startswith("{"):
+        return call.arguments
+    return json_text.dumps(arguments_value(call))

@@ -6,24 +6,64 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.grammar import Grammar, RequestLimits
-from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
+from foldline.wire.validate.plain_request import (
+    PlainBlock,
+    PlainRequest,
+    PlainTurn,
+    has_required_fields,
+    string,
+    text_of,
+)
 
 _CALL_KINDS = {"tool_use": "call", "server_tool_use": "server-call", "mcp_tool_use": "server-call"}
 _SIGNATURES = {"thinking": "signature", "redacted_thinking": "data"}
 _MEDIA_KINDS = ("image", "document", "container_upload")
+_IN_RESULT: Mapping[str, tuple[str, ...]] = {
+    "text": (),
+    "image": ("source",),
+    "document": ("source",),
+    "search_result": ("content", "source", "title"),
+    "tool_reference": ("tool_name",),
+    "browser_state": ("tabs",),
+}
+_SERVER_RESULTS = ("web_search", "web_fetch", "advisor", "code_execution", "bash_code_execution", "tool_search")
+_BLOCKS: Mapping[str, tuple[str, ...]] = {
+    **{kind: _IN_RESULT[kind] for kind in ("text", "image", "document", "search_result")},
+    **{f"{tool}_tool_result": ("tool_use_id", "content") for tool in _SERVER_RESULTS},
+    "text_editor_code_execution_tool_result": ("tool_use_id", "content"),
+    "thinking": ("thinking",),
+    "redacted_thinking": (),
+    "tool_use": ("name",),
+    "tool_result": ("tool_use_id",),
+    "server_tool_use": ("name",),
+    "mcp_tool_use": ("name", "server_name"),
+    "mcp_tool_result": ("tool_use_id",),
+    "container_upload": ("file_id",),
+    "compaction": (),
+    "tool_addition": ("tool",),
+    "tool_removal": ("tool",),
+    "mcp_tool_listing": ("mcp_server_name", "tools"),
+    "fallback": ("to",),
+}
+"""The block types of a request and the fields that each requires (Python SDK 2.8, read in November 2026)."""
+_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "base64": ("data", "media_type"),
+    "url": ("url",),
+    "file": ("file_id",),
+    "text": ("data", "media_type"),
+    "content": ("content",),
+}
 
 
 def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
     request = PlainRequest()
-    for key in ("system", "tools"):
+    for key in ("tools", "system"):
         blocks = body.get(key)
         for block in blocks if isinstance(blocks, list) else ():
-            if isinstance(block, dict) and block.get("cache_control"):
-                request.breakpoints.append(-1)
+            if isinstance(block, dict):
+                _note_breakpoint(block, -1, request)
             if key == "system" and isinstance(block, dict) and not string(block.get("text")).strip():
                 request.refuse("blank", -1, "a block of the system prompt has no visible text")
-    if body.get("cache_control"):
-        request.breakpoints.append(-1)
     for index, message in enumerate(elements):
         if not isinstance(message, dict):
             request.refuse("shape", index, "not an object")
@@ -31,27 +71,50 @@ def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
         role, content = message.get("role"), message.get("content")
         if role not in ("user", "assistant", "system"):
             request.refuse("role", index, f"the role {role!r} is unknown")
-        elif (found := _blocks(content, index, request)) is None:
+        elif (found := _blocks(content, index, request, _BLOCKS)) is None:
             request.refuse("shape", index, "content is neither text nor a list of blocks")
         elif content != [] or role != "system":
             request.turns.append(PlainTurn(index, role, found))
+    _note_breakpoint(body, -1, request)
+    _check_compaction(elements, request)
     return request
 
 
-def _blocks(content: Any, index: int, request: PlainRequest) -> list[PlainBlock] | None:
+def _note_breakpoint(block: Mapping[str, Any], index: int, request: PlainRequest) -> None:
+    mark = block.get("cache_control")
+    if mark:
+        ttl = mark.get("ttl") if isinstance(mark, dict) else None
+        request.breakpoints.append((index, string(ttl) or "5m"))
+        if block.get("type") in _SIGNATURES:
+            request.refuse("breakpoint-place", index, "a cache breakpoint on thinking")
+
+
+def _check_compaction(elements: list[Any], request: PlainRequest) -> None:
+    """Refuse a signed compaction block that is not the first block of the request."""
+    for index, message in enumerate(elements):
+        content = message.get("content") if isinstance(message, dict) else None
+        for place, block in enumerate(content if isinstance(content, list) else ()):
+            native = isinstance(block, dict) and block.get("type") == "compaction" and block.get("signature")
+            if native and (index, place) != (0, 0):
+                request.refuse("compaction-place", index, "a signed compaction block that is not the first block")
+
+
+def _blocks(
+    content: Any, index: int, request: PlainRequest, known: Mapping[str, tuple[str, ...]]
+) -> list[PlainBlock] | None:
     """The blocks of content that is a text or a list (an empty list for an empty text); None for other values."""
     if isinstance(content, str):
         return [PlainBlock("text", index, text=content)] if content else []
-    return [_block(each, index, request) for each in content] if isinstance(content, list) else None
+    return [_block(each, index, request, known) for each in content] if isinstance(content, list) else None
 
 
-def _block(block: Any, index: int, request: PlainRequest) -> PlainBlock:
+def _block(block: Any, index: int, request: PlainRequest, known: Mapping[str, tuple[str, ...]]) -> PlainBlock:
     if not isinstance(block, dict) or not isinstance(block.get("type"), str):
         request.refuse("shape", index, "a content block is not an object with a type")
         return PlainBlock("other", index)
-    if block.get("cache_control"):
-        request.breakpoints.append(index)
+    _note_breakpoint(block, index, request)
     kind = block["type"]
+    has_required_fields(block, known, index, request)
     if kind == "text":
         return PlainBlock("text", index, text=text_of(block, index, request))
     if kind in _SIGNATURES:
@@ -63,9 +126,17 @@ def _block(block: Any, index: int, request: PlainRequest) -> PlainBlock:
     if kind.endswith("_tool_result"):
         return PlainBlock("server-result", index, string(block.get("tool_use_id")))
     if kind in _MEDIA_KINDS:
-        source = block.get("source")
-        return PlainBlock("media", index, size=len(string(source.get("data"))) if isinstance(source, dict) else 0)
+        return _media(block, index, request)
     return PlainBlock("other", index)
+
+
+def _media(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
+    source = block.get("source")
+    if not isinstance(source, dict):
+        return PlainBlock("media", index)
+    has_required_fields(source, _SOURCES, index, request)
+    data = string(source.get("data"))
+    return PlainBlock("media", index, size=len(data), data=data if block["type"] == "image" else "")
 
 
 def _call(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
@@ -77,13 +148,14 @@ def _call(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainB
 
 
 def _result(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
-    inner = _blocks(block.get("content"), index, request)
+    inner = _blocks(block.get("content"), index, request, _IN_RESULT)
     if inner is None and block.get("content") is not None:
         request.refuse("shape", index, "the content of a result is neither text nor a list of blocks")
     error = block.get("is_error") is True
     return PlainBlock("result", index, string(block.get("tool_use_id")), error=error, inner=tuple(inner or ()))
 
 
+_NOT_JSON = "The request body is not valid JSON"
 GRAMMAR = Grammar(
     name="Anthropic",
     read=_read_request,
@@ -93,6 +165,9 @@ GRAMMAR = Grammar(
         total_bytes=33_554_432,
         breakpoints=4,
         messages=100_000,
+        pixels=8_000,
+        many_images=20,
+        pixels_of_many=2_000,
         source="2026-11: platform.claude.com, pages vision, errors and prompt caching; Python SDK 2.8 docstring",
     ),
     roles=("user", "assistant", "system"),
@@ -100,6 +175,7 @@ GRAMMAR = Grammar(
     end=("user",),
     alternation="merged",
     results_first=True,
+    results_together=True,
     results_are_user=True,
     blank="whitespace",
     signed_thinking=True,
@@ -112,23 +188,32 @@ GRAMMAR = Grammar(
     renders_legal_ids=True,
     has_valid_input=lambda call: isinstance(call.get("input"), dict),
     says={
+        "empty-request": "messages: at least one message is required",
         "start": "first message must use the user role",
         "end": "This model does not support assistant message prefill. The conversation must end with a user message.",
         "blank": "text content blocks must contain non-whitespace text",
         "empty": "all messages must have non-empty content",
+        "block-type": "Input tag found using 'type' does not match any of the expected tags",
+        "unicode": f"{_NOT_JSON}: no low surrogate in string",
+        "number": _NOT_JSON,
         "call-unanswered": "`tool_use` ids were found without `tool_result` blocks immediately after",
         "result-orphan": "unexpected `tool_use_id` found in `tool_result` blocks",
         "result-late": "`tool_use` ids were found without `tool_result` blocks immediately after",
+        "result-split": "`tool_use` ids were found without `tool_result` blocks immediately after",
         "result-order": "`tool_use` ids were found without `tool_result` blocks immediately after",
         "result-duplicate": "each tool_use must have a single result",
         "call-duplicate": "`tool_use` ids must be unique",
         "thinking-unsigned": "thinking.signature: Field required",
         "thinking-last": "The final block in an assistant message cannot be `thinking`.",
         "media-role": "'image' blocks are not permitted within assistant turns",
+        "media-pixels": "At least one of the image dimensions exceed max allowed size",
         "error-result": "tool_result: content cannot be empty if `is_error` is true",
         "id-form": "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
         "input-form": "tool_use.input: Input should be a valid dictionary",
         "breakpoints": "A maximum of 4 blocks with cache_control may be provided.",
+        "breakpoint-order": "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
+        "breakpoint-place": "thinking.cache_control: Extra inputs are not permitted",
+        "compaction-place": "compaction_block_misplaced",
         "total-bytes": "request_too_large",
         "system-place": "use the top-level 'system' parameter for the initial system prompt",
     },

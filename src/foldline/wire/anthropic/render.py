@@ -7,8 +7,6 @@ rendered as role and content only.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import re
 from typing import Any
 
@@ -93,7 +91,11 @@ def _block(part: Part, loss: LossCollector) -> Any | None:
         case Text(text=text):
             return {**(base or {"type": "text"}), "text": text} if text else None
         case ToolCall():
-            fields = {"id": _id(part.id), "name": _bad_id.sub("_", part.name)[:_LONGEST_NAME], "input": _input(part)}
+            fields = {
+                "id": _id(part.id),
+                "name": _bad_id.sub("_", part.name)[:_LONGEST_NAME],
+                "input": carry.arguments_value(part),
+            }
             return {**(base or {"type": "tool_use"}), **fields}
         case ToolResult():
             return _result_block(part, base or {"type": "tool_result"}, loss)
@@ -137,22 +139,3 @@ def _id(text: str) -> str:
     if not _bad_id.search(text):
         return text
     return f"{_bad_id.sub('_', text)}_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
-def _input(call: ToolCall) -> dict[str, Any]:
-    """The arguments as the object that Anthropic requires; anything else becomes `{"input": text}`."""
-    if not call.arguments.strip():
-        return {}
-    try:
-        value = json.loads(call.arguments, parse_constant=_finite, parse_float=_finite)
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"input": call.arguments}
-
-
-def _finite(text: str) -> float:
-    """The number; raises ValueError if JSON cannot hold it (`NaN`, `1e999`)."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number

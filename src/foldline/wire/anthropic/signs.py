@@ -10,15 +10,22 @@ from foldline.wire.formats import Sign
 
 _BLOCKS = {
     *("tool_use", "tool_result", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"),
-    *("document", "search_result", "container_upload", "compaction", "web_search_tool_result"),
+    *("document", "search_result", "container_upload", "compaction", "mcp_tool_listing", "tool_reference"),
 }
+_SERVER_RESULT = "_tool_result"
+"""How the type of a block with the result of a server-side tool ends."""
 _BODY_FIELDS = {"system", "anthropic_version", "stop_sequences", "thinking", "top_k", "mcp_servers"}
 
 
 def _is_message(item: Mapping[str, Any]) -> bool:
     if string_at(item, "type") == "message":
         return "stop_reason" in item
-    if "role" not in item or block_types(item).isdisjoint(_BLOCKS | {"image", "thinking"}):
+    if "role" not in item:
+        return False
+    kinds = block_types(item)
+    if any(kind.endswith(_SERVER_RESULT) for kind in kinds):
+        return True
+    if kinds.isdisjoint(_BLOCKS | {"image", "thinking"}):
         return False
     return any(_is_block(block) for block in item["content"] if isinstance(block, Mapping))
 

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from foldline.wire.field_access import snake
 from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
 
 _ROLES = {"user": "user", "model": "assistant", "function": "user"}
+
+_DATA_FIELDS = (
+    *("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult"),
+    *("toolCall", "toolResponse"),
+)
+"""The fields of a part that hold its data; a part has exactly one of them."""
+_SIDE_FIELDS = (
+    *("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata", "audioTranscription"),
+    *("mediaProcessing", "speechMetadata"),
+)
+_FIELDS = {name: camel for camel in (*_DATA_FIELDS, *_SIDE_FIELDS) for name in (camel, snake(camel))}
+"""The name in camel case of each field of a part (google-genai 3.1, read in November 2026)."""
 
 
 def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
@@ -32,6 +45,7 @@ def _block(part: Any, index: int, request: PlainRequest) -> PlainBlock:
     if not isinstance(part, dict) or not part:
         request.refuse("shape", index, "a part without data")
         return PlainBlock("other", index)
+    _check_fields(part, index, request)
     call, result = _field(part, "functionCall", "function_call"), _field(part, "functionResponse", "function_response")
     if isinstance(call, dict):
         if not isinstance(call.get("args", {}), dict | None):
@@ -52,6 +66,16 @@ def _block(part: Any, index: int, request: PlainRequest) -> PlainBlock:
         return PlainBlock("other", index)
     text = text_of(part, index, request)
     return PlainBlock("thinking" if part.get("thought") is True else "text", index, text=text)
+
+
+def _check_fields(part: Mapping[str, Any], index: int, request: PlainRequest) -> None:
+    unknown = next((name for name in part if name not in _FIELDS), None)
+    if unknown is not None:
+        request.refuse("block-type", index, f"a part has the unknown field {str(unknown)[:80]!r}")
+        return
+    count = sum(_FIELDS[name] in _DATA_FIELDS for name, value in part.items() if value is not None)
+    if count != 1:
+        request.refuse("shape", index, f"a part has {count} data fields, not one")
 
 
 def _field(part: Mapping[str, Any], camel: str, snake: str) -> Any:
@@ -89,6 +113,10 @@ GRAMMAR = Grammar(
     name_form=r"[a-zA-Z0-9_.:-]{1,128}",
     has_valid_input=_has_valid_input,
     says={
+        "empty-request": "contents is not specified",
+        "block-type": "Invalid JSON payload received. Unknown name: Cannot find field.",
+        "unicode": "Invalid JSON payload received.",
+        "number": "Invalid JSON payload received.",
         "start": _CALL_ANSWER,
         "end": "Please ensure that multiturn requests end with a user turn or a function response.",
         "blank": "Unable to submit request because it has an empty text parameter.",

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foldline.json_text import loads
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.field_access import key_in, pick
 from foldline.wire.formats import LossCollector, element_format
 from foldline.wire.gemini.parse import NAME, parse_part
-from foldline.wire.part_mapping import arguments_object, media_placeholder
+from foldline.wire.part_mapping import arguments_value, media_placeholder
 from foldline.wire.rendering import is_exact
 
 
@@ -75,7 +74,7 @@ def _render_part(part: Part, loss: LossCollector) -> list[Any]:
 
 def _render_call(part: ToolCall, base: Mapping[str, Any]) -> dict[str, Any]:
     key = key_in(base, "functionCall")
-    call = {**base.get(key, {}), "name": part.name, "args": loads(arguments_object(part))}
+    call = {**base.get(key, {}), "name": part.name, "args": arguments_value(part)}
     return {**base, key: _with_id(call, part.id)}
 
 

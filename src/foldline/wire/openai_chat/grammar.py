@@ -6,10 +6,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.grammar import Grammar, RequestLimits
-from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
+from foldline.wire.json_values import is_json_text
+from foldline.wire.validate.plain_request import (
+    PlainBlock,
+    PlainRequest,
+    PlainTurn,
+    has_required_fields,
+    string,
+    text_of,
+)
 
 LIMITS = RequestLimits(media=500, total_bytes=52_428_800, source="2026-11: platform.openai.com, page images and vision")
 ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {"developer": "system", "function": "tool"}
+
+_TEXT: Mapping[str, tuple[str, ...]] = {"text": ()}
+_MEDIA: Mapping[str, tuple[str, ...]] = {
+    "image_url": ("image_url",),
+    "input_audio": ("input_audio",),
+    "file": ("file",),
+}
+_PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "user": {**_TEXT, **_MEDIA},
+    "assistant": {**_TEXT, "refusal": ("refusal",)},
+    "system": _TEXT,
+    "tool": _TEXT,
+}
+"""The content parts of each role and the fields that they require (openai-python 3.49, read in November 2026)."""
 
 
 def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
@@ -19,7 +41,7 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
         if role is None:
             request.refuse("role", index, "not an object with a known role")
             continue
-        blocks = _content(message.get("content"), index, request)
+        blocks = _content(message.get("content"), role, index, request)
         if role == "tool":
             key, name = string(message.get("tool_call_id")), ""
             if message["role"] == "function":
@@ -39,7 +61,7 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
     return request
 
 
-def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock]:
+def _content(content: Any, role: str, index: int, request: PlainRequest) -> list[PlainBlock]:
     if isinstance(content, str):
         return [PlainBlock("text", index, text=content)] if content else []
     if content is None:
@@ -50,9 +72,12 @@ def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock
     blocks = []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind not in _MEDIA:  # the validator checks which roles may send media
+            has_required_fields(part, _PARTS[role], index, request)
         if kind == "text":
             blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
         elif kind in ("image_url", "input_audio", "file"):
+            has_required_fields(part, _MEDIA, index, request)
             blocks.append(PlainBlock("media", index, size=media_size(part.get(kind))))
         elif isinstance(kind, str):
             blocks.append(PlainBlock("other", index))
@@ -83,28 +108,38 @@ def _calls(message: Mapping[str, Any], index: int, request: PlainRequest) -> lis
         if not isinstance(inside, dict):
             request.refuse("shape", index, "a tool call is not an object with its function")
             continue
-        if not isinstance(inside.get("arguments", inside.get("input")), str):
-            request.refuse("input-form", index, "the arguments of a call are not text")
+        _check_input(inside.get("arguments" if kind == "function" else "input"), str(kind), index, request)
         blocks.append(PlainBlock("call", index, string(call.get("id")), string(inside.get("name"))))
         if not blocks[-1].id:
             request.refuse("id-form", index, "a tool call has no id")
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         blocks.append(PlainBlock("call", index, "", string(legacy.get("name"))))
-        if not isinstance(legacy.get("arguments"), str):
-            request.refuse("input-form", index, "the arguments of a call are not text")
+        _check_input(legacy.get("arguments"), "function", index, request)
     return blocks
 
 
+def _check_input(arguments: Any, kind: str, index: int, request: PlainRequest) -> None:
+    if not isinstance(arguments, str):
+        request.refuse("input-form", index, "the arguments of a call are not text")
+    elif kind == "function" and not is_json_text(arguments):
+        request.refuse("input-form", index, "the arguments of a call are not JSON")
+
+
 def _is_malformed(element: Mapping[str, Any]) -> bool:
-    """True for a message with an empty list of calls or parts, and for a result without content or call id."""
-    no_result = element.get("content") is None or not isinstance(element.get("tool_call_id"), str)
-    return [] in (element.get("tool_calls"), element.get("content")) or (element.get("role") == "tool" and no_result)
+    """True for an empty list of calls or parts, a result without content or call id, and a call among the parts."""
+    content = element.get("content")
+    no_result = content is None or not isinstance(element.get("tool_call_id"), str)
+    if [] in (element.get("tool_calls"), content) or (element.get("role") == "tool" and no_result):
+        return True
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") == "function_call" for part in content
+    )
 
 
 def _has_valid_input(call: Mapping[str, Any]) -> bool:
     inner = call.get("function", call.get("function_call"))
-    return not (isinstance(inner, dict) and "arguments" in inner) or isinstance(inner["arguments"], str)
+    return not (isinstance(inner, dict) and "arguments" in inner) or is_json_text(inner["arguments"])
 
 
 _UNANSWERED = (
@@ -124,6 +159,10 @@ GRAMMAR = Grammar(
     is_malformed=_is_malformed,
     has_valid_input=_has_valid_input,
     says={
+        "empty-request": "Invalid 'messages': empty array. Expected an array with minimum length 1.",
+        "block-type": "Invalid value. Supported values are: 'text', 'image_url', 'input_audio', 'refusal' and 'file'.",
+        "unicode": "We could not parse the JSON body of your request.",
+        "number": "We could not parse the JSON body of your request.",
         "no-user": "No user query found in messages.",
         "empty": "Invalid value for 'content': expected a string, got null.",
         "call-unanswered": _UNANSWERED,

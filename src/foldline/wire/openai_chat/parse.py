@@ -70,6 +70,11 @@ def content_part(value: Any) -> Part:
     wire = Wire(NAME, value)
     if kind in ("text", "refusal") and isinstance(inner, str):
         return Text(text=inner, wire=wire)
+    if is_call_part(value):
+        key = value.get("call_id") or value.get("id")
+        return ToolCall(
+            id=key if isinstance(key, str) else "", name=value["name"], arguments=_arguments(value), wire=wire
+        )
     if kind == "image_url":
         url = inner.get("url") if isinstance(inner, dict) else inner
         if isinstance(url, str):
@@ -79,6 +84,11 @@ def content_part(value: Any) -> Part:
     if kind == "file" and isinstance(inner, dict) and isinstance(inner.get("file_data"), str):
         return document(inner["file_data"], wire)
     return Opaque(kind=kind if isinstance(kind, str) else "untyped", value=value, wire=wire)
+
+
+def is_call_part(value: Any) -> bool:
+    """True for a call among the content parts, as clients write it that keep the items of OpenAI's Responses API."""
+    return isinstance(value, dict) and value.get("type") == "function_call" and isinstance(value.get("name"), str)
 
 
 def thinking(value: dict[str, Any]) -> tuple[Part, ...]:

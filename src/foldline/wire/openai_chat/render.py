@@ -7,8 +7,9 @@ from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import LossCollector
+from foldline.wire.json_values import is_json_text
 from foldline.wire.openai_chat import parse as messages
-from foldline.wire.openai_chat.parse import NAME, OTHER_CALL, SIDE_FIELDS, is_side_fields
+from foldline.wire.openai_chat.parse import NAME, OTHER_CALL, SIDE_FIELDS, is_call_part, is_side_fields
 from foldline.wire.part_mapping import (
     arguments_object,
     data_url,
@@ -63,7 +64,8 @@ def _render_content(
         if unchanged is not None and is_side_fields(unchanged):
             beside.update(unchanged)
         elif isinstance(part, ToolCall) and not part.id and single:
-            beside["function_call"] = {"name": part.name, "arguments": part.arguments}
+            arguments = part.arguments if is_json_text(part.arguments) else arguments_object(part)
+            beside["function_call"] = {"name": part.name, "arguments": arguments}
         elif isinstance(part, ToolCall):
             calls.append(unchanged or _render_call(part, loss))
         elif unchanged is not None and isinstance(part, Opaque) and part.kind.startswith(OTHER_CALL):
@@ -136,7 +138,7 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
     if call.kind == "custom_tool":
         fields = {"name": call.name, "input": call.arguments}
         return {**own, "id": call.id, "type": "custom", "custom": {**own.get("custom", {}), **fields}}
-    arguments = call.arguments
+    arguments = call.arguments if is_json_text(call.arguments) else arguments_object(call)
     if call.kind != "function":
         loss.add(f"call {call.kind}", "Chat Completions knows only function and custom calls: sent as a function call")
         arguments = arguments_object(call)
@@ -147,7 +149,7 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
 def _own(part: Part) -> dict[str, Any]:
     """The part's wire value in this format, as the base for an edited part; else an empty dict."""
     value = wire_object(part.wire, NAME)
-    return {} if is_side_fields(value) else value
+    return {} if is_side_fields(value) or is_call_part(value) else value
 
 
 def _unchanged_value(part: Part) -> Any | None:
@@ -158,6 +160,8 @@ def _unchanged_value(part: Part) -> Any | None:
     value = wire.value
     if is_side_fields(value):
         same = part in (*messages.thinking(value), *messages.side_parts(value))
+    elif is_call_part(value):
+        return None
     elif isinstance(part, ToolCall) or (isinstance(part, Opaque) and part.kind.startswith(OTHER_CALL)):
         same = part == messages.call(value, "tool_calls")
     else:

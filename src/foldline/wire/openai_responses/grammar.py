@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.grammar import Grammar
+from foldline.wire.json_values import is_json_text
 from foldline.wire.openai_chat.grammar import LIMITS, ROLES, media_size
-from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
+from foldline.wire.validate.plain_request import (
+    PlainBlock,
+    PlainRequest,
+    PlainTurn,
+    has_required_fields,
+    string,
+    text_of,
+)
 
 _NAMED_CALLS = ("function_call", "custom_tool_call")
 _CALLS = (*_NAMED_CALLS, "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
@@ -17,6 +25,47 @@ _OPEN_RESULTS = {"mcp_approval_response": "approval_request_id", "tool_search_ou
 _RESULTS = tuple(f"{kind}_output" for kind in _CALLS)
 _OTHER_ROLES = {"compaction_trigger": "user", "additional_tools": "system", "configuration_update": "system"}
 
+_INPUT: Mapping[str, tuple[str, ...]] = {"input_text": (), "input_image": (), "input_file": (), "input_audio": ()}
+_PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "user": _INPUT,
+    "system": _INPUT,
+    "assistant": {"output_text": (), "refusal": ("refusal",)},
+    "tool": _INPUT,
+}
+"""The content parts of each role and the fields that they require; "tool" is the output of a call."""
+_ITEMS: Mapping[str, tuple[str, ...]] = {
+    "message": ("role",),
+    "reasoning": ("summary",),
+    "function_call": ("name",),
+    "custom_tool_call": ("name",),
+    "local_shell_call": ("action",),
+    "shell_call": ("action",),
+    "apply_patch_call": ("operation",),
+    "computer_call": (),
+    **dict.fromkeys(_RESULTS, ()),
+    "tool_search_call": ("arguments",),
+    "tool_search_output": ("tools",),
+    "mcp_approval_request": ("arguments", "id", "name", "server_label"),
+    "mcp_approval_response": ("approval_request_id", "approve"),
+    "mcp_list_tools": ("server_label", "tools"),
+    "mcp_call": ("arguments", "name", "server_label"),
+    "file_search_call": (),
+    "web_search_call": (),
+    "image_generation_call": (),
+    "code_interpreter_call": (),
+    "compaction": ("encrypted_content",),
+    "compaction_trigger": (),
+    "item_reference": ("id",),
+    "additional_tools": ("tools",),
+    "configuration_update": (),
+    "program": ("call_id", "code", "fingerprint"),
+    "program_output": ("call_id", "result"),
+}
+"""The item types of a request and the fields that each requires (openai-python 3.49, read in November 2026).
+
+Item ids are left out: they are required only of items that the server stored, and clients leave them out elsewhere.
+"""
+
 
 def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
     request = PlainRequest()
@@ -25,12 +74,14 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
         if not isinstance(item, dict):
             request.refuse("shape", index, "not an object")
             continue
-        kind = string(item.get("type") or ("message" if "role" in item else ""))
+        kind = string(item.get("type") or ("message" if "role" in item else "item_reference" if "id" in item else ""))
         key = item.get("id")
         if isinstance(key, str) and key and kind not in ("item_reference", "local_shell_call_output"):
             if key in seen:
                 request.refuse("item-duplicate", index, f"the item id {key} occurs twice")
             seen.add(key)
+        if kind:
+            has_required_fields({**item, "type": kind}, _ITEMS, index, request)
         if kind == "compaction_trigger" and index != len(elements) - 1:
             request.refuse("order", index, "a compaction trigger must be the last item")
         if turn := _item(kind, item, index, request):
@@ -44,15 +95,12 @@ def _item(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest)
         if role in (None, "tool"):
             request.refuse("role", index, f"the role {item.get('role')!r} is unknown")
             return None
-        return PlainTurn(index, str(role), _content(item.get("content"), index, request))
+        return PlainTurn(index, str(role), _content(item.get("content"), str(role), index, request))
     if kind in _CALLS:
         return PlainTurn(index, "assistant", [_call(kind, item, index, request)])
     if kind in _RESULTS:
         key = string(item.get("call_id") or item.get("id"))
-        output = item.get("output")
-        inner = _content(output, index, request) if isinstance(output, list) else []
-        if output is None:
-            request.refuse("empty", index, "a result without output")
+        inner = _output(kind, item.get("output"), index, request)
         return PlainTurn(index, "tool", [PlainBlock("result", index, key, inner=tuple(inner))])
     if kind in _OPEN_CALLS and string(item.get(_OPEN_CALLS[kind])):
         return PlainTurn(index, "assistant", [PlainBlock("server-call", index, string(item[_OPEN_CALLS[kind]]))])
@@ -69,9 +117,43 @@ def _item(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest)
     return PlainTurn(index, "tool" if output else "assistant", [PlainBlock("other", index)])
 
 
+def _output(kind: str, output: Any, index: int, request: PlainRequest) -> list[PlainBlock]:
+    """The blocks of a result; a shell call has a list of outputs and a computer call a screenshot."""
+    if output is None:
+        if kind != "apply_patch_call_output":
+            request.refuse("empty", index, "a result without output")
+    elif kind == "shell_call_output":
+        if not isinstance(output, list) or not all(map(_is_shell_output, output)):
+            request.refuse(
+                "shape", index, "the output of a shell call is not a list of outputs with stdout and outcome"
+            )
+    elif kind == "computer_call_output":
+        if not isinstance(output, dict) or output.get("type") != "computer_screenshot":
+            request.refuse("shape", index, "the output of a computer call is not a screenshot")
+        else:
+            return [PlainBlock("media", index, size=media_size(output.get("image_url")))]
+    elif kind in ("function_call_output", "custom_tool_call_output") and isinstance(output, list):
+        return _content(output, "tool", index, request)
+    elif not isinstance(output, str):
+        request.refuse("shape", index, "the output of a call is not text")
+    return []
+
+
+def _is_shell_output(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("stdout"), str)
+        and isinstance(value.get("stderr"), str)
+        and isinstance(value.get("outcome"), dict)
+        and value["outcome"].get("type") in ("exit", "timeout")
+    )
+
+
 def _call(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
-    if kind in _NAMED_CALLS and not isinstance(item.get("arguments", item.get("input")), str):
-        request.refuse("input-form", index, "the arguments of a call are not text")
+    if kind == "function_call" and not is_json_text(item.get("arguments")):
+        request.refuse("input-form", index, "the arguments of a call are not JSON in a text")
+    elif kind == "custom_tool_call" and not isinstance(item.get("input"), str):
+        request.refuse("input-form", index, "the input of a call is not text")
     if not string(item.get("call_id")):
         request.refuse("id-form", index, "a call has no call_id")
     return PlainBlock(
@@ -79,7 +161,7 @@ def _call(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest)
     )
 
 
-def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock]:
+def _content(content: Any, role: str, index: int, request: PlainRequest) -> list[PlainBlock]:
     if isinstance(content, str):
         return [PlainBlock("text", index, text=content)] if content else []
     if not isinstance(content, list):
@@ -88,7 +170,9 @@ def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock
     blocks = []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
-        if kind in ("input_text", "output_text", "text"):
+        if isinstance(kind, str):
+            has_required_fields(part, _PARTS[role], index, request)
+        if kind in ("input_text", "output_text"):
             blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
         elif kind in ("input_image", "input_file", "input_audio"):
             blocks.append(PlainBlock("media", index, size=media_size(part.get("image_url")) + media_size(part)))
@@ -97,6 +181,16 @@ def _content(content: Any, index: int, request: PlainRequest) -> list[PlainBlock
         else:
             request.refuse("shape", index, "a content part is not an object with a type")
     return blocks
+
+
+def _is_malformed(item: Mapping[str, Any]) -> bool:
+    """True for a message with a call among its parts, or with parts that only another role may have."""
+    content = item.get("content")
+    if item.get("type", "message") != "message" or not isinstance(content, list):
+        return False
+    role = ROLES.get(string(item.get("role")), "user")
+    moved = {*_CALLS, "text", *_PARTS["user"], *_PARTS["assistant"]} - _PARTS[role].keys()
+    return any(isinstance(part, dict) and part.get("type") in moved for part in content)
 
 
 GRAMMAR = Grammar(
@@ -112,8 +206,14 @@ GRAMMAR = Grammar(
     kinds_are_user=True,
     media_roles=("user", "system"),
     item_ids=True,
-    has_valid_input=lambda call: call.get("type") != "function_call" or isinstance(call.get("arguments"), str),
+    conversation_fields=("previous_response_id", "conversation", "prompt"),
+    is_malformed=_is_malformed,
+    has_valid_input=lambda call: call.get("type") != "function_call" or is_json_text(call.get("arguments")),
     says={
+        "empty-request": "Missing required parameter: 'input'.",
+        "block-type": "Invalid value. Supported values are listed in the error",
+        "unicode": "We could not parse the JSON body of your request.",
+        "number": "We could not parse the JSON body of your request.",
         "call-unanswered": "No tool output found for function call",
         "result-orphan": "No tool call found for function call output with call_id",
         "result-duplicate": "Duplicate function_call_output for call_id",

@@ -112,6 +112,8 @@ def content_part(value: Any) -> Part:
             return document(value["file_data"], wire)
         if isinstance(value.get("file_url"), str):
             return Media(kind="document", url=value["file_url"], wire=wire)
+    if kind == "function_call" and isinstance(value.get("name"), str):
+        return call(value)
     if kind is None and isinstance(value, dict) and isinstance(value.get("stdout"), str):
         return Text(text=_shell_text(value), wire=wire)
     return Opaque(kind=kind if isinstance(kind, str) else "untyped", value=value, wire=wire)

@@ -10,6 +10,10 @@ from foldline.wire.formats import Sign
 
 _PARTS = {"input_text", "output_text", "input_image", "input_file", "summary_text", "reasoning_text"}
 _CALLS = ("_call", "_call_output")
+_ITEMS = {
+    *("item_reference", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "tool_search_output"),
+    *("compaction_trigger", "additional_tools", "configuration_update"),
+}
 
 
 def _is_item(item: Mapping[str, Any]) -> bool:
@@ -20,7 +24,7 @@ def _is_item(item: Mapping[str, Any]) -> bool:
         return "encrypted_content" in item or isinstance(item.get("summary"), list)
     if kind == "message":
         return "role" in item and "content" in item and "stop_reason" not in item
-    return kind == "item_reference" or bool(block_types(item) & _PARTS)
+    return kind in _ITEMS or bool(block_types(item) & _PARTS)
 
 
 ELEMENT = Sign("items like function_call and reasoning", _is_item)

@@ -17,7 +17,7 @@ from foldline.wire.repair.first_and_last import repair_first_and_last
 from foldline.wire.repair.order_of_results import ResultOrder
 from foldline.wire.repair.results_for_calls import tie_results
 from foldline.wire.repair.server_calls import drop_unpaired_server_calls
-from foldline.wire.repair.single_messages import repair_message
+from foldline.wire.repair.single_messages import repair_message, with_sendable_values
 from foldline.wire.repair.system_messages import belongs_to_prompt, place_system_messages, repair_prompt
 from foldline.wire.repair.thinking_at_end import drop_thinking_at_end
 from foldline.wire.repair.unique_call_ids import make_ids_unique
@@ -89,7 +89,8 @@ def _read(
     head: list[OutgoingMessage] = []
     entries = [RepairEntry(start - 1, _EARLIER, "user")] if start else []
     leading, last = not entries, start - 1
-    for index, message in enumerate(messages, start):
+    for index, original in enumerate(messages, start):
+        message = with_sendable_values(index, original, context)
         if leading and message.role == "system" and belongs_to_prompt(message, messages, context):
             head.extend(repair_prompt(index, message, context))
             continue

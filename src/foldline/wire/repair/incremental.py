@@ -14,6 +14,7 @@ from operator import is_not
 from threading import Lock
 
 from foldline.message import Message, Text
+from foldline.wire.json_values import is_encodable
 from foldline.wire.repair.context import RepairContext, RepairNote
 from foldline.wire.repair.first_and_last import end_placeholder, is_from_user
 from foldline.wire.repair.history import Repaired, RepairRun, repair_part
@@ -99,7 +100,7 @@ class RepairedHistory:
             ):
                 return False
             for part in message.parts:
-                if type(part) is not Text or not part.text.strip():
+                if type(part) is not Text or not part.text.strip() or not is_encodable(part.text):
                     return False
             if not message.parts:
                 return False

@@ -16,6 +16,7 @@ from typing import Any
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.placeholders import NO_OUTPUT, call_as_text, unsupported_media
 from foldline.wire.formats import LossCollector
+from foldline.wire.json_values import needs_replacement, sendable_value
 from foldline.wire.repair.context import RepairContext, content_of, edited, has_same_parts
 from foldline.wire.validate import check
 
@@ -25,6 +26,15 @@ _UNKNOWN_CALL = "tool_call "
 """Prefix of the kind of a Chat Completions call to neither a function nor a custom tool; repair leaves it out."""
 _MEDIA = frozenset(("image", "document", "image_url", "input_audio", "file", "input_image", "input_file"))
 _LONGEST_NAME = 64
+
+
+def with_sendable_values(index: int, message: Message, context: RepairContext) -> Message:
+    """The message without lone surrogates and without numbers that are not finite."""
+    if not needs_replacement(message):
+        return message
+    context.note("value", index, "lone surrogates and numbers that are not finite were replaced")
+    replaced: Message = sendable_value(message)
+    return replaced
 
 
 def repair_message(index: int, message: Message, side: str, context: RepairContext) -> Message | None:

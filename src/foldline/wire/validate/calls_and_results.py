@@ -22,6 +22,8 @@ def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violati
             other = next((block for block in turn.blocks[: len(results)] if block.kind != "result"), None)
             if other is not None:
                 yield Violation("result-order", other.at, "another block comes before a result")
+        if grammar.results_together:
+            yield from _check_together(turn, results)
         waiting = [block for block in turn.blocks if block.kind == "call"]
         if not waiting:
             continue
@@ -35,6 +37,19 @@ def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violati
         known.update(call.id for call in waiting)
         if place == last:
             yield from _match(waiting, [], known, grammar)
+
+
+def _check_together(turn: PlainTurn, results: list[PlainBlock]) -> Iterator[Violation]:
+    """Violations of the rule that one message holds all calls of a turn, and one message all their results."""
+    for result in results:
+        if result.at != results[0].at:
+            yield Violation(
+                "result-split", result.at, f"the result of {result.id} is not in one message with the others"
+            )
+    last = turn.blocks[-1].at if turn.blocks else -1
+    for call in turn.blocks:
+        if call.kind == "call" and turn.role == "assistant" and call.at != last:
+            yield Violation("call-unanswered", call.at, f"an assistant message follows the call{_label(call)}")
 
 
 def _match(

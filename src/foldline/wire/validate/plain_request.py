@@ -42,6 +42,8 @@ class PlainBlock(NamedTuple):
     """The blocks inside a result."""
     size: int = 0
     """Number of characters of base64 data."""
+    data: str = ""
+    """The base64 data of an image."""
 
 
 class PlainTurn(NamedTuple):
@@ -60,8 +62,8 @@ class PlainRequest:
 
     turns: list[PlainTurn] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
-    breakpoints: list[int] = field(default_factory=list)
-    """For each cache breakpoint, the index of the element that holds it; -1 if it is outside the messages."""
+    breakpoints: list[tuple[int, str]] = field(default_factory=list)
+    """Each cache breakpoint: the index of its element (-1 if it is outside the messages), and its time to live."""
 
     def refuse(self, code: str, index: int, message: str) -> None:
         """Add a violation."""
@@ -71,6 +73,21 @@ class PlainRequest:
 def string(value: Any) -> str:
     """The value if it is text, otherwise ""."""
     return value if isinstance(value, str) else ""
+
+
+def has_required_fields(
+    block: Mapping[str, Any], known: Mapping[str, tuple[str, ...]], index: int, request: PlainRequest
+) -> bool:
+    """True for a block of a known type that has the fields its type requires; otherwise adds a violation."""
+    kind = str(block.get("type"))
+    if kind not in known:
+        request.refuse("block-type", index, f"the type {kind[:80]!r} is not one of {', '.join(sorted(known))}")
+        return False
+    for name in known[kind]:
+        if block.get(name) is None:
+            request.refuse("shape", index, f"a block of type {kind} has no {name}")
+            return False
+    return True
 
 
 def text_of(block: Mapping[str, Any], index: int, request: PlainRequest) -> str:

@@ -6,21 +6,29 @@ value without raising, and takes linear time, so that every test and benchmark c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, zip_longest
 from typing import Any
 
+from foldline.measure.media_tokens import image_size
 from foldline.wire.formats import element_format, grammar_of, request_format
 from foldline.wire.grammar import Grammar, RequestLimits
+from foldline.wire.json_values import fault_of
 from foldline.wire.validate.calls_and_results import check_adjacent, check_anywhere, check_server_calls, is_paused_turn
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, Violation
+
+_FAULTS = {
+    "unicode": "a text holds a lone surrogate, which UTF-8 cannot encode",
+    "number": "a number is NaN or infinite",
+    "shape": "a value is not JSON",
+}
 
 
 def check(
     format: str, body: Any, *, grammar: Grammar | None = None, limits: RequestLimits | None = None
 ) -> tuple[Violation, ...]:
-    """All rules that a request body, or a bare list of messages, breaks. An empty list breaks none.
+    """All rules that a request body, or a bare list of messages, breaks.
 
     >>> [str(found) for found in check("openai", [{"role": "user"}])]
     ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
@@ -30,13 +38,16 @@ def check(
     key = target.list_key
     elements = body.get(key) if isinstance(body, Mapping) else body
     if isinstance(elements, str) and target.text_list:
-        return ()
+        elements = [{"role": "user", "content": elements}] if elements.strip() else []
     if not isinstance(elements, list | tuple):
         return (Violation("shape", -1, f"there is no list of messages under {key!r}"),)
-    request = grammar.read(list(elements), body if isinstance(body, Mapping) else {})
+    fields = body if isinstance(body, Mapping) else {}
+    request = grammar.read(list(elements), fields)
     turns = _merged_turns(request.turns, grammar)
     violations = [
         *request.violations,
+        *_check_values(elements, {name: value for name, value in fields.items() if name != key}),
+        *_check_presence(elements, fields, grammar),
         *_check_blocks(request.turns, grammar),
         *_check_first_and_last(turns, grammar),
         *_check_system_messages(request.turns, grammar),
@@ -52,6 +63,20 @@ def check(
         else each
         for each in violations
     )
+
+
+def _check_presence(elements: Sequence[Any], fields: Mapping[str, Any], grammar: Grammar) -> Iterator[Violation]:
+    """A violation for a request without messages, unless one of its fields names a conversation on the server."""
+    if not elements and not any(fields.get(name) for name in grammar.conversation_fields):
+        yield Violation("empty-request", -1, "there is no message")
+
+
+def _check_values(elements: Sequence[Any], rest: Mapping[str, Any]) -> Iterator[Violation]:
+    """Violations for values that JSON in UTF-8 cannot hold: lone surrogates, NaN, Infinity, Python objects."""
+    for index, value in enumerate((rest, *elements), start=-1):
+        code = fault_of(value)
+        if code:
+            yield Violation(code, index, _FAULTS[code])
 
 
 def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
@@ -179,5 +204,29 @@ def _check_sizes(request: PlainRequest, elements: int, limits: RequestLimits) ->
         yield Violation("total-bytes", -1, f"at least {total:,} bytes, {limits.total_bytes:,} are allowed")
     if limits.breakpoints is not None and breakpoints > limits.breakpoints:
         yield Violation("breakpoints", -1, f"{breakpoints} cache breakpoints, {limits.breakpoints} are allowed")
+    yield from _check_breakpoint_order(request.breakpoints)
+    yield from _check_pixels(media, limits)
     if limits.messages is not None and elements > limits.messages:
         yield Violation("message-count", -1, f"{elements:,} messages, {limits.messages:,} are allowed")
+
+
+def _check_breakpoint_order(breakpoints: list[tuple[int, str]]) -> Iterator[Violation]:
+    """Violations for breakpoints of an hour that come after one of five minutes."""
+    short = False
+    for index, ttl in breakpoints:
+        if short and ttl == "1h":
+            yield Violation("breakpoint-order", index, "a cache breakpoint of 1 hour comes after one of 5 minutes")
+        short = short or ttl != "1h"
+
+
+def _check_pixels(media: list[PlainBlock], limits: RequestLimits) -> Iterator[Violation]:
+    if limits.pixels is None:
+        return
+    images = [block for block in media if block.data]
+    most = limits.pixels
+    if limits.many_images is not None and limits.pixels_of_many is not None and len(images) > limits.many_images:
+        most = limits.pixels_of_many
+    for image in images:
+        side = max(image_size(image.data) or (0,))
+        if side > most:
+            yield Violation("media-pixels", image.at, f"an image of {side:,.0f} pixels on a side, {most:,} are allowed")

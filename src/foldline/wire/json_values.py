@@ -1,0 +1,116 @@
+"""Finds and replaces values that a request cannot hold: lone surrogates, which UTF-8 cannot encode, NaN and Infinity.
+
+Such values come from tools that cut a text inside an emoji and from calls with `NaN` in their arguments. A provider
+refuses the whole request because of one of them. The record keeps them; a request has U+FFFD in place of a surrogate
+and the number's name as a text ("NaN") in place of the number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from foldline.message import Message, Wire
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+def fault_of(value: Any) -> str:
+    r"""Why JSON in UTF-8 cannot hold a value: "unicode", "number" or "shape"; "" if it can.
+
+    >>> fault_of({"a": "\ud800"}), fault_of([float("nan")]), fault_of({"a": 1})
+    ('unicode', 'number', '')
+    """
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return "unicode"
+    except ValueError:
+        return "number"
+    except TypeError:
+        return "shape"
+    except RecursionError:
+        return ""
+    return ""
+
+
+def is_json_text(value: Any) -> bool:
+    """True for a text that is JSON, without the constants NaN and Infinity that Python accepts.
+
+    >>> is_json_text('{"a": 1}'), is_json_text('{"a": NaN}'), is_json_text('{"a"')
+    (True, False, False)
+    """
+    try:
+        json.loads(value, parse_constant=_refuse)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return isinstance(value, str)
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(name)
+
+
+def finite_json(text: str) -> Any:
+    """The value of JSON text; a number that is not finite becomes its text.
+
+    >>> finite_json('{"a": NaN, "b": 1e999, "c": 1.5}')
+    {'a': 'NaN', 'b': '1e999', 'c': 1.5}
+    """
+    return json.loads(text, parse_constant=str, parse_float=_number)
+
+
+def _number(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
+def is_encodable(text: str) -> bool:
+    """False for a text with a lone surrogate."""
+    return text.isascii() or _SURROGATE.search(text) is None
+
+
+def needs_replacement(message: Message) -> bool:
+    """True for a message whose parts or wire form hold a lone surrogate or a number that is not finite."""
+    wire = message.wire
+    if wire is not None and fault_of(wire.value) in ("unicode", "number"):
+        return True
+    return (wire is None or not wire.exact) and sendable_value(message.parts) is not message.parts
+
+
+def sendable_value(value: Any) -> Any:
+    """The value with U+FFFD for lone surrogates and texts for numbers that are not finite, else the same object.
+
+    Works on JSON values and on messages, parts and their wire forms.
+    """
+    if isinstance(value, str):
+        return value if is_encodable(value) else _SURROGATE.sub(_REPLACEMENT, value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else json.dumps(value)
+    if isinstance(value, Mapping):
+        changed = {sendable_value(key): sendable_value(inner) for key, inner in value.items()}
+        same = len(changed) == len(value) and all(
+            new is old and key is name for (key, new), (name, old) in zip(changed.items(), value.items(), strict=True)
+        )
+        return value if same else changed
+    if isinstance(value, Wire):
+        inner = sendable_value(value.value)
+        return value if inner is value.value else value._replace(value=inner, raw=None)
+    if isinstance(value, list | tuple):
+        items = [sendable_value(inner) for inner in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return items if isinstance(value, list) else tuple(items)
+    if is_dataclass(value) and not isinstance(value, type):
+        changes = {
+            field.name: new
+            for field in fields(value)
+            if (new := sendable_value(old := getattr(value, field.name))) is not old
+        }
+        return replace(value, **changes) if changes else value
+    return value
