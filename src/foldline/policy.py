@@ -145,10 +145,9 @@ class Policy:
     digest_form: Literal["sections", "cumulative"] = "sections"
     """What a model is asked to write: a digest in fixed sections, or an update of the earlier summary."""
     digest_system_prompt: str = ""
-    """With `digest_form` cumulative, the system prompt of the model that writes digests. Empty: foldline's own."""
+    """The system prompt for the model that writes digests, if `digest_form` is cumulative. Empty: foldline's own."""
     digest_user_prompt: str = ""
-    """The same for the user prompt, where `{messages}` stands for the conversation and `{previous_summary}` for the
-    earlier summary."""
+    """Like `digest_system_prompt`, for the user prompt. `{messages}` and `{previous_summary}` are filled in."""
     digest_model: str = ""
     """The model that writes digests. Empty: the digester's own model."""
     digest_seconds: int = 120

@@ -114,9 +114,9 @@ def test_recall_reaches_messages_that_were_folded(session: LedgerSession) -> Non
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (call("recall"), "give query or handle"),
+        (call("recall"), "give either query or handle"),
         (call("recall", query="x", handle="#1"), "exactly one"),
-        (call("recall", query=" \n"), "give query or handle"),
+        (call("recall", query=" \n"), "give either query or handle"),
         (call("recall", handle="#99"), "unknown handle"),
         (call("recall", handle="1 OR 1=1"), "not a handle"),
         (call("recall", query=["x"]), "query must be a string"),

@@ -163,7 +163,7 @@ def test_an_unusable_projects_file_is_refused_at_once(tmp_path: Path, trap: str)
         file.symlink_to(tmp_path / "other")
     else:
         file = Path("/dev/null") if trap == "device" else tmp_path / "missing" / "costs.jsonl"
-    with pytest.raises(ConfigError, match="name a plain file in a folder that you may write to"):
+    with pytest.raises(ConfigError, match="name another file with --project-costs, in a folder that you may write to"):
         ProjectCosts(file, "a")
 
 

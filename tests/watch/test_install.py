@@ -280,7 +280,7 @@ def test_a_file_that_changed_since_the_change_was_shown_is_not_written(tmp_path:
         file.write_text(was)
     change = planned(file)
     file.write_text('{"model": "sonnet"}')
-    with pytest.raises(ConfigError, match=r"changed meanwhile.*again"):
+    with pytest.raises(ConfigError, match=r"changed by another program.*again"):
         change.apply()
     assert file.read_text() == '{"model": "sonnet"}'
 
@@ -303,7 +303,7 @@ def test_an_edit_while_the_user_is_asked_is_not_lost(tmp_path: Path) -> None:
         file.write_text('{"model": "sonnet"}')
         _, said = asking.communicate(b"y\n", timeout=60)
     assert asking.returncode == 2
-    assert b"changed meanwhile" in said
+    assert b"changed by another program" in said
     assert file.read_text() == '{"model": "sonnet"}'
 
 

@@ -1,1 +1,1 @@
-"""Recall: searches everything in the ledger, and reads messages back by handle."""
+"""Recall: searches all messages in the ledger, and returns messages by their handle."""

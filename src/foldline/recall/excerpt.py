@@ -1,6 +1,6 @@
-"""The searchable text of a message, and excerpts of it around the terms of a query.
+"""Returns the searchable text of a message, and excerpts of a text around the terms of a query.
 
-An excerpt is verbatim, cut between code points, and marked where text is omitted.
+An excerpt is verbatim. Where text is left out, it has a mark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldline.placeholders import OMISSION
 from foldline.recall.terms import occurrences
 
 MAX_TERMS = 12
-"""Maximum number of terms that are located in a text: those with the highest weights."""
+"""Maximum number of terms that are searched in a text. The terms with the highest weights are taken."""
 MAX_OCCURRENCES = 20_000
 _BREAK = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
@@ -44,7 +44,7 @@ def _part_text(part: Part) -> str:
 
 
 def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
-    """At most `chars` characters of a text, from the place where the wanted terms have the highest total weight.
+    """At most `chars` characters of a text, around the place where the wanted terms have the highest total weight.
 
     >>> excerpt("We met at noon. The port is 8081. It rained. Bye.", {"port": 1.0}, 30)
     '[…] The port is 8081. […]'
@@ -81,13 +81,13 @@ def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int,
 
 
 def _next_start(text: str, start: int, first: int) -> int:
-    """The first start of a sentence or line between `start` and `first`, else of a word, else `start`."""
+    """The index between `start` and `first` at which a sentence or line begins; else a word; else `start`."""
     found = _BREAK.search(text, start, first) or _SPACE.search(text, start, first)
     return found.end() if found else start
 
 
 def _last_end(text: str, last: int, end: int) -> int:
-    """The last end of a sentence or line between `last` and `end`, else of a word, else `end`."""
+    """The last index between `last` and `end` at which a sentence or line ends; else a word; else `end`."""
     for break_ in (_BREAK, _SPACE):
         found = [match.start() for match in break_.finditer(text, last, end)]
         if found:

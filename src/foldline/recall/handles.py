@@ -1,7 +1,8 @@
 """Recall by handle: returns messages verbatim, one page at a time.
 
-A handle names messages by their number (`#120`, `#120-131`), on the current branch or on a strand of another session
-(`17#120`). A page that ends within a message names the next handle (`#120-131+8000`: from character 8,000 of #120 on).
+A handle names messages of the current branch by their numbers (`#120`, `#120-131`). For messages of another session,
+the number of a strand precedes it (`17#120`); a strand is a run of messages that branches share. If a page ends within
+a message, the handle of the next page contains a position: `#120-131+8000` starts at character 8,000 of #120.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from foldline.recall.excerpt import searchable_text
 from foldline.recall.search import LEAST_TOKENS, ROLE_CHARS, TOKENS, RecalledMessage, RecalledRun
 
 MAX_CHARS_PER_TOKEN = 16
-"""Upper limit for the average number of characters per token in any text, except runs of spaces."""
+"""The largest number of characters per token that is assumed for a page. Only runs of spaces have more."""
 HANDLE_HINT = "a handle looks like #120 or #120-131, as in the digest or in what recall found"
 _HANDLE = re.compile(
     r"\s*([1-9][0-9]{0,15})?#([1-9][0-9]{0,11})(?:-([1-9][0-9]{0,11}))?(?:\+([0-9]{1,12}))?\s*", re.ASCII
@@ -26,7 +27,7 @@ _HANDLE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A range of messages by position, counted from 0."""
+    """A range of messages. Positions are counted from 0."""
 
     first: int
     last: int
@@ -39,7 +40,7 @@ class Handle:
 
 
 def parse_handle(text: str) -> Handle:
-    """The handle that a text consists of.
+    """Parse a handle. Raises `InputError` if the text is not a handle.
 
     >>> parse_handle("#120-131"), str(parse_handle("17#5+8000"))
     (Handle(first=119, last=130, strand=None, skip=0), '17#5+8000')
@@ -55,7 +56,7 @@ def parse_handle(text: str) -> Handle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """As many messages of a handle as fit; `rest` is the handle of the others, None if there are none."""
+    """As many messages of a handle as fit. `rest` is the handle of the remaining ones; None if there are none."""
 
     run: RecalledRun
     rest: Handle | None = None
@@ -78,7 +79,7 @@ def fetch(
 
 
 def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
-    """The branch or strand to which a handle's numbers refer."""
+    """The branch or strand to which the numbers of a handle refer."""
     if wanted.strand is None:
         return where if isinstance(where, Head) else store.head(where)
     sql = "SELECT MAX(position) FROM messages WHERE owner = ? AND strand = ?"
@@ -92,7 +93,7 @@ class _PageBuilder:
         self.messages: tuple[RecalledMessage, ...] = ()
 
     def build(self, store: Store, head: Head) -> Page:
-        """The page; reading stops at the first message that does not fit."""
+        """Build the page. Reading stops at the first message that does not fit."""
         skip = self.wanted.skip
         for stored in store.read(head, start=self.wanted.first, stop=self.wanted.last + 1):
             whole = searchable_text(stored.message)

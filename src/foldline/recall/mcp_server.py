@@ -1,6 +1,6 @@
 """An MCP server over standard input and output that offers the tools of `tools.py`.
 
-It serves one session of one owner, which is set at the start; a client cannot select another.
+It serves one session of one owner. The session is set at the start; a client cannot select another.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ INSTRUCTIONS = (
 )
 
 NOTED = "Noted: it is done at the end of this turn."
-"""The answer to a call of an observed tool, which an observer of the conversation carries out."""
+"""The answer to a call of an observed tool. The server does nothing else: `foldline watch` sees the call and acts on
+it.
+"""
 
 
 def server(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
-    """An MCP server with the tools of one session and `observed_tools`, whose calls an observer carries out.
+    """An MCP server with the tools of one session. It also offers `observed_tools`; their calls are only confirmed.
 
     Calls run one after the other, because a session is one conversation.
     """

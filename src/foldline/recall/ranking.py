@@ -1,9 +1,9 @@
-"""Ranks the messages that match a query, by arithmetic on index entries, with the same result on every database.
+"""Ranks the messages that match a query. It uses only index entries, so the result is the same on every database.
 
-A message scores for the terms it shares with the query: more for rare terms and in a prompt, less in a long message.
-Close neighbours add to its score, so that a short remark in a relevant discussion is found. Terms that the best
-messages share are added to the query (pseudo-relevance feedback). All constants were fitted on one half of the
-questions of `bench recall`.
+A message gets a score for each term that it shares with the query. Rare terms count more. A match in a prompt counts
+more, and a match in a long message less. The scores of close neighbours are added, so that a short remark in a relevant
+discussion is found. Terms that the best messages share are added to the query (pseudo-relevance feedback). All
+constants were fitted on one half of the questions of `bench recall`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ LENGTH_CHARS = 800
 LENGTH_WEIGHT = 0.9
 """How strongly the length of a message lowers its score; 0 turns this off."""
 LONG_CHARS = 4000
-"""Beyond this length in characters, a score is lowered no further, so that rare terms in huge results count."""
+"""A longer message is treated like a message of this length (characters), so that rare terms in huge results still
+count.
+"""
 FLOOR = 0.15
 """Messages that score less than this share of the best score are not shown."""
 PROMPT_WEIGHT = 2.0
-"""The factor by which a match in a prompt counts more than one in a reply or a tool result."""
+"""A match in a prompt counts this many times as much as a match in a reply or a tool result."""
 RARITY_POWER = 1.5
-"""Exponent of a term's rarity; above 1, one rare term counts more than two that are half as rare."""
+"""Exponent of a term's rarity. With a value above 1, one rare term counts more than two terms that are half as rare."""
 NEAR_CHARS = 1000
-"""Distance in characters at which the square of a neighbour's score is multiplied by 1/e."""
+"""A neighbour's score counts less with its distance. At this distance in characters, its square is multiplied by
+1/e.
+"""
 FEEDBACK = 10
 """Number of best messages from which expansion terms are taken."""
 EXPANSION_POOL = 40
@@ -52,7 +56,7 @@ class Document(NamedTuple):
 
 
 def query_terms(query: str) -> dict[str, float]:
-    """The terms of a query with their weights; question words are used only if there are no other terms.
+    """The terms of a query with their weights. Question words are left out unless there are no other terms.
 
     >>> query_terms("Which port does the worker use?")
     {'port': 1.0, 'worker': 1.0, 'us': 1.0}
@@ -70,7 +74,10 @@ def rarity(frequency: int, total: int) -> float:
 def add_term_scores(
     scores: dict[int, float], hits: Mapping[str, Sequence[int]], term_scores: Mapping[str, float]
 ) -> dict[int, float]:
-    """Add each term's score to the messages that contain it; `scores` is by message id and is returned."""
+    """Add the score of each term to the messages that contain it.
+
+    `scores` maps message ids to scores; it is changed and returned.
+    """
     for term, ids in hits.items():
         score = term_scores[term]
         for id_ in ids:
@@ -79,20 +86,24 @@ def add_term_scores(
 
 
 def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
-    """At most `count` ids with the highest scores, best first; among equal scores, the newest first."""
+    """At most `count` ids with the highest scores, the best first.
+
+    Among equal scores, the newest message comes first.
+    """
     least = sorted(scores.values(), reverse=True)[count - 1] if len(scores) > count else 0.0
     chosen = sorted([(-value, -id_) for id_, value in scores.items() if value >= least])
     return [-id_ for _, id_ in chosen[:count]]
 
 
 def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
-    """The score of each message without its neighbours: a match counts less in a long message, more in a prompt."""
+    """The score of each message, without its neighbours. A match in a long message counts less, in a prompt more."""
     lengths = ((doc, 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS) for doc in docs)
     return [matched.get(doc.id, 0.0) * ((PROMPT_WEIGHT if doc.is_prompt else 1.0) / length) for doc, length in lengths]
 
 
 def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> list[float]:
-    """The scores plus those of neighbours, weighted by distance; `docs` are sorted and may have gaps.
+    """The scores plus those of neighbours, which are weighted by distance. `docs` are sorted by position and may have
+    gaps.
 
     Squares are summed, so that many weak neighbours do not outweigh one strong match.
     """
@@ -116,7 +127,11 @@ def are_adjacent(one: Document, other: Document) -> bool:
 
 
 def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
-    """Terms that several of the best messages (score, text) have and the query lacks, with shares of the scores."""
+    """Terms that are not in the query but in at least two of the best messages, each with a value.
+
+    `best` holds the score and the text of each message. The value of a term is higher if it is in messages with high
+    scores.
+    """
     total = sum(score for score, _ in best) or 1.0
     found: dict[str, list[float]] = {}
     for score, text in best:
@@ -131,7 +146,10 @@ def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, flo
 def expansion_weights(
     weights: Mapping[str, float], pool: Mapping[str, float], rarities: Mapping[str, float]
 ) -> dict[str, float]:
-    """The weight of each expansion term: rarer terms weigh more; the sum is `EXPANSION_SHARE` of the query's."""
+    """The weight of each expansion term.
+
+    Rarer terms weigh more. The sum is `EXPANSION_SHARE` times the query's total weight.
+    """
     values = {term: share * rarities[term] for term, share in pool.items() if term in rarities}
     best = sorted(values.items(), key=lambda item: (-item[1], item[0]))[:EXPANSION_TERMS]
     scale = EXPANSION_SHARE * sum(weights.values()) / (sum(value for _, value in best) or 1.0)
@@ -143,8 +161,8 @@ def choose(
 ) -> list[int]:
     """The messages to show, best first, as indexes into `docs`.
 
-    Consecutive messages are one result. Once there are `results` results, only messages next to a chosen one are added,
-    within the budget.
+    Consecutive messages are one result. When there are `results` results, only messages next to a chosen message are
+    added. The sum of the costs stays within `budget`.
     """
     least = FLOOR * max(scores, default=0.0)
     wanted = (at for at, score_ in enumerate(scores) if score_ > 0 and score_ >= least)

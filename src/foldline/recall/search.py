@@ -39,28 +39,30 @@ QUERY_CHARS = 4000
 PROMPT_CHARS = 700
 OTHER_CHARS = 200
 HITS = 4000
-"""Maximum number of messages looked up per term: the newest."""
+"""Maximum number of messages that are looked up per term. The newest are taken."""
 PAIRED_TERMS = 3
-"""Of the terms with at least `HITS` hits, so many (the rarest) are paired to find older messages with two of them."""
+"""Terms with at least `HITS` hits are common. For this many of them (the rarest), older messages that contain two of
+them are looked up as well.
+"""
 PAIRED_HITS = 40_000
-"""A term with more hits than this is not paired."""
+"""A common term with more hits than this is not used to look up older messages."""
 EXPANSION_HITS = 300
 """An expansion term with more hits than this is dropped."""
 EXPANSION_CHARS = 4000
 CANDIDATES = 150
 """Number of best messages that are scored together with their neighbours."""
 CANDIDATES_TRIED = 2000
-"""Number of messages that are examined to find the candidates: many may belong to other branches."""
+"""Maximum number of messages that are examined to find the candidates, because many may belong to other branches."""
 NEIGHBOURS = 4
 """Number of neighbours on each side of a candidate."""
 CHARS_PER_TOKEN = 4
 ROLE_CHARS = 20
 LINE_CHARS = 14
-"""Characters that the handle and the role take at the start of a message."""
+"""Number of characters that the handle and the role need at the start of a message."""
 NOTHING_FOUND = "Nothing was said about that."
 NOT_INDEXED = "Nothing was found, but what was said last could not be searched now: ask again."
 MAX_COUNT = 100_000
-"""The number at which counting the owner's messages stops."""
+"""If the owner has more messages, counting stops at this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +92,12 @@ class RecalledRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
-    """The messages that a search found, best first. `str()` gives the text for the model."""
+    """The messages that a search found, the best first. `str()` returns the text for the model."""
 
     results: tuple[RecalledRun, ...]
     tokens: int = 0
     is_complete: bool = True
-    """True if everything was searched; False if the newest messages could not be indexed."""
+    """Whether all messages were searched. False if the newest messages could not be indexed."""
 
     def __str__(self) -> str:
         return _text(self.results) if self.results or self.is_complete else NOT_INDEXED
@@ -117,7 +119,9 @@ class RecallQuery:
     tokens: int = TOKENS
     results: int = RESULTS
     before: int | None = None
-    """Search only positions below this one, so that messages in the view are not found; None for all."""
+    """Only messages before this position are searched, so that messages in the view are not found. None: all
+    messages.
+    """
     everywhere: bool = False
     """Whether to search all sessions of the owner."""
 
@@ -150,7 +154,10 @@ class _Search:
         self.total = self.index.count_messages(MAX_COUNT) if spans is None else stop
 
     def run(self, query: RecallQuery, weights: dict[str, float], counter: Counter) -> RecallResult:
-        """The best messages for the query's terms and for expansion terms, which the best matches share."""
+        """Run the search.
+
+        The query's terms are searched first; then terms that the best matches share are added (expansion terms).
+        """
         hits = self._hits(weights)
         rarities = {term: self._rarity(ids, HITS) for term, ids in hits.items()}
         term_scores = {term: weights[term] * rarities[term] for term in hits}
@@ -168,7 +175,10 @@ class _Search:
         return self._within_budget([docs[at] for at in chosen], term_scores, query.tokens, counter)
 
     def _hits(self, wanted: Collection[str]) -> dict[str, list[int]]:
-        """The message ids for each term; for a common term, the newest ones and older ones with two common terms."""
+        """The ids of the messages that contain each term.
+
+        For a common term, these are the newest messages, and older ones that contain two common terms.
+        """
         hits = dict(zip(wanted, self.index.find([[term] for term in wanted], HITS), strict=True))
         common = {term: self._frequency(ids, HITS) for term, ids in hits.items() if len(ids) >= HITS}
         few = [term for term in common if common[term] <= PAIRED_HITS]
@@ -181,7 +191,10 @@ class _Search:
         return {term: ids + sorted(older.get(term, ()), reverse=True) for term, ids in hits.items() if ids}
 
     def _frequency(self, ids: Sequence[int], limit: int) -> int:
-        """How many messages have a term; estimated from the newest ones if there are `limit` or more."""
+        """The number of messages that contain a term.
+
+        If there are `limit` or more, it is estimated from the newest ones.
+        """
         if len(ids) < limit:
             return len(ids)
         return max(limit, self.total * limit // (ids[0] - ids[limit - 1] + 1))
@@ -207,7 +220,7 @@ class _Search:
         return [(score, searchable_text(read[id_])[:EXPANSION_CHARS]) for score, id_ in best if id_ in read]
 
     def _with_neighbours(self, matched: Mapping[int, float]) -> tuple[list[Document], list[float]]:
-        """The best messages and their neighbours, in order, each with its own score only."""
+        """The best messages and their neighbours, in order, and the score of each without its neighbours."""
         steps = range(-NEIGHBOURS, NEIGHBOURS + 1)
         places = {(doc.strand, doc.position + step) for doc in self._candidates(matched) for step in steps}
         if self.path is not None:
@@ -222,7 +235,10 @@ class _Search:
     def _within_budget(
         self, chosen: list[Document], term_scores: Mapping[str, float], tokens: int, counter: Counter
     ) -> RecallResult:
-        """The chosen messages that fit: the last chosen are dropped first, and a single message is shortened."""
+        """The chosen messages that fit the token budget.
+
+        The message chosen last is dropped first. If only one is left, it is shortened.
+        """
         read = self.index.messages([doc.id for doc in chosen])
         chosen = [doc for doc in chosen if doc.id in read]  # retention may have deleted some
         shown = {doc: _recalled(doc, read[doc.id], term_scores, _shown_chars(doc)) for doc in chosen}
@@ -241,7 +257,7 @@ class _Search:
         return RecallResult(results=())
 
     def _runs(self, chosen: Sequence[Document], shown: Mapping[Document, RecalledMessage]) -> tuple[RecalledRun, ...]:
-        """The chosen messages as runs of consecutive ones; the run with the best message comes first."""
+        """The chosen messages, grouped into runs of consecutive messages. The run with the best message comes first."""
         runs: list[list[Document]] = []
         for doc in sorted(chosen, key=lambda doc: (doc.strand, doc.position)):
             if runs and ranking.are_adjacent(runs[-1][-1], doc):
@@ -260,14 +276,14 @@ class _Search:
 
 
 class _BranchPath:
-    """The messages of one branch, by strand (a part of a session that branches share)."""
+    """The messages of one branch. They are stored in strands (runs of messages that branches share)."""
 
     def __init__(self, spans: Sequence[Span], stop: int) -> None:
         self.spans, self.stop = spans, stop
         self.by_strand = {span.strand: span for span in spans}
 
     def locate(self, position: int) -> tuple[int, int]:
-        """The strand that contains this position, and the position."""
+        """The number of the strand that contains this position, and the position."""
         return self.spans[bisect_right(self.spans, position, key=lambda span: span.start) - 1].strand, position
 
     def has(self, doc: Document) -> bool:

@@ -1,7 +1,8 @@
 """Terms: the units of a text that are indexed and searched, the same for messages and queries.
 
-A tokenizer for prose fails on code: `getUserId`, `get_user_id` and `user id` must match, a path must be found by its
-file name, a commit by its short id, and Chinese words without spaces. So both databases index only these terms.
+A tokenizer for prose does not work for code. `getUserId`, `get_user_id` and `user id` must match. A path must be found
+by its file name, and a commit by its short id. Chinese words must be found although no spaces separate them. So
+foldline computes the terms itself, and both databases index only these terms.
 
     >>> terms("She parsed getUserId in src/user_store.py")
     ['pars', 'getuserid', 'get', 'user', 'id', 'src', 'userstore.py', 'stor', 'py']
@@ -17,20 +18,22 @@ from itertools import pairwise
 from zlib import crc32
 
 TERM_CHARS = 40
-"""Maximum length of a term; longer words (a key, a blob) are truncated."""
+"""Maximum length of a term in characters. Longer words, such as keys, are truncated."""
 PIECES = 12
-"""Maximum number of pieces of a name; a name with more is a blob and only one term."""
+"""Maximum number of pieces of a name. A name with more pieces is probably encoded data; it becomes a single term."""
 SHORT_ID = 7
 """Length of the short form of a hexadecimal id."""
 CACHED_CHARS = 64
 CACHED = 1 << 15
-"""Number of words whose terms are cached; most words of a text have occurred before."""
+"""Number of words whose terms are cached. The cache helps because most words of a text have occurred before."""
 
 _GRAMS = (
     "\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""Scripts without spaces between words, or with marks inside words: indexed by characters and pairs of them."""
+"""Characters of scripts that have no spaces between words or have marks inside words. Single characters and pairs of
+characters are indexed.
+"""
 _RUN = rf"[^\W{_GRAMS}]+"
 _WORDS = re.compile(rf"[{_GRAMS}]+|{_RUN}(?:[.-]{_RUN}|(?<=[0-9]),[0-9]{{3}}(?![0-9]))*")
 _SEGMENTS = re.compile(r"[^\W_]+")
@@ -38,7 +41,7 @@ _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+|[^\WA-Za-z
 _GRAM = re.compile(rf"[{_GRAMS}]")
 _HEX = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _MARKS = re.compile(r"[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""Accents and vowel points; they are removed, because people leave them out in queries."""
+"""Accents and vowel points. They are removed, because people leave them out in queries."""
 
 _STOP = (
     "a an the and or but if of to in on at by for with from as is am are was were be been being do does did have has "
@@ -63,7 +66,7 @@ def terms(text: str) -> list[str]:
 
 
 def occurrences(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, str]]:
-    """For each word that has a wanted term: its start, its end, and the wanted term with the highest weight.
+    """For each word that contains wanted terms: its start, its end, and the wanted term with the highest weight.
 
     >>> list(occurrences("see resolveTenantId there", {"tenant": 2.0, "id": 1.0}))
     [(4, 19, 'tenant')]
@@ -87,7 +90,7 @@ def occurrences(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, i
 
 
 def checksums(text: str) -> set[int]:
-    """The checksums of a text's terms; optimised, because it runs for every message."""
+    """The checksums of a text's terms. This function is optimised for speed, because it runs for every message."""
     if not text.isascii():
         text = _without_accents(text)
     found: set[int] = set()
@@ -106,7 +109,10 @@ def _without_accents(text: str) -> str:
 
 
 def _word_terms(word: str) -> tuple[str, ...]:
-    """The terms of one word: the stem of a plain word, or the whole and the pieces of a compound."""
+    """The terms of one word.
+
+    For a plain word, its stem; for a compound such as `getUserId`, the whole word and its pieces.
+    """
     if _GRAM.match(word):
         return (*(gram for here, there in pairwise(word) for gram in (here, here + there)), word[-1])
     lower = word.casefold()
@@ -143,7 +149,7 @@ def _pieces(segment: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """The stem of a word: parse, parses, parsed and parsing are one term.
+    """The stem of a word. For example, parse, parses, parsed and parsing have the same stem.
 
     >>> [stem(word) for word in ("stopped", "running", "studies", "classes", "class", "used", "using", "us")]
     ['stop', 'run', 'study', 'class', 'class', 'us', 'us', 'us']

@@ -1,8 +1,8 @@
 """The text index in the ledger's own database.
 
-A term is stored as two numbers: its checksum combined with that of the message's strand (a part of a session that
-branches share), and combined with that of the owner. So a lookup finds only messages of the wanted strands or owner,
-and no word of a message or a query is ever part of an SQL statement.
+A message is stored in a strand (a run of messages that branches share) and belongs to an owner. For each term, the
+index holds two numbers: the term's checksum combined with the strand, and combined with the owner. So a lookup finds
+only messages of the wanted strands or owner, and no word of a message or a query is part of an SQL statement.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldline.recall.terms import checksum, checksums
 
 BATCH = 400
 MAX_STRANDS = 64
-"""For a branch with more strands, all of the owner's messages are searched and the results are filtered."""
+"""If a branch has more strands, all messages of the owner are searched, and the results are filtered."""
 
 _MASK = 0x7FFF_FFFF
 _SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
@@ -58,7 +58,10 @@ class TextIndex:
         connection.many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
 
     def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
-        """Remove messages from the index; must run before they are deleted, because SQLite needs their numbers."""
+        """Remove messages from the index.
+
+        Call this before they are deleted, because SQLite needs their index numbers.
+        """
         sql = (
             "SELECT m.id, m.strand, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
             "WHERE d.owner = ? AND d.message"
@@ -74,7 +77,8 @@ class TextIndex:
 def catch_up(store: Store) -> int:
     """Index the messages that are not indexed yet, in batches, and return their number.
 
-    If the database is busy or read-only, they stay unindexed; they are the newest messages, mostly still in the view.
+    If the database is busy or read-only, they are not indexed. These are the newest messages, and most of them are
+    still in the view.
     """
     tx, index, done = store.tx, TextIndex(), 0
     with suppress(LedgerBusy, LedgerUnavailable):
@@ -84,7 +88,7 @@ def catch_up(store: Store) -> int:
 
 
 class IndexReader:
-    """Lookups in the index for one owner, on one connection."""
+    """Reads the index for one owner, on one connection."""
 
     def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
@@ -128,7 +132,7 @@ class IndexReader:
         return [_document(row) for row in _among(self.connection, sql, (self.owner, strand), positions)]
 
     def count_messages(self, most: int) -> int:
-        """The number of the owner's messages, counted up to `most`."""
+        """The number of the owner's messages; `most` if there are more."""
         sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE owner = ? LIMIT ?) AS counted"
         return int(self.connection.run(sql, (self.owner, most))[0][0])
 
@@ -138,7 +142,7 @@ def _document(row: Values) -> Document:
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
-    """The rows for which the column at the end of `sql` is one of `wanted`, queried in batches."""
+    """The rows in which the column at the end of `sql` has one of the values `wanted`. The query runs in batches."""
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
         yield from connection.run(f"{sql} IN ({', '.join('?' * len(batch))})", (*values, *batch))

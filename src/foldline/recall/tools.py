@@ -21,7 +21,7 @@ from foldline.plan.gate import Load
 from foldline.recall.search import LEAST_TOKENS, TOKENS
 
 PINNED_CHARS = 4000
-"""Maximum length of a pinned text; a longer one must be pinned as a message, by its handle."""
+"""Maximum length of a pinned text in characters. To pin a longer text, pin its message by the handle."""
 
 
 class ToolSession(Protocol):
@@ -37,7 +37,7 @@ class ToolSession(Protocol):
         """Fold now."""
 
     def load(self) -> Load:
-        """The load of the window."""
+        """The sizes of the request and of the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class ToolAnswer:
 
 
 class Tools:
-    """The tools of one session: gives their definitions and answers their calls."""
+    """The tools of one session. Returns their definitions, and runs their calls."""
 
     def __init__(self, session: ToolSession) -> None:
         self.session = session
@@ -174,7 +174,7 @@ class Tools:
 
 
 def describe_load(load: Load) -> str:
-    """The load of the window as a sentence.
+    """A sentence that says how much of the window is used.
 
     >>> describe_load(Load(request=75_000, history=70_000, count=100, usable=100_000))
     '75,000 of 100,000 tokens are used (75%), 25,000 are left.'
@@ -185,7 +185,7 @@ def describe_load(load: Load) -> str:
 
 
 def parse_call(thing: Any) -> ToolCall:
-    """The `ToolCall` for a call that is given as a `ToolCall`, a dict of a wire format, or an SDK object."""
+    """Convert a call to a `ToolCall`. It may be a `ToolCall`, a dict of a wire format, or an SDK object."""
     if isinstance(thing, ToolCall):
         return thing
     value = thing.model_dump() if hasattr(thing, "model_dump") else thing
@@ -215,7 +215,7 @@ _TYPES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
 
 
 def _check_arguments(tool_: ContextTool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments without null values; raises `InputError` if they do not match the schema."""
+    """The arguments without null values. Raises `InputError` if they do not match the schema."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name not in tool_.properties:
@@ -234,5 +234,5 @@ def _exactly_one(given: Mapping[str, Any], one: str, other: str) -> tuple[str, s
     """The values of two arguments; raises `InputError` unless exactly one is given."""
     first, second = given.get(one, ""), given.get(other, "")
     if bool(first.strip()) == bool(second.strip()):
-        raise InputError(f"give {one} or {other}", hint="exactly one of them")
+        raise InputError(f"give either {one} or {other}", hint="exactly one of them is needed")
     return first if first.strip() else "", second if second.strip() else ""

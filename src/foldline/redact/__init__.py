@@ -1,1 +1,1 @@
-"""Removal of secrets: `redact.redact`, with what it looks for in `patterns`."""
+"""Removal of secrets: `redact.py` replaces them in a text, and `patterns.py` says what to look for."""

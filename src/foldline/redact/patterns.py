@@ -22,7 +22,9 @@ HEX = "0-9a-fA-F"
 
 
 class KeyShape(NamedTuple):
-    """A kind of key: its prefixes, the characters that may follow them, and the least number of these."""
+    """A kind of key: its prefixes, the characters that may follow a prefix, and the minimum number of these
+    characters.
+    """
 
     kind: str
     prefixes: tuple[str, ...]
@@ -31,7 +33,7 @@ class KeyShape(NamedTuple):
     exact: bool = False
     """Whether a key has exactly `least` characters after its prefix."""
     digitless: bool = False
-    """Whether the key may have no digit, because the prefix alone identifies it."""
+    """Whether a text without any digit is also a key, because the prefix alone identifies it."""
 
 
 WORD_KEYS = (
@@ -78,7 +80,7 @@ WORD_KEYS = (
     KeyShape("private key", ("MHcCAQEE", "MIGHAgEA", "MIGTAgEA", "MC4CAQAw", "b3BlbnNzaC1rZXk"), BASE64, 40),
     KeyShape("jwt", ("eyJ",), DOTTED, 30),
 )
-"""Keys whose prefix begins a word. The first shape whose prefix matches is used."""
+"""Keys that begin with one of these prefixes at the start of a word. The first row whose prefix matches is used."""
 
 OTHER_KEYS = (
     KeyShape("sendgrid key", ("SG.",), DOTTED, 40),
@@ -91,15 +93,15 @@ OTHER_KEYS = (
     KeyShape("teams webhook", ("webhook.office.com/webhookb2/",), URL64 + "/@", 30),
     KeyShape("dropbox token", ("sl.B", "sl.u."), URL64, 60),
 )
-"""Keys whose prefix contains a dot or a slash, and webhooks, whose address is the secret."""
+"""Keys whose prefix contains a dot or a slash. For webhooks, the address itself is the secret."""
 
 
 class ContextPattern(NamedTuple):
-    """A value that is recognised by its surroundings; group 1 of the pattern is the value."""
+    """A value that is recognised by the text around it. Group 1 of the pattern is the value."""
 
     kind: str
     mark: str
-    """A fixed string in every match; a text without it is not searched."""
+    """A fixed string that every match contains. A text without it is not searched."""
     pattern: re.Pattern[str]
 
 
@@ -152,7 +154,7 @@ HARMLESS_NAME_ENDING = re.compile(
     r"kind|scope|scopes|source|input|output|s|ized|izer|ize|ation|or|ors|ority|enticat\w*|oriz\w*))$",
     re.IGNORECASE,
 )
-"""Endings with which the name of a secret becomes a harmless name, as in `token_count`."""
+"""If a name of a secret has one of these endings, its value is harmless. Example: `token_count`."""
 TYPE_WORD = re.compile(
     r"(?:str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|none|null|nil|true|false|undefined|object|bytes|secret|"
     r"password|passwd|token|text|required|optional|hidden|redacted|masked|env|vault|unset|empty|missing|invalid|"

@@ -1,8 +1,8 @@
 """Replaces values that look like secrets by `[redacted kind]`, before text gets to a digester, digest, log or page.
 
-The patterns are in `patterns.py`; this module applies them. Every rule reads the same text and overlapping hits are
-merged, so the order of the rules does not matter. The result is searched again until nothing is found, so
-redacting twice gives the same text as redacting once.
+The patterns are in `patterns.py`; this module applies them. Every rule reads the same text, and overlapping hits are
+merged. So the order of the rules does not matter. The result is searched again until nothing is found. So redacting a
+text twice gives the same result as redacting it once.
 
 The rules are our own because detect-secrets 1.5 finds only 125 of the 203 secrets in the tests' table, and takes ten
 seconds for a megabyte instead of 0.2.
@@ -21,7 +21,9 @@ from foldline.redact import patterns
 from foldline.redact.patterns import BASE64, URL64, KeyShape
 
 _PASSES = 8
-"""Maximum number of passes, more than needed: later passes find only values that touched a redacted one."""
+"""Maximum number of passes over a text. This is more than needed: later passes find only values next to a redacted
+value.
+"""
 _ERROR_CHARS = 300
 
 
@@ -78,7 +80,10 @@ _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=]
 
 
 def _word_keys(text: str) -> Iterator[_Hit]:
-    """Keys that begin a word; a hit includes an AWS secret that follows the key, as in a table of credentials."""
+    """Keys at the start of a word.
+
+    If an AWS secret follows the key, as in a table of credentials, the hit includes it.
+    """
     keys = _KeyReader(text)
     for run in _CANDIDATE.finditer(text):
         start = run.start()
@@ -109,7 +114,7 @@ def _other_keys(text: str) -> Iterator[_Hit]:
 
 
 def _starts_word(text: str, at: int) -> bool:
-    """Whether a word can begin at `at`; the letter of an escaped line end is not part of a word."""
+    r"""Whether a word can begin at `at`. The letter of an escape such as `\n` is not part of a word."""
     return not at or not text[at - 1].isalnum() or (text[at - 1] in "nrt" and text[at - 2 : at - 1] == "\\")
 
 
@@ -117,19 +122,27 @@ _DIGIT = re.compile("[0-9]")
 
 
 class _KeyReader:
-    """Finds the ends of keys in a text, in ascending order of their starts, and reads no character often."""
+    """Finds the ends of keys in a text.
+
+    The starts must be passed in ascending order, so that the text is read about once.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._run_ends: dict[str, int] = {}
-        """For each set of letters, the end of the run that was read last: a later start in it has the same end."""
+        """For each set of letters, the end of the run that was read last. A later start within that run has the same
+        end.
+        """
         self._digit = -1
-        """Position of the first digit after the last start that asked for one."""
+        """Position of the first digit after the last start that was checked for a digit."""
         self._joined_until = 0
-        """Where the last key ended that has several lines. A key that starts before has one line."""
+        """The largest end of a key so far. A key that starts before it is read only to the end of its line."""
 
     def end(self, start: int, shape: KeyShape) -> int:
-        """The end of the key whose prefix ends at `start`, possibly some lines later; 0 if it is no key."""
+        """The end of the key whose prefix ends at `start`.
+
+        The key may continue on later lines. 0 if the text is not a key.
+        """
         text, letters = self.text, _run_of(shape.letters)
         end = self._run_ends.get(shape.letters, 0)
         if end < start:
@@ -303,7 +316,10 @@ def _named_value(text: str, at: int, end: int, name: str) -> _Hit | None:
 
 
 def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
-    """Whether a value is a secret; `whole` is True if it stands in quotes or in a shell assignment."""
+    """Whether a value is a secret.
+
+    `whole` means that it is in quotes or in a shell assignment, so that it is complete.
+    """
     if after == "(" or (not whole and after in ("[", "{")):
         return False
     if not whole and _REFERENCE.fullmatch(value) and not _looks_random(value):
@@ -318,7 +334,7 @@ def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
 _LINE_JOINT = re.compile(
     r"""[ \t]{0,8}["'`]?[ \t]{0,8}[+\\.&]?[ \t]{0,8}(?:\r?\n|\\r\\n|\\n)[ \t>|+#*-]{0,40}(?:\d{1,6}[→|:\t] ?)?["'`]?"""
 )
-"""The characters between the lines of a wrapped value: quotes, line numbers, or a concatenation in code."""
+"""The characters between two lines of a value that is wrapped: quotes, line numbers, or a concatenation in code."""
 _VALUE_END = re.compile(r"""[ \t]*(?:["'`,;\\\r\n+)}\]]|$)""")
 _CASES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[+/=_-]"))
 _TURN = re.compile(r"[A-Za-z0-9](?:(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9])")
@@ -344,7 +360,10 @@ def _wrapped_end(text: str, end: int) -> int:
 
 
 def _looks_random(text: str) -> bool:
-    """Whether a text looks like a key, not a word: letters and digits alternate, or kinds of characters are mixed."""
+    """Whether a text looks like a key and not like a word.
+
+    In a key, letters and digits alternate, or several kinds of characters are mixed.
+    """
     if len(text) < 6:
         return False
     is_long_path = len(text) >= 16 and "/" in text

@@ -1,4 +1,4 @@
-"""Reads one event of an agent. The input is untrusted: any JSON may be in any place, and nothing here raises.
+"""Reads one event of an agent. The input is untrusted: every field may hold any JSON value, and no function raises.
 
 Claude Code's stream-json and its session files spell the same fields differently (`session_id` and `sessionId`,
 `parent_tool_use_id` and `isSidechain`); `AgentEvent` hides the difference.
@@ -21,7 +21,7 @@ RawEvent: TypeAlias = dict[str, Any]
 
 _SESSION_KINDS = ("assistant", "user", "result", "system")
 DELTA_PREFIX = b'{"type":"stream_event"'
-"""Start of a line that carries part of a reply. Such lines are skipped, since the whole reply follows."""
+"""Start of a line that contains a part of a reply. Such lines are skipped, because the whole reply follows."""
 _NOT_HUMAN = (
     "<bash-",
     "<local-command-",
@@ -34,9 +34,11 @@ _SYNTHETIC_MARKS = ("isMeta", "isSynthetic", "isCompactSummary")
 _REFUSAL = "To tell you how to proceed, the user said:"
 _REFUSAL_CHARS = 10_000
 _AFTER_REFUSAL, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""Text that the agent adds after the user's words, and text that it puts in place of them."""
+"""The start of a text that the agent adds after the user's words, and of a text that it writes instead of the user's
+words.
+"""
 _EDITOR = re.compile(r"(?:<(ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
-"""Text that an editor adds before the user's words: the open file, the selected lines."""
+"""Text that an editor adds before the user's words, such as the open file or the selected lines."""
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _NONE: Sequence[dict[str, Any]] = ()
 
@@ -54,7 +56,10 @@ def load(line: bytes) -> RawEvent | None:
 
 @cache
 def _fast_parser() -> Callable[[bytes], Any]:
-    """The parser of orjson if it is installed, else of json: parsing is half of the work, and orjson halves that."""
+    """The parser of orjson if it is installed, else that of json.
+
+    Parsing is half of the work, and orjson is twice as fast.
+    """
     try:
         import orjson  # noqa: PLC0415
     except ImportError:
@@ -77,7 +82,7 @@ def text_at(event: Any, key: str) -> str:
 
 
 def first_text(event: Any, keys: Sequence[str]) -> str:
-    """The first non-empty text under one of these keys; "" when there is none."""
+    """The first text under one of these keys that is not empty; "" if there is none."""
     for key in keys:
         found = text_at(event, key)
         if found:
@@ -92,7 +97,7 @@ def dict_at(event: Any, key: str) -> dict[str, Any]:
 
 
 class AgentEvent:
-    """One event of an agent, parsed once for all its readers."""
+    """One event of an agent. It is parsed once, and then passed to several readers."""
 
     __slots__ = ("_edited", "_usage", "calls", "is_subagent", "kind", "message", "raw", "results", "session")
 
@@ -103,14 +108,16 @@ class AgentEvent:
         session = raw.get("session_id") or raw.get("sessionId")
         is_named = kind in _SESSION_KINDS and not (kind == "system" and text_at(raw, "subtype").startswith("hook"))
         self.session = session if is_named and type(session) is str else ""
-        """Id of the session; "" when the event names none. A hook event may carry another id, so its id is ignored."""
+        """Id of the session; "" if the event has none. The id in a hook event is ignored, because it may be another
+        one.
+        """
         self.is_subagent = type(raw.get("parent_tool_use_id")) is str or raw.get("isSidechain") is True
         """Whether a sub-agent sent the event; sub-agents have windows of their own."""
         self.message: dict[str, Any] = message if type(message) is dict else {}
         self._usage: Usage | None = None
         self._edited: list[list[str]] | None = None
         self.calls = self.results = _NONE
-        """Tool calls (blocks of an assistant's message, or the event itself) and tool results."""
+        """The tool calls and the tool results of the event. A call is a block of the message, or the event itself."""
         if kind == "assistant":
             self.calls = _blocks(self.message, "tool_use")
         elif kind == "user":
@@ -120,7 +127,7 @@ class AgentEvent:
 
     @property
     def usage(self) -> Usage | None:
-        """The provider's usage figures in a reply."""
+        """The provider's usage figures in a reply; None if there are none."""
         if self._usage is None and self.kind == "assistant":
             self._usage = _usage_parser()(self.message.get("usage"))
         return self._usage
@@ -172,7 +179,10 @@ def _text_of(block: Any) -> str:
 
 
 def human_text(event: AgentEvent) -> str:
-    """What a person wrote in a user event, without tool results, notices of the agent and digests; "" if nothing."""
+    """What a person wrote in a user event; "" if nothing.
+
+    Tool results, notices of the agent and digests are left out.
+    """
     content = event.message.get("content") if event.message else event.raw.get("content")
     if type(content) is list and len(content) == len(event.results):
         return ""
@@ -192,12 +202,12 @@ def human_text(event: AgentEvent) -> str:
 
 
 def is_synthetic(event: AgentEvent) -> bool:
-    """Whether the agent marks the event as not written by a person, such as a digest or a caveat."""
+    """Whether the agent marks the event as its own, not written by a person. Examples are digests and caveats."""
     return any(event.raw.get(mark) is True for mark in _SYNTHETIC_MARKS)
 
 
 def refusal_text(result: dict[str, Any]) -> str:
-    """What a person wrote when refusing a call, taken from the call's result; "" if there is none."""
+    """The comment of a person who refused a call, taken from the call's result; "" if there is none."""
     if result.get("is_error") is not True:
         return ""
     reply = extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSAL)[2]

@@ -124,7 +124,7 @@ def _point_to_notes(project: Path, hook_input: dict[str, Any]) -> str:
 
 
 def _window_warning(hook_input: dict[str, Any]) -> str:
-    """Warning for the user when the last call filled the window beyond the warning threshold; else ""."""
+    """A warning for the user if the last call exceeded the warning threshold; else ""."""
     from foldline.watch.meter import Meter  # noqa: PLC0415
 
     meter = Meter()
@@ -138,7 +138,7 @@ def _window_warning(hook_input: dict[str, Any]) -> str:
 
 
 def _last_lines(path: str) -> list[bytes]:
-    """Last lines of a session file. A pipe or a device is not read, since that could block the agent."""
+    """Last lines of a session file. A pipe or a device is not read, because reading could block the agent."""
     if not os.path.isfile(path):
         return []
     try:

@@ -1,10 +1,10 @@
-"""What an agent has spent, and what happens at a cost limit: a warning, a pause, a question, a wrap-up prompt.
+"""Computes what an agent has spent, and handles cost limits with a warning, a pause, a question and a wrap-up prompt.
 
-The stream's own cost figure is used where there is one, since it is what the provider charged. Between two such figures
-each reply is priced by the model table, so that a limit is noticed in the middle of a long turn.
+If the stream contains a cost figure, it is used, because it is what the provider charged. Between two such figures, the
+cost of each reply is computed from the model table. So a limit is noticed in the middle of a long turn.
 
-A project's limit applies to all its jobs, in any process: each run appends what it has spent to one file, and the
-project's spending is the sum of the last row of every run. Runs with the same job name count separately.
+A project's limit applies to all its jobs, in any process. Each run appends what it has spent to one file. The project's
+spending is the sum of the last rows of all runs. Runs with the same job name count separately.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ WRAP_UP = (
     "what is not, and what you would do next. Then stop."
 )
 _PROJECT_STEP = 0.01
-"""A job records its spending whenever it has grown by this share of the project's limit, also within a turn."""
+"""A job records its spending when it has increased by this share of the project's limit, even within a turn."""
 _ROUNDING = 1e-9
-"""A limit counts as reached if at most this share of it is left, because sums of floats are not exact."""
+"""A limit is treated as reached if at most this share of it is left, because sums of floats are not exact."""
 _MILLION = 1_000_000
 _MAX_USD = 1e9
 _MAX_REPLIES = 100
-"""Maximum number of replies remembered; fewer arrive at the same time."""
+"""Maximum number of replies that are remembered. The pieces of far fewer replies arrive at the same time."""
 _MAX_SESSIONS = 1_000
-"""Maximum number of sessions whose last figure is remembered; one job resumes far fewer."""
+"""Maximum number of sessions whose last figure is remembered. One job resumes far fewer sessions."""
 
 
 class Spending:
-    """Cost of all calls in a stream, of the main agent and its sub-agents."""
+    """The cost of all calls in a stream, by the main agent and by its sub-agents."""
 
     def __init__(self) -> None:
         self.usd = 0.0
         self.source = "nothing spent yet"
         self.unpriced: str = ""
-        """A model that was used and has no price; its cost is missing from `usd`."""
+        """The name of a model that was used but has no price. Its cost is missing from `usd`."""
         self._priced: dict[str, float] = {}
-        """Cost priced by the table since the stream's last figure, by session."""
+        """For each session, the cost that was computed from the price table since the stream's last figure."""
         self._replies: dict[str, float] = {}
-        """Cost of each of the latest replies, by reply id; for an incomplete reply, the cost so far."""
+        """The cost of each of the latest replies, by reply id. For an incomplete reply, it is the cost so far."""
         self._last_figures: dict[str, float] = {}
         """The stream's last figure, by session; only of sessions with replies, whose figures can be compared."""
         self._prices: dict[str, Prices | None] = {}
@@ -74,7 +74,10 @@ class Spending:
             self._set_figure(text_at(event.raw, "sessionId"), event.raw.get("totalCostUSD"))
 
     def _add_reply(self, session: str, message: dict[str, Any], usage: Usage) -> None:
-        """Add the cost of a reply. It arrives in pieces that repeat its usage, and the last piece is complete."""
+        """Add the cost of a reply.
+
+        A reply arrives in pieces. Each piece repeats the usage, and only the last one has the final figures.
+        """
         usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
         self.source = "usage and the price table"
         more = usd - self._replies.get(reply, 0.0)
@@ -88,11 +91,11 @@ class Spending:
         self.usd += more
 
     def _set_figure(self, session: str, figure: Any) -> None:
-        """Use the stream's own figure for a session instead of what was priced since its last figure.
+        """Replace the computed cost of a session since its last figure by the stream's own figure.
 
-        When a session is resumed, some versions continue the sum and others start at 0. The priced cost decides which
-        it is: the increase since the last figure, or the whole figure, whichever is nearer to it. Figures of a session
-        without replies are those of separate runs, and add up.
+        When a session is resumed, the figure of some versions includes earlier runs, and that of others starts at 0.
+        The computed cost shows which case it is: if it is nearer to the increase since the last figure, the increase is
+        added; otherwise the whole figure. Figures of a session without replies are those of separate runs, and add up.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return
@@ -148,7 +151,7 @@ class CostEvent(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class CostBudget:
-    """A limit on spending. Each event is reported once; at the limit the budget is paused until it gets an answer."""
+    """A limit on spending. Each event is reported once. At the limit, the budget is paused until `answer` is called."""
 
     limit_usd: float
     scope: str = "job"
@@ -176,9 +179,10 @@ class CostBudget:
         return events
 
     def answer(self, *, go_on: bool, limit_usd: float | None = None) -> str:
-        """Apply the user's answer at the limit: a no returns the wrap-up prompt, a yes returns "" and lifts the limit.
+        """Apply the user's answer at the limit. A no returns the wrap-up prompt. A yes returns "", and this limit is
+        not reported again.
 
-        A new limit above the spending replaces the old one.
+        With a yes, a new limit above the spending replaces the old one.
         """
         self.paused = False
         if not go_on:
@@ -199,7 +203,7 @@ class CostRecorder(Protocol):
 
 
 class CostLimits:
-    """The limits of a job and of its project, either of which may be absent."""
+    """The limit of a job and the limit of its project. Either may be absent."""
 
     def __init__(
         self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: CostRecorder | None = None
@@ -220,30 +224,34 @@ class CostLimits:
         return events
 
     def answer(self, *, go_on: bool) -> list[str]:
-        """Apply the user's answer to each paused limit; returns the wrap-up prompts of those answered with no."""
+        """Apply the user's answer to each paused limit. If the answer is no, returns the wrap-up prompt of each."""
         paused = [limit for limit in (self._job, self._project) if limit is not None and limit.paused]
         return [text for limit in paused if (text := limit.answer(go_on=go_on))]
 
     @property
     def over(self) -> CostBudget | None:
-        """The limit that has been reached, the job's first; None if there is none."""
+        """The limit that has been reached; None if there is none. If both have been reached, it is the job's."""
         return next((limit for limit in (self._job, self._project) if limit is not None and limit.stopped), None)
 
 
 class ProjectCosts:
-    """Spending of all jobs of a project, in a file of JSON lines that only grows."""
+    """The spending of all jobs of a project. It is stored in a file of JSON lines that only grows."""
 
     def __init__(self, path: Path, job: str, run: str = "") -> None:
         self.path, self.job = path, job
         self._run = job, run or os.urandom(8).hex()
-        """Identity of this run: one process, or all readers of one session file."""
+        """The job and the id of this run. A run is one process; all processes that read the same session file are one
+        run.
+        """
         self._earlier = 0.0
-        """Spending already in the file for this run, so that reading a session file again adds nothing."""
+        """What the file already holds for this run. It is not added again when a session file is read again."""
         self._others: dict[tuple[str, str], float] = {}
-        """Last recorded spending of every other run. Rows without a run id (old versions) count as one run per job."""
+        """The last recorded spending of every other run. Rows without a run id, from old versions, count as one run per
+        job.
+        """
         self._offset = 0
         self._is_torn = False
-        """Whether the file ends with an incomplete row, as after a full disk."""
+        """Whether the file ends with an incomplete row, for example because the disk was full."""
         self._last_row = 0.0
         os.close(self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT))
         self._read_new_rows()
@@ -259,7 +267,9 @@ class ProjectCosts:
         return self.total(usd)
 
     def total(self, usd: float) -> float:
-        """Spending of the project: `usd` for this run, and what the file held for all others when last read."""
+        """The spending of the project: `usd` for this run, plus the spending of all other runs when the file was last
+        read.
+        """
         return sum(self._others.values()) + max(usd, self._earlier)
 
     def _read_new_rows(self) -> None:
@@ -283,13 +293,13 @@ class ProjectCosts:
             return open_plain_file(self.path, flags)
         except OSError as error:
             raise ConfigError(
-                f"{self.path}: costs cannot be kept there ({error.strerror})",
-                hint="name a plain file in a folder that you may write to for --project-costs",
+                f"{self.path}: the project's costs cannot be stored in this file ({error.strerror})",
+                hint="name another file with --project-costs, in a folder that you may write to",
             ) from None
 
 
 def _parse_row(line: bytes) -> tuple[tuple[str, str] | None, float]:
-    """A run (job, run id) and its spending; the run is None for a row in another format."""
+    """The run of a row (job and run id) and its spending. The run is None if the row cannot be read."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

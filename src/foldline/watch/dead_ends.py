@@ -1,8 +1,8 @@
 """Detects dead ends: a call that keeps failing, work that is undone, a test that keeps failing.
 
 A summary loses failed attempts first, and the agent then repeats them. Each finding has a kind, a subject and the calls
-that show it. Iterating is normal, so a finding needs the same failure twice with no progress in between, and each
-subject is reported once.
+that show it. Repeated attempts are normal. So a dead end needs the same failure twice, with no progress in between, and
+each subject is reported once.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from foldline.watch.scratch import one_line
 __all__ = ["DeadEnd", "DeadEndDetector"]
 
 MAX_CALLS, MAX_TESTS, MAX_EVIDENCE = 400, 100, 5
-"""Maximum numbers of remembered calls, of remembered tests, and of calls or files per finding."""
+"""Maximum number of remembered calls, of remembered tests, and of calls or files per finding."""
 MAX_DEAD_ENDS = 60
 """Maximum number of findings per session."""
 _TOOL_FAILURES = 3
-"""Number of equal failures with different input after which a tool counts as broken."""
+"""If a tool fails this many times in the same way with different input, it counts as broken."""
 _ENDING_CHARS = 300
 
 _ErrorLines = tuple[str, ...]
@@ -46,7 +46,7 @@ class _FailingTool(NamedTuple):
     errors: _ErrorLines
     calls: tuple[str, ...]
     concurrent: frozenset[str]
-    """Ids of the calls that were still running when the first failure arrived."""
+    """Ids of the calls that had no result yet when the first failure arrived."""
 
 
 class _FailedCheck(NamedTuple):
@@ -62,7 +62,7 @@ class DeadEndDetector:
 
     def __init__(self) -> None:
         self._calls: dict[str, tuple[dict[str, Any], list[str]]] = {}
-        """Calls without a result yet and the files that they edit, by id."""
+        """Calls that have no result yet, and the files that they edit, by call id."""
         self._failures: OrderedDict[str, list[tuple[str, _ErrorLines]]] = OrderedDict()
         self._failing_tools: OrderedDict[str, _FailingTool] = OrderedDict()
         self._failed_checks: OrderedDict[str, _FailedCheck] = OrderedDict()
@@ -92,7 +92,7 @@ class DeadEndDetector:
         return self._select_new(found) if found else found
 
     def end_turn(self) -> list[DeadEnd]:
-        """Dead ends that are complete at the end of a turn: the edits that were undone."""
+        """The dead ends that can be reported at the end of a turn: edits that were undone."""
         return self._select_new(self._reverts.flush())
 
     def _select_new(self, found: list[DeadEnd]) -> list[DeadEnd]:
@@ -140,7 +140,7 @@ class DeadEndDetector:
         return found
 
     def _find_repeated(self, call_id: str, call: dict[str, Any], text: str) -> list[DeadEnd]:
-        """Finding for a call that failed in the same way before and has not succeeded since."""
+        """A dead end if the call has failed in the same way before and has not succeeded since; else an empty list."""
         key, errors = _call_key(call), failures.error_lines(text) or _ending(text)
         before = self._failures.get(key, [])
         earlier = [past for past, past_errors in before if past_errors == errors]
@@ -205,7 +205,7 @@ class DeadEndDetector:
 
 
 def _ending(text: str) -> _ErrorLines:
-    """The end of an output, by which two failures are compared when no line names an error."""
+    """The end of an output. It is used to compare two failures if no line names an error."""
     return (failures.normalize(text[-_ENDING_CHARS:]),)
 
 
@@ -222,7 +222,10 @@ def _with_error(description: str, output: str) -> str:
 
 
 def _call_key(call: dict[str, Any]) -> str:
-    """Key that equal calls share: the tool and its arguments without description and timeout."""
+    """A key that is the same for equal calls.
+
+    It consists of the tool and its arguments, without description and timeout.
+    """
     command = tool_calls.bare_command(dict_at(call, "input"))
     if command:
         return f"{call.get('name')} {command}"

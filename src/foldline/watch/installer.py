@@ -1,8 +1,8 @@
-"""Adds foldline's hooks and status line to an agent's settings file, and removes them; nothing else in it changes.
+"""Adds foldline's hooks and status line to an agent's settings file, or removes them. Nothing else in it changes.
 
-An entry is foldline's if its command is exactly one that this module writes, by any installation and at any place in
-the file. A user's own command stays, even if it calls foldline, and so does an existing status line. A file that is
-read-only, or that changed after the change was shown, is not written.
+An entry belongs to foldline if its command is exactly one that this module writes. The installation and the place in
+the file do not matter. A user's own command is kept, even if it calls foldline. A user's own status line is kept, too.
+A file is not written if it is read-only, or if it was changed after the user saw the planned change.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class HookTarget:
     name: str
     folder: str
     home: str
-    """Environment variable with the path to use instead of `folder` in the user's home."""
+    """The environment variable that names the settings folder. If it is not set, it is `folder` in the user's home."""
     file: str
     status_line: bool
     remark: str = ""
-    """What else the user has to do; "" for nothing."""
+    """What else the user has to do after the installation; "" if nothing."""
 
 
 TARGETS = {
@@ -63,7 +63,7 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """A planned change of a settings file: text before and after (None for no file), and remarks for the user."""
+    """A planned change of a settings file: the text before and after (None: no file), and remarks for the user."""
 
     path: Path
     before: str | None
@@ -80,7 +80,10 @@ class SettingsChange:
     def check(self) -> None:
         """Raise ConfigError if the file is read-only or has changed since the change was planned."""
         if _read(self.path) != self.before:
-            raise ConfigError(f"{self.path}: changed meanwhile", hint="nothing was written; run the command again")
+            raise ConfigError(
+                f"{self.path}: the file was changed by another program",
+                hint="nothing was written; run the command again",
+            )
         if self.before is not None and not _is_writable(self.path):
             raise ConfigError(
                 f"{self.path}: read-only", hint="nothing was changed; if you may change it, run chmod u+w on it first"
@@ -96,7 +99,7 @@ class SettingsChange:
 
 
 def settings_path(target: HookTarget, *, project: Path | None) -> Path:
-    """Path of the settings file of a project, or of the user."""
+    """Path of the settings file: that of `project`, or the user's own if `project` is None."""
     if project is not None:
         return project / target.folder / target.file
     folder = os.environ.get(target.home)
@@ -151,11 +154,13 @@ def is_foldline_entry(entry: Any, subcommand: str) -> bool:
 
 
 _Path: TypeAlias = tuple[tuple[int, int], ...]
-"""For each container around an entry: where it begins, and the index of the item that holds the entry."""
+"""The path to an entry, as `json_text.cut` expects it: for each container around the entry, where the container begins
+and the index of the item that contains the entry.
+"""
 
 
 class _FoldlineEntry(NamedTuple):
-    """One of foldline's entries: its event, its command, and its place in the text."""
+    """One of foldline's entries: its hook event, its command, and the path to it in the text."""
 
     event: str
     command: str
@@ -203,7 +208,7 @@ class _DesiredEntries(NamedTuple):
 
 
 def _remove_entries(text: str) -> str | None:
-    """The text without foldline's entries; None if nothing else was in it."""
+    """The text without foldline's entries; None if it contained nothing else."""
     while found := next(_foldline_entries(text), None):
         text = cut(text, found.path)
         if text.isspace():
@@ -234,7 +239,10 @@ def _foldline_entries(text: str) -> Iterator[_FoldlineEntry]:
 
 
 def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path]]:
-    """Command and path of each foldline entry in a group; if the group holds only that entry, the group's path."""
+    """The command and the path of each foldline entry in a group.
+
+    If it is the only entry, the path of the group is returned, so that the whole group is removed.
+    """
     inner = member(text, group.start, _HOOKS) if isinstance(group.value, dict) else None
     if inner is None or not isinstance(inner.value, list):
         return
@@ -244,7 +252,7 @@ def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path
 
 
 def _read(path: Path) -> str | None:
-    """Content of the file with its line ends; None when there is no file."""
+    """Content of the file, with unchanged line ends; None if there is no file."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ConfigError(f"{path}: not a plain file", hint="replace it by a plain file; nothing was changed")
@@ -258,7 +266,7 @@ def _read(path: Path) -> str | None:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether the mode allows writing; root could write in any case."""
+    """Whether the file may be written. The mode is checked, too, because root can write a read-only file."""
     return bool(os.stat(path).st_mode & 0o222) and os.access(path, os.W_OK)
 
 

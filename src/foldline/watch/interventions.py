@@ -1,7 +1,8 @@
-"""Messages to send to an agent from outside: the `/compact` command, and a queue of messages per session.
+"""Messages that are sent to an agent from outside: the `/compact` command, and a queue of messages per session.
 
 An agent takes everything after `/compact` as the command's argument, so each message is sent alone. A message belongs
-to one session and is dropped when the session changes: `/compact` would discard the memory of the wrong session.
+to one session. It is dropped when the session changes, because `/compact` would discard the history of the wrong
+session.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _SCHEMA = {
 
 
 def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -> str:
-    """The command that makes an agent compact, with what to keep and the path of the notes.
+    """The command that makes an agent compact. It says what to keep, and names the path of the notes.
 
-    Task and state are data: each is put on one line, so that neither can start a line of its own.
+    Line breaks in the task and the state are removed, so that neither can add lines to the command.
     """
     lines = [f"{COMPACT} focus on {_flat(task)} -- current CfA state is {_flat(cfa_state)}"]
     if scratch_path:
@@ -36,7 +37,7 @@ def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -
 
 
 def path_for_agent(index: Path, cwd: str) -> str:
-    """Path of the notes for an agent: relative if it works in the folder that holds them, else absolute."""
+    """The path of the notes for an agent. It is relative if the agent works in the project's folder, else absolute."""
     absolute = os.path.abspath(index)
     is_here = not cwd or os.path.join(os.path.normpath(cwd), FOLDER, INDEX) == absolute
     return f"{FOLDER}/{INDEX}" if is_here else absolute
@@ -59,7 +60,7 @@ def is_compact_tool(name: str) -> bool:
 
 
 class InterventionQueue:
-    """Messages waiting for an agent's next turn, taken one at a time; a compaction goes first."""
+    """Messages that wait for an agent's next turn. They are taken one at a time; a compaction comes first."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[str, str]] = []
@@ -83,7 +84,7 @@ class InterventionQueue:
         self._waiting = [message for message in self._waiting if message[0] == session]
 
     def drop_compact(self) -> None:
-        """Drop a waiting compaction, because the agent has compacted."""
+        """Drop a waiting compaction. Called when the agent has compacted, or when a new compaction replaces it."""
         self._waiting = [message for message in self._waiting if not _is_compact(message[1])]
 
     def __len__(self) -> int:
