@@ -1,11 +1,11 @@
-"""Measures how full an agent's window is, from the agent's own events, and holds two latched flags.
+"""Measures how full an agent's window is, from the agent's own events. Sets a warning flag and a compaction flag.
 
-The provider's usage in an assistant event is what the window held at that call. A result event sums all calls of its
-turn (two calls of 150k are 300k there), so it counts only in a stream without assistant events. Sub-agents have windows
-of their own and are ignored.
+The provider's usage in an assistant event is the number of tokens that were in the window at that call. The usage in a
+result event is the sum of all calls of the turn (300k for two calls of 150k). So it is used only if the stream has no
+assistant events. Sub-agents have windows of their own and are ignored.
 
-A flag says that a threshold was crossed. It stays set until the caller clears it, the agent compacts, or another
-session begins.
+A flag is set when a threshold is reached. It stays set until the caller clears it, the agent compacts, another session
+begins, or the stream names a larger window.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ DEFAULT_WINDOW = 200_000
 _NO_USAGE = Usage()
 _MAX_TOKENS = 2**53
 _MAX_SESSIONS = 100
-"""Maximum number of sessions remembered; fewer alternate in one stream."""
+"""Maximum number of sessions that are remembered. Far fewer sessions alternate in one stream."""
 
 
 class AgentCompaction(NamedTuple):
-    """One compaction as the agent reports it; a figure that is not reported is None."""
+    """A compaction, with the figures that the agent reports. A figure that is not reported is None."""
 
     trigger: str
     before: int | None
@@ -58,11 +58,11 @@ class _SessionSnapshot(NamedTuple):
     should_compact: bool = False
     model: str = ""
     window: WindowSize | None = None
-    """Window that the stream gave."""
+    """The window that the stream named; None if it named none."""
 
 
 class Meter:
-    """Occupancy of one agent's window, fed with its events one by one."""
+    """Measures one agent's window. It is fed with the agent's events one by one."""
 
     def __init__(
         self,
@@ -80,24 +80,26 @@ class Meter:
         self.session = ""
         self.model = ""
         self.usage = _NO_USAGE
-        """Usage of the main agent's last call; all 0 before the first call and right after a compaction."""
+        """Usage of the main agent's last call. All figures are 0 before the first call and right after a compaction."""
         self.used = 0
-        """Tokens in the window at the last call; right after a compaction, those that the agent reports as left."""
+        """Tokens in the window at the last call. Right after a compaction, the number of tokens that the agent reports;
+        0 if it reports none.
+        """
         self.window = _UNKNOWN
-        """The window from the caller, else the stream, else the model table, else the default."""
+        """The window that the caller gave; else that of the stream, else that of the model table, else the default."""
         self.compactions = 0
         self.last_compaction: AgentCompaction | None = None
         self.should_warn = False
         self.should_compact = False
         self._other_sessions: dict[str, _SessionSnapshot] = {}
-        """Measurements of earlier sessions, for agents that alternate in one stream."""
+        """The measurements of other sessions. They are needed if several sessions alternate in one stream."""
         self._is_window_given = self._is_window_streamed = self._has_replies = False
         if window is not None:
             self.set_window(window)
 
     @property
     def share(self) -> float:
-        """Occupancy as a share of the window; above 1.0 if a call was larger than the assumed window."""
+        """The used share of the window. It is above 1.0 if a call was larger than the assumed window."""
         return self.used / self.window.tokens
 
     def figures(self) -> dict[str, Any]:
@@ -112,11 +114,11 @@ class Meter:
         self.window, self._is_window_given = WindowSize(tokens=tokens, source="as given"), True
 
     def feed(self, raw: RawEvent) -> AgentCompaction | None:
-        """Take one event; returns the compaction that it reports, if any."""
+        """Take one event. Returns the compaction that the event reports; None if it reports none."""
         return self.observe(AgentEvent(raw))
 
     def observe(self, event: AgentEvent) -> AgentCompaction | None:
-        """Take one parsed event; returns the compaction that it reports, if any."""
+        """Take one parsed event. Returns the compaction that the event reports; None if it reports none."""
         kind = event.kind
         if event.session and event.session != self.session:
             self._switch_session(event.session)
@@ -202,13 +204,13 @@ class Meter:
                 self._measure(usage, usage.prompt)
 
     def _set_model(self, name: str) -> None:
-        """Use a reply's model name, unless it only lacks the suffix for a larger window ("[1m]")."""
+        """Use the model name of a reply. If it is the known name without the suffix "[1m]", the known name is kept."""
         if name and name != self.model and not (self.model.startswith(name) and self.model.endswith("]")):
             self.model = name
             self._look_up_window()
 
     def _look_up_window(self) -> None:
-        """Take the window from the model table, unless the caller or the stream gave it."""
+        """Take the window from the model table, unless the caller or the stream named one."""
         if not self._is_window_given and not self._is_window_streamed:
             from foldline.models.table import model  # noqa: PLC0415  # reading it takes longer than most commands
 
@@ -216,7 +218,10 @@ class Meter:
             self.window = WindowSize(tokens=entry.window, source=entry.source) if entry is not None else _UNKNOWN
 
     def _set_streamed_window(self, window: WindowSize | None) -> None:
-        """Use the window that the stream gives, unless the caller gave one; a larger one resets the flags."""
+        """Use the window that the stream names, unless the caller gave one.
+
+        If it is larger than before, the flags are reset.
+        """
         if window is None or self._is_window_given:
             return
         previous, self.window, self._is_window_streamed = self.window.tokens, window, True
@@ -238,7 +243,9 @@ class Meter:
 
 
 def _window_of_result(models: dict[str, Any], model: str) -> WindowSize | None:
-    """The window that a result event gives for the current model, or for the only model that it names."""
+    """The window that a result event names for the current model, or for the only model in the event; None if there is
+    none.
+    """
     windows = {name: window for name, facts in models.items() if (window := _token_count(facts, "contextWindow"))}
     names = [name for name in windows if name == model or (model and name.startswith(model))]
     if not names and len(windows) == 1:

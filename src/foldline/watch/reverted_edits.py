@@ -1,8 +1,7 @@
-"""Detects work that was undone: an edit reverted, a file written back to an earlier content, changes discarded by git.
+"""Detects work that was undone: a reverted edit, a file that gets an earlier content again, changes that git discards.
 
-An edit is remembered as the hashes of the lines that it removed and added, so that memory is bounded. Removing a debug
-print, an import or a comment is not a dead end, and neither is moving code to another file or improving it: only an
-exact revert counts.
+To limit the memory, an edit is stored as the hashes of the lines that it removed and added. Only an exact revert is a
+dead end. Removing a debug print, an import or a comment is not one, nor is moving code to another file or improving it.
 """
 
 from __future__ import annotations
@@ -20,20 +19,22 @@ from foldline.watch.scratch import one_line
 MAX_FILES, MAX_EDITS = 200, 40
 _EDIT_LINES, _LINE_CHARS = 400, 300
 _PRINT_LINES = 4
-"""An edit of at most this many lines is minor if one of them is a debug print."""
+"""An edit with at most this many lines is minor if one of the lines is a debug print."""
 _MINOR_LINES = 12
-"""An edit of more lines than this is never minor."""
+"""An edit with more lines than this is never minor."""
 _MINOR_STARTS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
-"""The three tuples above mark minor lines: imports and comments, debug prints, remarks."""
+"""The three tuples above recognise minor lines: `_MINOR_STARTS` imports and comments, `_PRINTS` debug prints,
+`_REMARKS` remarks.
+"""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
 class DeadEnd(NamedTuple):
-    """One finding: its kind, its subject, a sentence, and the ids of the calls that show it."""
+    """A dead end: its kind, its subject, a sentence that describes it, and the ids of the calls that show it."""
 
     kind: str
     subject: str
@@ -45,7 +46,7 @@ class DeadEnd(NamedTuple):
 
 
 class LineDiff:
-    """Hashes of the lines that one edit removed and added, and one of the lines for display."""
+    """What one edit changed: the hashes of the removed and the added lines, and one of these lines as a sample."""
 
     __slots__ = ("_lines", "added", "call", "key", "removed", "sample")
 
@@ -78,13 +79,13 @@ class _FileHistory:
     """What the agent changed in a file."""
 
     edits: dict[int, LineDiff] = field(default_factory=dict)
-    """Edits by key; if several have the same key, only the latest."""
+    """The edits by their key. If several edits have the same key, only the latest is stored."""
     contents: list[tuple[int, str]] = field(default_factory=list)
-    """Hash of each content written as a whole, and the id of the call that wrote it."""
+    """For each time that the whole file was written: the hash of the content, and the id of the call."""
 
 
 class RevertTracker:
-    """Edits of one agent, and which of them were undone."""
+    """Stores the edits of one agent, and finds those that were undone."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[str, _FileHistory] = OrderedDict()
@@ -115,7 +116,7 @@ class RevertTracker:
         return diffs
 
     def _add_content(self, call_id: str, path: str, file: _FileHistory, content: str) -> LineDiff:
-        """Add a file written as a whole; an earlier content that comes back is a finding."""
+        """Add a call that writes a whole file. It is a dead end if the file gets an earlier content again."""
         key = hash(content)
         earlier = [call for past, call in file.contents if past == key]
         if earlier and file.contents[-1][0] != key:
@@ -128,7 +129,7 @@ class RevertTracker:
         return diff
 
     def flush(self) -> list[DeadEnd]:
-        """Findings since the last flush; all reverted edits are one finding."""
+        """The dead ends since the last call of `flush`. All reverted edits together are one dead end."""
         if not self._reverted and not self._rewritten:
             return []
         rewritten, self._rewritten = self._rewritten, []
@@ -143,7 +144,7 @@ class RevertTracker:
         return [*rewritten, DeadEnd("undone", f"{paths[0]} {sample}", shorten(text), tuple(calls)[:4])]
 
     def add_command(self, call_id: str, command: str) -> list[DeadEnd]:
-        """Add a successful shell command; returns a finding when git discards changes with it."""
+        """Add a successful shell command. Returns a dead end if the command is a git command that discards changes."""
         if "git" not in command:
             return []
         if re.search(r"\bgit commit\b", command):
@@ -169,7 +170,7 @@ class RevertTracker:
 
 
 def remember(values: OrderedDict[Key, Value], key: Key, value: Value, limit: int) -> None:
-    """Store a value, and drop the least recently stored one beyond the limit."""
+    """Store a value. If there are more than `limit` values, drop the least recently stored one."""
     values[key] = value
     values.move_to_end(key)
     if len(values) > limit:
@@ -177,7 +178,7 @@ def remember(values: OrderedDict[Key, Value], key: Key, value: Value, limit: int
 
 
 def join_names(names: list[str]) -> str:
-    """The last three names and, if there are more, the number of the others."""
+    """The last three names as text. If there are more, their number is added."""
     return ", ".join(names[-3:]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

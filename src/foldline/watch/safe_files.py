@@ -1,8 +1,8 @@
-"""Reads and writes files in folders that others can write to, without following links.
+"""Reads and writes files in folders to which other programs can write. Links are not followed.
 
 The scratch folder is in the agent's own work tree. A planted link, pipe or hard link must not make foldline read or
 write anywhere else. So each file is opened by its name relative to an open folder, never by a path that could change
-between check and use. Errors name the file and what to change, and a failed write leaves the file as it was.
+between check and use. Errors name the file and say what to do. A failed write leaves the file unchanged.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ _DISK_HINTS = {
     errno.EROFS: "the disk is read-only; name a place that can be written",
     errno.EIO: "check the disk for errors",
 }
-"""By error number: what to do about an error of the disk, not of one file."""
+"""What to do about errors of the disk (not of a single file), by error number."""
 
 
 def open_plain_file(path: str | Path, flags: int, *, dir_fd: int | None = None) -> int:
-    """File descriptor of a plain file; OSError for a link, a pipe, a device or a folder. Never waits."""
+    """Open a plain file, and return its file descriptor.
+
+    Raises `OSError` for a link, a pipe, a device or a folder. Never waits.
+    """
     try:
         file = os.open(path, flags | _PLAIN, PRIVATE_FILE, dir_fd=dir_fd)
     except OSError as error:
@@ -50,7 +53,7 @@ def open_plain_file(path: str | Path, flags: int, *, dir_fd: int | None = None) 
 
 
 class SafeFolder:
-    """A folder that is held open, with operations on the files in it by name."""
+    """A folder that is kept open. Its methods read and write the files in it by their names."""
 
     def __init__(self, parent: Path, name: str) -> None:
         self.path = parent / name
@@ -71,7 +74,7 @@ class SafeFolder:
         return self._fd is not None and os.path.lexists(self.path) and self._enter() == self._fd
 
     def exists(self) -> bool:
-        """Whether the folder exists; ConfigError for a link or a file in its place."""
+        """Whether the folder exists. Raises `ConfigError` if the path is a link or a file."""
         if not os.path.lexists(self.path):
             return False
         self._enter()
@@ -112,9 +115,10 @@ class SafeFolder:
             os.close(file)
 
     def append(self, name: str, data: bytes, *, after: int | None = None, end: bytes = b"") -> int:
-        """Append to a file, or write after its first `after` bytes; returns the new size.
+        """Append data to a file, and return the new size. With `after`, everything after the first `after` bytes is
+        replaced.
 
-        If a write fails half way, the complete pieces (up to the last `end`) stay and the rest is removed.
+        If the write fails before all data is written, the data up to the last `end` stays, and the rest is removed.
         """
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT creates it
@@ -137,7 +141,10 @@ class SafeFolder:
             return size + count
 
     def replace(self, name: str, data: bytes) -> None:
-        """Replace a whole file atomically. The caller holds the lock: a temporary file left by a crash is removed."""
+        """Replace a whole file atomically.
+
+        The caller must hold the lock, because a temporary file of an earlier crash is removed.
+        """
         temporary = f".{name}.tmp"
         try:
             with suppress(FileNotFoundError):
@@ -159,7 +166,7 @@ class SafeFolder:
             raise
 
     def remove(self) -> None:
-        """Delete the folder and its content, but not what links in it point to."""
+        """Delete the folder and its content. The targets of links in it are not deleted."""
         import shutil  # noqa: PLC0415
 
         if self.exists():
@@ -195,12 +202,15 @@ class SafeFolder:
         return self._fd
 
     def _locate(self, name: str) -> tuple[str | Path, int | None]:
-        """Path and `dir_fd` to pass to system calls for a file."""
+        """The path and the `dir_fd` for system calls on a file."""
         folder = self._enter()
         return (name, folder) if _HAS_DIR_FD else (self.path / name, None)
 
     def _open(self, name: str, flags: int) -> int | None:
-        """File descriptor of a plain file without hard links; None when the file is missing."""
+        """File descriptor of a plain file; None if the file is missing.
+
+        Raises `ConfigError` if the file has several hard links.
+        """
         path, folder = self._locate(name)
         try:
             file = open_plain_file(path, flags, dir_fd=folder)
@@ -217,7 +227,7 @@ class SafeFolder:
         return _disk_error(self.path / name, error) or self._refusal(name, str(error.strerror))
 
     def _unusable(self, problem: str, error: OSError | ValueError) -> Exception:
-        """The error for the folder. A path with a null byte is printed escaped."""
+        """The error for a folder that cannot be used. If the path contains a null byte, it is escaped in the text."""
         if isinstance(error, OSError):
             hint = "name an existing folder that you may write to"
             return _disk_error(self.path, error) or ConfigError(f"{self.path}: {problem} ({error.strerror})", hint=hint)
@@ -232,7 +242,7 @@ class SafeFolder:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line to a private file in one write, so that lines of several processes never mix."""
+    """Append a line to a private file in one write, so that the lines of several processes do not mix."""
     data = (line + "\n").encode("utf-8", "replace")
     try:
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _PLAIN, PRIVATE_FILE)
@@ -243,7 +253,7 @@ def append_line(path: Path, line: str) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file atomically and keep its mode. If the path is a link, its target is replaced and the link stays."""
+    """Replace a file atomically, and keep its mode. If the path is a link, the target of the link is replaced."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -269,7 +279,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _disk_error(path: Path, error: OSError) -> OSError | None:
-    """An error of the disk, with the file and what to do; None for any other error."""
+    """For an error of the disk, an error that names the file and says what to do; None for any other error."""
     hint = _DISK_HINTS.get(error.errno or 0)
     return OSError(error.errno, f"{error.strerror}: {hint}", str(path)) if hint else None
 

@@ -1,8 +1,8 @@
-"""What must survive a compaction, collected from the stream: the user's words, decisions, dead ends, changed files.
+"""Collects from the stream what must survive a compaction: the user's words, decisions, dead ends and changed files.
 
-`ScratchModel` holds what was collected and not yet written. `render_index` renders the index: one line per entry, at
-most 200 lines, oldest entries dropped first; the full text of every entry is in the detail file of its section. Entries
-are untrusted, so each is reduced to one harmless line in the index.
+`ScratchModel` holds what was collected and is not yet written. `render_index` renders the index. It has one line per
+entry and at most 200 lines; the newest entries are shown. The full text of every entry is in the detail file of its
+section. Entries are untrusted, so control characters and line breaks are removed in the index.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ LINE_CHARS = 120
 _HEAD_LINES = 2
 _SECTION_HEAD_LINES = 2
 _MAX_PATHS = 5_000
-"""Number of changed files remembered; the detail file lists them all."""
+"""Maximum number of changed files that are remembered. The detail file lists them all."""
 _AGENT_DIGEST = "This session is being continued"
-"""Start of the agent's own digest; older versions send it with the user's role and no mark."""
+"""The start of the agent's own digest. Older versions send the digest like a message of the user."""
 _QUESTION_TOOLS = (_PLAN_TOOL := "ExitPlanMode", "AskUserQuestion")
 """Tools by which the agent asks the user to approve or to choose."""
 _MAX_QUESTIONS = 200
-"""Number of unanswered questions remembered."""
+"""Maximum number of unanswered questions that are remembered."""
 _PLAN_HEADING = "## Approved Plan:"
-"""Heading of the plan in an approval that repeats the plan."""
+"""When the user approves a plan, the result may repeat the plan under this heading."""
 
 
 class Section(NamedTuple):
-    """One part of the index: its heading, its detail file, and the field of the model with its entries."""
+    """One section of the index: its heading, its detail file, and the field of `ScratchModel` that holds its
+    entries.
+    """
 
     title: str
     file: str
@@ -71,7 +73,7 @@ class SectionSummary(NamedTuple):
 
 @dataclass(slots=True)
 class ScratchModel:
-    """Collected content of a job, fed with the agent's events one by one."""
+    """Collects the content for the notes of a job. It is fed with the agent's events one by one."""
 
     job: str = ""
     phase: str = ""
@@ -83,18 +85,20 @@ class ScratchModel:
     generation: int = field(default=0, init=False, repr=False)
     """Number of calls to `forget`."""
     weight: int = field(default=0, init=False, repr=False)
-    """Characters collected since the last `forget`."""
+    """Number of characters that were collected since the last call to `forget`."""
     session: str = field(default="", init=False, repr=False)
-    """Current session; entries collected before the first session is named belong to it."""
+    """The current session. Entries that are collected before the first session is known belong to that session."""
     _earlier_sessions: list[tuple[str, dict[str, int]]] = field(default_factory=list, init=False, repr=False)
-    """Earlier sessions, each with the index in every list at which its entries end."""
+    """Earlier sessions. For each, the length of every list when the session ended."""
     _expects_digest: bool = field(default=False, init=False, repr=False)
     _questions: dict[str, tuple[bool, list[str]]] = field(default_factory=dict, init=False, repr=False)
-    """Unanswered questions by call id: whether the call asks to approve a plan, and the texts."""
+    """Unanswered questions, by call id: whether the call asks the user to approve a plan, and the texts of the
+    questions.
+    """
     _changed_paths: set[str] = field(default_factory=set, init=False, repr=False)
 
     def extract(self, event: RawEvent) -> None:
-        """Take one event: collects human input, changed files and answers to the agent's questions."""
+        """Take one event. Collects human input, changed files and answers to the agent's questions."""
         if isinstance(event, dict):
             self.observe(AgentEvent(event))
 
@@ -122,7 +126,7 @@ class ScratchModel:
             self._switch_session(text_at(dict_at(event.raw, "payload"), "id") or self.session)
 
     def record_state_change(self, previous_state: str, new_state: str) -> None:
-        """Add a change of the job's state, which the stream does not show."""
+        """Add a change of the job's state. The caller reports it, because the stream does not contain it."""
         self.state_changes.append({"from": str(previous_state), "to": str(new_state)})
         self.weight += 1
 
@@ -144,14 +148,14 @@ class ScratchModel:
         return texts
 
     def entries_with_session(self, section: Section) -> list[tuple[str, str]]:
-        """Pairs of session and text for a section; the session is "" if none was named."""
+        """The session and the text of each entry of a section. The session is "" if it is unknown."""
         texts, pairs = self.entries(section), list[tuple[str, str]]()
         for session, ends in self._earlier_sessions:
             pairs += [(session, text) for text in texts[len(pairs) : ends[section.field]]]
         return pairs + [(self.session, text) for text in texts[len(pairs) :]]
 
     def forget(self) -> None:
-        """Drop all entries, after they were written, so that an endless stream needs bounded memory."""
+        """Drop all entries. Called after they were written, so that memory stays limited in an endless stream."""
         for section in SECTIONS:
             getattr(self, section.field).clear()
         if len(self._changed_paths) > _MAX_PATHS:
@@ -170,7 +174,7 @@ class ScratchModel:
         return render_index(self.job, self.phase, summaries)
 
     def _switch_session(self, session: str) -> None:
-        """Assign the entries collected so far to the current session, and start another."""
+        """Assign the entries collected so far to the current session, and start another session."""
         if self.session and session != self.session:
             ends = {section.field: len(getattr(self, section.field)) for section in SECTIONS}
             if ends != (self._earlier_sessions[-1][1] if self._earlier_sessions else dict.fromkeys(ends, 0)):
@@ -215,7 +219,7 @@ class ScratchModel:
 
 
 def _format_decision(is_plan: bool, questions: list[str], answer: str) -> str:
-    """Question and answer as one text; the question is left out if the answer already contains it."""
+    """The question and the answer as one text. If the answer already contains the question, it is not repeated."""
     if is_plan and questions:
         before, _, after = answer.partition(questions[0].strip())
         return f"plan: {questions[0].strip()}\n{before.rstrip().removesuffix(_PLAN_HEADING).rstrip()}{after}".strip()
@@ -225,7 +229,10 @@ def _format_decision(is_plan: bool, questions: list[str], answer: str) -> str:
 
 
 def render_index(job: str, phase: str, summaries: dict[str, SectionSummary]) -> str:
-    """The index: every section with an equal share of the lines, its newest entries and its detail file."""
+    """The text of the index.
+
+    Every section has the same maximum number of lines; it shows its newest entries and names its detail file.
+    """
     sections = [section for section in SECTIONS if section.always or summaries[section.file].total]
     share = (PAGE_LINES - _HEAD_LINES) // len(sections) - _SECTION_HEAD_LINES
     title = f"# Job: {one_line(job)}" if job else "# Working notes"

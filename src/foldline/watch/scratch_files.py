@@ -1,9 +1,9 @@
 """Writes the scratch files: an index that is replaced as a whole, and detail files that only grow.
 
-The detail files are the record and the index is rendered from them, so it can be rebuilt after a crash and its numbers
-always agree with theirs. Writing a model adds only entries that the files lack: a restarted watcher that reads a
-session again, or a hook beside a watcher, records nothing twice. The same text in another session is another entry, so
-entries are grouped by session. Entries are quoted line by line, so that none can imitate another entry or session.
+The index is rendered from the detail files. So it can be rebuilt after a crash, and its numbers always match. Only
+entries that are not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a session
+again, or if a watcher and a hook run at the same time. The same text in another session is another entry, so entries
+are grouped by session. Every line of an entry is quoted, so that no entry can imitate another entry or session.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from foldline.watch.scratch import (
 _ENTRY = re.compile(r"## #\d+")
 _SESSION, _NO_SESSION = "# Session ", "# No session"
 _BREAKS = re.compile("\r\n?|[\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-"""Line breaks other than the line feed; some programs end a line at each of them."""
+"""Line breaks other than the line feed. Some programs start a new line at them."""
 _ENTRY_ENDS = (b"\n\n", b"\n\r\n")
-"""Ends of an entry; the second is for a file that an editor saved with CRLF."""
+"""The bytes that end an entry. The second form occurs in a file that an editor saved with CRLF."""
 _IGNORE = ".gitignore"
 _NAME_CACHE = 16
-"""Maximum number of cached session names; few sessions alternate, and each has many entries."""
+"""Maximum number of cached session names. A few are enough, because each session has many entries."""
 _BY_FILE = {section.file: section for section in SECTIONS}
 
 _Entry = tuple[str, str]
@@ -58,7 +58,10 @@ class ScratchWriter:
         return self.folder.path / INDEX
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Add new entries to the detail files, then replace the index if it changed. Returns True: all is written."""
+        """Add new entries to the detail files, then replace the index if it changed.
+
+        Always returns True; errors are raised.
+        """
         with self._locked_folder():
             if model is not self._model:
                 for detail in self._details.values():
@@ -76,7 +79,7 @@ class ScratchWriter:
         return True
 
     def _is_index(self, text: bytes) -> bool:
-        """Whether the index has this content already; a link or pipe in its place does not count."""
+        """Whether the index has this content already. False if there is a link or a pipe instead of the file."""
         try:
             return self.folder.read(INDEX) == text
         except ConfigError:
@@ -123,7 +126,7 @@ class ScratchWriter:
 
     @contextmanager
     def _locked_folder(self) -> Iterator[None]:
-        """Hold the folder's lock; the folder is created if it is missing."""
+        """Hold the folder's lock during the block. The folder is created if it is missing."""
         is_new = not self.folder.is_open()
         if is_new:
             self.folder.make()
@@ -134,18 +137,18 @@ class ScratchWriter:
 
 
 class _DetailFile:
-    """One detail file: the entries read so far, and which of them match entries of the model."""
+    """One detail file. It remembers the entries that were read, and which of them match entries of the model."""
 
     def __init__(self, folder: SafeFolder, section: Section) -> None:
         self._folder, self._section = folder, section
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was read, so that every entry of the file can match an entry of a new model."""
+        """Forget what was read. Every entry of the file can then match an entry of a new model."""
         self._count = 0
         self._newest: deque[str] = deque(maxlen=PAGE_LINES)
         self._offset = 0
-        """Offset in bytes up to which the file was read: the end of its last complete entry."""
+        """Offset in bytes of the end of the last complete entry. The file was read up to this offset."""
         self._torn = b""
         """Bytes after the offset: an entry whose write was interrupted by a crash."""
         self._session = ""
@@ -154,10 +157,12 @@ class _DetailFile:
         """Hashes of the entries in the file that match no entry of the model so far."""
         self._hashes: set[int] = set()
         self._matched = self._generation = 0
-        """Number of the model's entries that are in the file, and the model's generation that they belong to."""
+        """Number of the model's entries that were compared with the file, and the generation of the model at that
+        time.
+        """
 
     def summary(self) -> SectionSummary:
-        """Number of entries, and the newest of them as lines; both include an incomplete entry."""
+        """The number of entries, and the newest entries as lines. An incomplete entry at the end is included."""
         torn = [one_line(text) for _, text in _parse_entries(self._torn, self._session)[0]] if self._torn else ()
         return SectionSummary(self._count + len(torn), (*self._newest, *torn))
 
@@ -176,7 +181,10 @@ class _DetailFile:
                 self._unmatched[hash(entry)] += 1
 
     def add_missing(self, entries: list[_Entry], *, generation: int) -> None:
-        """Append the model's entries that the file lacks; in a new generation, none has been compared yet."""
+        """Append the model's entries that are not in the file.
+
+        If the model has a new generation, all its entries are new and must be compared.
+        """
         if generation != self._generation:
             self._matched, self._generation = 0, generation
         missing: list[_Entry] = []
@@ -199,18 +207,25 @@ class _DetailFile:
         self._matched = len(entries)
 
     def append(self, session: str, text: str) -> None:
-        """Append an entry that a model may contain as well."""
+        """Append an entry. If a model also contains it, it is not written again."""
         entry = self._normalize(session, text)
         if not (self._section.unique and hash(entry) in self._hashes):
             self._write([entry])
             self._unmatched[hash(entry)] += 1
 
     def _normalize(self, session: str, text: str) -> _Entry:
-        """Session and text as the file stores them; the session is "" in a section whose entries are unique."""
+        """The session and the text in the form in which the file stores them.
+
+        In a section with unique entries, the session is "".
+        """
         return "" if self._section.unique else _session_name(session), _clean(text)
 
     def _write(self, entries: list[_Entry]) -> None:
-        """Append entries in one write. An incomplete entry is completed if it is the first one, else ended as it is."""
+        """Append entries in one write.
+
+        If the file ends with an incomplete entry that is the start of the new entries, it is completed; otherwise it
+        stays as it is, and the new entries follow.
+        """
         if not entries:
             return
         data, session = self._format(entries)
@@ -224,7 +239,10 @@ class _DetailFile:
             self._count_entry(entry)
 
     def _format(self, entries: list[_Entry]) -> tuple[bytes, str]:
-        """The bytes of new entries, with a heading where the session changes, and the last session."""
+        """The new entries as bytes, and the session of the last one.
+
+        Where the session changes, a heading is inserted.
+        """
         pieces: list[str] = []
         last = self._session
         for number, (session, text) in enumerate(entries, start=self._count + 1):
@@ -249,14 +267,17 @@ def _session_name(session: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """A text without secrets, with line feeds as its only line breaks and lone surrogates replaced."""
+    """A text in which secrets and lone surrogates are replaced, and in which every line break is a line feed."""
     from foldline.redact.redact import redact  # noqa: PLC0415  # only a write needs it
 
     return redact(_BREAKS.sub("\n", text.encode("utf-8", "replace").decode()))
 
 
 def _parse_entries(data: bytes, session: str) -> tuple[list[_Entry], str]:
-    """Entries of a detail file from a place in `session` on, incomplete ones included; and the last session."""
+    """The entries in a part of a detail file, and the session of the last one.
+
+    `session` is the session at the start of the part. An incomplete entry at the end is included.
+    """
     entries: list[tuple[str, list[str]]] = []
     for line in data.decode("utf-8", "replace").split("\n"):
         if line.startswith(">") and entries:

@@ -1,6 +1,7 @@
-"""The status line of Claude Code: how full the window is, when it will be compacted, what it cost.
+"""The status line of Claude Code: how full the window is, when a compaction is due, and what the session cost.
 
-Claude Code runs it many times a minute and passes in all figures as JSON, so this module imports almost nothing.
+Claude Code runs the command many times a minute, so this module imports almost nothing. All figures come from Claude
+Code as JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ _COLOURS = {"calm": "", "warn": "\033[33m", "compact": "\033[31m"}
 _RESET = "\033[0m"
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 WARN, COMPACT = 0.70, 0.78
-"""The meter's thresholds, repeated because importing the meter takes too long; a test checks that they agree."""
+"""The thresholds of the meter. They are repeated here because importing the meter takes too long; a test compares
+them.
+"""
 
 
 def run() -> int:

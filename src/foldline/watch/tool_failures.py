@@ -1,7 +1,7 @@
-"""Recognises failures in tool results, and whether two failures are the same.
+"""Recognises failures in tool results, and compares two failures.
 
-Agents pipe their tests through `tail` and `grep`, so the exit status says little and the output has to be read. Two
-failures are the same when their error lines are equal apart from line numbers, times and addresses.
+Agents pipe their tests through `tail` and `grep`. So the exit status says little, and the output must be read. Two
+failures are the same if their error lines are equal; line numbers, times and addresses are ignored.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _NOT_OF_CALL = (
     "<tool_use_error>File has not been read yet",
     "<tool_use_error>File has been modified since read",
 )
-"""Starts of results about a refusal, another call or a rule of the agent, and not about the call itself."""
+"""How results begin that are not about the call itself, but about a refusal, another call or a rule of the agent."""
 _INVALID_INPUT = "<tool_use_error>"
-"""Start of a result that rejects the input of the tool."""
+"""How a result begins that rejects the input of the tool."""
 _MIN_VALUE_CHARS = 3
-"""Minimum length of a value to look for; a shorter one may be in any text by chance."""
+"""Minimum length of a value that is searched in an error line. A shorter value may occur in it by chance."""
 _ERROR_LINE = re.compile(
     r"(?:--- FAIL: \S+|FAILED \S+|FAIL:? \S+|FAIL\s+\S+|not ok \d+ .*|E\s{2,}\S.*|[✗✕×●] .*"
     r"|\S*(?:Error|Exception|Panic|panic)\b:.*|error(?:\[\w+\])?:.*|fatal:.*|undefined: .*"
@@ -52,7 +52,7 @@ _FAILED_STARTS = (
     "make: ***",
     "Build failed",
 )
-"""Starts of lines that say that a check failed."""
+"""How lines begin that say that a check failed."""
 _FAILED_LINE = re.compile(r"\n(?:" + "|".join(map(re.escape, _FAILED_STARTS)) + ")")
 _FAILED_COUNT = re.compile(r"\b[1-9]\d{0,6} (?:failed|failing)\b|ERROR task failed")
 _FAILED_TEST = re.compile(
@@ -68,7 +68,7 @@ _ANSWERING_PROGRAMS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep
 
 
 def result_text(result: dict[str, Any]) -> str:
-    """Text of a result; of a long one, only the start and the end."""
+    """The text of a result. If it is long, only its start and its end."""
     text = extract_text(result.get("content"))
     return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
 
@@ -90,7 +90,10 @@ def error_lines(text: str) -> tuple[str, ...]:
 
 
 def is_about_input(call: dict[str, Any], text: str) -> bool:
-    """Whether a failure is about the input and not about the tool: it rejects the input or quotes a value of it."""
+    """Whether a failure is about the input and not about the tool.
+
+    Such a failure rejects the input, or quotes a value of it.
+    """
     if text.startswith(_INVALID_INPUT):
         return True
     line, arguments = main_error_line(text), dict_at(call, "input")
@@ -99,7 +102,7 @@ def is_about_input(call: dict[str, Any], text: str) -> bool:
 
 
 def failed_tests(text: str) -> dict[str, str]:
-    """Names of the failed tests in an output: each printed name by its normalized name."""
+    """The names of the failed tests in an output. The keys are normalized names, the values the names as printed."""
     tests: dict[str, str] = {}
     for match in filter(None, map(_FAILED_TEST.match, _lines(text))):
         go_test = match[1]
@@ -141,7 +144,7 @@ def is_failed_check(text: str, *, error: bool) -> bool:
 
 
 def discarded_paths(command: str) -> list[str] | None:
-    """Paths with changes that a git command discards; [] for all paths, None when it discards nothing.
+    """The paths whose changes a git command discards. [] means all paths; None means that the command discards nothing.
 
     In `git checkout NAME`, the name may be a branch, so the caller compares it with the changed files.
     """

@@ -1,7 +1,7 @@
 """Detects where an agent's turns end.
 
-A stream closes every turn with a result event. A session file has none, and most versions write no stop reason: there a
-turn ends when the user writes again, or when the file ends with a reply without tool calls.
+In a stream, every turn ends with a result event. A session file has no result events, and most versions write no stop
+reason. So in a file, a turn ends when the user writes again, or when the file ends with a reply without tool calls.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from foldline.watch.agent_events import AgentEvent, dict_at, extract_text, human
 
 _FINAL_STOP_REASONS = ("end_turn", "stop_sequence", "refusal")
 _NO_MODEL = "<synthetic>"
-"""Model name of a message that the agent program wrote in place of a model."""
+"""Model name of a message that the agent program wrote itself, without a model."""
 
 
 class TurnTracker:
-    """Turns of one agent; sub-agents are ignored."""
+    """Tracks the turns of one agent. Sub-agents are ignored."""
 
     def __init__(self) -> None:
         self._last: AgentEvent | None = None
@@ -22,10 +22,12 @@ class TurnTracker:
         self.is_open = False
         """Whether the user or the agent has written since the last turn ended."""
         self._final_reply = ""
-        """Id of the reply that ended the last turn: each of its pieces may carry the stop reason."""
+        """Id of the reply that ended the last turn. It is needed because each piece of the reply may contain the stop
+        reason.
+        """
 
     def is_ended_by(self, event: AgentEvent) -> bool:
-        """Whether a user event ends the turn before it, because the user writes again."""
+        """Whether this event ends the previous turn, because the user writes again."""
         return self._last is not None and _is_from_file(event) and bool(human_text(event))
 
     def observe(self, event: AgentEvent) -> bool:
@@ -55,7 +57,7 @@ class TurnTracker:
         )
 
     def is_complete(self) -> bool:
-        """Whether the turn has ended, given that no further event comes."""
+        """Whether the turn is complete if no further event follows."""
         last = self._last
         if last is None or last.kind != "assistant" or last.calls or not _is_from_file(last):
             return False
@@ -71,5 +73,8 @@ class TurnTracker:
 
 
 def _is_from_file(event: AgentEvent) -> bool:
-    """Whether the event comes from a session file, which spells the session's key differently from a stream."""
+    """Whether the event comes from a session file.
+
+    There, the key of the session is spelled differently than in a stream.
+    """
     return "sessionId" in event.raw

@@ -1,8 +1,9 @@
-"""Watches one agent: feeds every event to the meter, the costs, the scratch and the dead ends, and returns its events.
+"""Watches one agent. Passes every event to the meter, the cost limits, the notes and the dead-end detector.
 
-The caller acts on the returned events. Two things are done here, in this order: at the end of a turn the scratch files
-are written, and then a compaction that points to them is queued for the next turn. The scratch files are also written
-when a threshold is crossed within a turn, since the agent may compact by itself before the turn ends.
+`Watcher.feed` returns events to report, and the caller acts on them. The watcher itself does two things at the end of a
+turn. First it writes the scratch files (the notes). If a compaction is due, it then queues a message for the next turn
+that asks for the compaction and names the notes. The scratch files are also written when a threshold is reached within
+a turn, because the agent may compact by itself before the turn ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from foldline.watch.scratch import ScratchModel
 from foldline.watch.turn_boundaries import TurnTracker
 
 FLUSH_CHARS = 200_000
-"""Collected characters after which the scratch files are written, so that a long turn needs bounded memory."""
+"""When this many characters were collected, the scratch files are written. This limits the memory in a long turn."""
 
 _CLAUDE_KINDS = ("assistant", "user", "result", "system", "tool_use", "cost-state")
 _CODEX_KINDS = ("event_msg", "response_item", "turn_context", "session_meta", "compacted")
@@ -71,18 +72,18 @@ class Watcher:
         self.turns = 0
         self.dead_ends = 0
         self.last_error: bool | None = None
-        """Whether the last turn ended with an error; None within a turn."""
+        """Whether the last turn ended with an error; None while a turn is open."""
         self._state = state
         self._detector = DeadEndDetector()
         self._turns = TurnTracker()
         self._last_reply: tuple[Any, ...] = ()
         self._wish = self._wish_call = ""
-        """What the agent wants its own compaction to keep, and the id of the call that asked for it."""
+        """If the agent asked for its own compaction: what the compaction must keep, and the id of the agent's call."""
         self._is_compact_sent = False
         self._is_behind = False
         self._flush_at = FLUSH_CHARS
         self._cwd = ""
-        """The agent's current folder, as it reports it."""
+        """The agent's current folder, as the agent reports it."""
 
     def feed(self, raw: RawEvent) -> list[WatchEvent]:
         """Take one event; returns what to report."""
@@ -116,24 +117,30 @@ class Watcher:
         return reports
 
     def pace(self, *, behind: bool) -> None:
-        """Set whether more input is waiting: writing the scratch files is then delayed until there is none."""
+        """Set whether more input is waiting (`behind`).
+
+        While it is, the scratch files are not written at the end of a turn.
+        """
         has_caught_up, self._is_behind = self._is_behind and not behind, behind
         if has_caught_up:
             self.save()
 
     def end(self) -> list[WatchEvent]:
-        """Finish after the last event; returns the reports of a turn that ended without an event of its own."""
+        """Finish after the last event. If this ends the last turn, the reports for the end of the turn are returned."""
         is_complete, is_error = self._turns.is_complete(), self._turns.is_api_error()
         reports = self._end_turn(is_error=is_error) if is_complete else self._check_costs(turn_ended=True)
         self.save()
         return reports
 
     def take(self, session: str) -> str | None:
-        """Remove and return the message to send first in the session's next turn; None when there is none."""
+        """Remove and return the message to send as the next prompt of the session; None if there is none."""
         return self.pending.take(session)
 
     def save(self) -> bool:
-        """Write the scratch files; the index includes what hooks added. Returns whether they were written."""
+        """Write the scratch files, and return whether they were written.
+
+        The index includes entries that hooks added.
+        """
         if self.writer is None or not self.writer.write_scratch(self.model):
             return False
         self.model.forget()
@@ -141,7 +148,7 @@ class Watcher:
         return True
 
     def answer(self, *, go_on: bool) -> list[WatchEvent]:
-        """Apply the user's answer at a cost limit; a no queues the wrap-up prompt."""
+        """Apply the user's answer at a cost limit. If the answer is no, the wrap-up prompt is queued."""
         texts = self.limits.answer(go_on=go_on) if self.limits is not None else []
         for text in texts:
             self.pending.put(self.meter.session, text)
@@ -165,7 +172,8 @@ class Watcher:
         return WatchEvent(event, self.meter.session, facts)
 
     def _is_repeated(self, event: AgentEvent) -> bool:
-        """Whether the event has no new figures: a tool result, or another piece of the same reply.
+        """Whether the event contains no new figures. This is so for a tool result, and for another piece of the same
+        reply.
 
         A reply arrives in pieces, and each repeats its usage.
         """
@@ -180,7 +188,10 @@ class Watcher:
         return False
 
     def _measure(self, event: AgentEvent) -> list[WatchEvent]:
-        """Update window and costs; writes the scratch files before it reports a compaction."""
+        """Update the window and the costs, and return the reports.
+
+        The scratch files are written before a compaction is reported.
+        """
         meter = self.meter
         session, usage, flags = meter.session, meter.usage, meter.should_warn + meter.should_compact
         compaction = meter.observe(event)
@@ -235,7 +246,7 @@ class Watcher:
         return reports
 
     def _take_wish(self, event: AgentEvent) -> None:
-        """Remember a call by which the agent asks for its own compaction."""
+        """If the agent asks for its own compaction by a call, remember the call."""
         for call in event.calls:
             if is_compact_tool(text_at(call, "name")):
                 self._wish_call = text_at(call, "id")
@@ -261,7 +272,7 @@ class Watcher:
 
 
 def _is_error(raw: RawEvent) -> bool:
-    """Whether the last event of a turn reports a failure; some versions do so in the subtype alone."""
+    """Whether the last event of a turn reports a failure. Some versions report it only in the subtype."""
     return raw.get("is_error") is True or text_at(raw, "subtype").startswith("error")
 
 
