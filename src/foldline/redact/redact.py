@@ -136,7 +136,7 @@ class _KeyReader:
         self._digit = -1
         """Position of the first digit after the last start that was checked for a digit."""
         self._joined_until = 0
-        """The largest end of a key so far. A key that starts before it is read only to the end of its line."""
+        """The largest end so far. A key that starts before it is not continued on later lines."""
 
     def end(self, start: int, shape: KeyShape) -> int:
         """The end of the key whose prefix ends at `start`.
