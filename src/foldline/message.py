@@ -145,6 +145,8 @@ class Meta:
     """Whether the message is internal to the agent program. A digest does not show the text of such a message."""
     source: str = ""
     """Where the message was read, for display: a line number or an id."""
+    view: str = ""
+    """The identity of the view that the reply answers; empty if it was not stored."""
 
 
 NO_META = Meta()

@@ -27,7 +27,9 @@ from foldline.fold import Fold
 from foldline.ledger import MAIN
 from foldline.message import Message
 from foldline.replay import context_segments
-from foldline.session import Ledger
+from foldline.session import Ledger, Session
+from foldline.session.reply_ties import tie_replies
+from foldline.view.identity import UNKNOWN_VIEW
 from foldline.wire import Transcript, read_all
 
 STDIN = "-"
@@ -145,9 +147,11 @@ def _export_lines(name: str, transcript: Transcript, settings: Settings, compact
     with Ledger(ledger.open(":memory:")) as temporary:
         model = settings.model(transcript.model)
         session = temporary.session(name, model=model, policy=settings.policy, tools=transcript.tools)
-        session.record.append(transcript.messages)
-        if compacted:
-            temporary.store.append_fold(temporary.store.session(name), _compaction(transcript.messages, compacted))
+        first = len(context_segments(transcript)[0])
+        seen, lost = transcript.messages[:first], transcript.messages[first:compacted]
+        session.record.append(tie_replies(seen, session.state.identity(is_open=True)))
+        session.record.append(tie_replies(lost, UNKNOWN_VIEW))
+        _append_context(session, transcript.messages, max(first, compacted), compacted)
         return list(temporary.export())
 
 
@@ -184,11 +188,23 @@ def _append_new(target: Ledger, name: str, messages: Sequence[Message], compacte
             )
         known += 1
     if known < len(messages):
-        head = store.head(branch)
-        store.append(branch, messages[known:], expected=head.key)
-        if compacted > known:
-            store.append_fold(branch, _compaction(messages, compacted), mark=head.mark)
+        head, session = store.head(branch), target.session(name)
+        earlier = tie_replies(messages[known:compacted], UNKNOWN_VIEW)
+        store.append(branch, earlier, expected=head.key)
+        _append_context(session, messages, max(known, compacted), compacted)
     return len(messages) - known
+
+
+def _append_context(session: Session, messages: Sequence[Message], start: int, compacted: int) -> None:
+    """Append the messages from `start` on, which are in the agent's context, after the fold of its compaction."""
+    session.refresh()
+    if start == compacted > session.timeline.cut:
+        session.record.fold(_compaction(messages, compacted), session.state.snapshot.version.entry)
+        session.refresh()
+    fold = session.timeline.fold
+    is_same = (fold.cut if fold else 0) == compacted
+    identity = session.state.identity(is_open=True) if is_same else UNKNOWN_VIEW
+    session.record.append(tie_replies(messages[start:], identity))
 
 
 def _print(location: LedgerLocation, done: list[dict[str, Any]], skipped: list[dict[str, str]]) -> None:

@@ -39,6 +39,7 @@ from foldline.message import Message
 from foldline.plan.timeline import handle as numbered
 from foldline.recall.handles import fetch, parse_handle
 from foldline.session import Ledger
+from foldline.session.block_table import HIDDEN
 from foldline.session.record import BranchRecord, Snapshot
 from foldline.session.setup import setup
 from foldline.session.state import State
@@ -171,8 +172,8 @@ def _print(shown: SessionReport) -> None:
     echo(f"model {printable(state.model.name) or 'not known'}\n")
     for line in str(view).splitlines():
         echo(line, style="cyan" if line.startswith("───") else None)
-    beside = view.tokens - sum(view.blocks.values())
-    if beside > 0:
+    beside = view.blocks.get(HIDDEN, 0)
+    if beside:
         note = (
             f"{format_tokens(beside, False)} of it are in no message: the system prompt and tools that the agent sent"
         )

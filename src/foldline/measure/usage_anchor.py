@@ -1,8 +1,9 @@
 """Computes the size of a request: the provider's last trusted usage figure, plus an estimate of the later messages.
 
 An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply has
-neither fault, but it is one reply old, sometimes wrong, and invalid after a fold. A `Gauge` receives every message of
-a view in order and depends on nothing else, so two processes that read the same messages get the same size.
+neither fault, but it measured one request: it is one reply old, sometimes wrong, and says nothing about a view that did
+not grow from that request. A `Gauge` receives every message of a view in order, with the relation of its usage to the
+view, and depends on nothing else, so two processes that read the same messages get the same size.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from foldline.measure.estimator import Count, with_margin
+from foldline.measure.estimator import MARGIN, Count, with_margin
 from foldline.message import Message, Thinking, Usage
 
 CREDIT = 2_000
@@ -24,12 +25,31 @@ JUMP = 0.5
 """A usage figure that differs by more than this share from the expected size is doubted."""
 SLACK = 1_000
 """A difference of fewer tokens raises no doubt, because the smallest requests are mostly framing."""
-AGREE = 0.1
-"""The second of two doubted figures in a row is trusted if both deviate alike, within this share of the prompt."""
+AGREE = 0.5
+"""A doubted figure is trusted if the deviation changed by at most this share of the growth since an earlier one."""
+LEAST_GROWTH = 100
+"""Between two doubted figures the request must grow by this many tokens; otherwise they are as good as one figure."""
+WHOLE_SHARE = 0.8
+"""A first figure that exceeds the estimate by its cached tokens is doubted if they are this share of the estimate."""
 PLACEHOLDER_SHARE = 0.7
 """An output figure below this share of the reply's estimate is a placeholder (Claude Code logs them)."""
 NOTICEABLE = 256
 """With more tokens of old thinking than this, a usage figure shows whether the provider dropped them."""
+
+
+class Evidence(NamedTuple):
+    """The relation of a usage figure to the current view: how the measured request differs from it."""
+
+    missing: int = 0
+    """Messages of the current view before the reply that the request did not have yet."""
+    missing_tokens: int = 0
+    """Estimated tokens of those messages."""
+    change: int = 0
+    """Estimated tokens by which the rest of the view has grown since, e.g. by new tools; negative if it shrank."""
+
+
+SAME_REQUEST = Evidence()
+"""The request was the view as it is now, up to the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +59,8 @@ class Anchor:
     tokens: int
     messages: int
     model: str = ""
+    change: int = 0
+    """Estimated tokens by which these messages and the tools have grown since, negative if they shrank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +95,28 @@ class Calibration:
         low, high = RATIO
         clipped = min(max(reported, estimated * low), estimated * high)
         return replace(self, reported=self.reported * DECAY + clipped, estimated=self.estimated * DECAY + estimated)
+
+
+class _Doubt(NamedTuple):
+    """A usage figure that was not trusted."""
+
+    expected: int
+    """The size that the request should have had."""
+    gap: int
+    """The figure minus that size."""
+
+    def is_confirmed_by(self, expected: int, gap: int) -> bool:
+        """Whether a later figure deviates by the same amount, although the request has grown.
+
+        A deviation that grows with the request comes from tokens counted twice, not from hidden tokens.
+        """
+        growth = expected - self.expected
+        return growth >= LEAST_GROWTH and abs(gap - self.gap) <= AGREE * growth
+
+    def followed_by(self, expected: int, gap: int) -> _Doubt:
+        """The doubt to keep after one more doubted figure: the older one until the request has grown."""
+        is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
+        return self if is_same else _Doubt(expected, gap)
 
 
 class _NewestReply(NamedTuple):
@@ -124,16 +168,28 @@ class Gauge:
     """Tokens of thinking in the current turn."""
     stale_thinking: int = 0
     """Tokens of thinking in earlier turns that are part of the current size."""
-    doubted_gap: int | None = None
-    """The difference between the last figure and the expected size, if the figure was doubted."""
+    doubt: _Doubt | None = None
+    """The last figure, if it was doubted."""
 
-    def add(self, message: Message, tokens: int, *, thinking: int = 0) -> Gauge:
-        """The gauge with one more message, of an estimated `tokens` tokens, of which `thinking` are thinking."""
+    def add(
+        self, message: Message, tokens: int, *, thinking: int = 0, evidence: Evidence | None = SAME_REQUEST
+    ) -> Gauge:
+        """The gauge with one more message, of an estimated `tokens` tokens, of which `thinking` are thinking.
+
+        `evidence` is the relation of the message's usage to this view; None if it measured another view.
+        """
         gauge = self._append(message, tokens, thinking)
         usage = message.meta.usage
-        if gauge.reply is None or usage is None or usage.prompt <= 0:
+        if gauge.reply is None or usage is None or usage.prompt <= 0 or evidence is None:
             return gauge
-        return gauge._take_usage(usage, gauge.reply, message.meta.model)
+        reply = gauge.reply
+        if evidence.missing:  # the reply's own earlier messages are not missing
+            missing = max(evidence.missing - (self.messages - reply.start), 0)
+            tokens = max(evidence.missing_tokens - (reply.size - tokens), 0) if missing else 0
+            evidence = Evidence(missing, tokens, evidence.change)
+            if gauge.anchor is not None and reply.start - missing < gauge.anchor.messages:
+                return gauge  # a later request has been measured
+        return gauge._take_usage(usage, reply, message.meta.model, evidence)
 
     def after_fold(self, view: Iterable[tuple[Message, int]]) -> Gauge:
         """The gauge of a new view, with the same calibration. It ignores the usage of the replies in that view."""
@@ -157,7 +213,8 @@ class Gauge:
         """The size to check against a limit: the estimated part is increased by the estimator's margin."""
         gauge = self._settle()
         estimated = gauge._estimate()
-        return gauge._expected() - estimated + with_margin(estimated)
+        change = abs(gauge.anchor.change) if gauge.anchor is not None else 0
+        return gauge._expected() - estimated + with_margin(estimated) + with_margin(change) - change
 
     @property
     def count(self) -> Count:
@@ -168,6 +225,7 @@ class Gauge:
             source = f"{estimated:,} estimated"
         else:
             source = f"usage of reply {gauge.anchor.messages}"
+            source += f" {gauge.anchor.change:+,} changed since" if gauge.anchor.change else ""
             source += f" + {gauge.reported:,} of output" if gauge.reported else ""
             source += f" + {estimated:,} estimated" if estimated else ""
         return Count(gauge._expected(), False, source)
@@ -204,7 +262,7 @@ class Gauge:
             reply=self.reply,
             thinking=self.thinking,
             stale_thinking=self.stale_thinking,
-            doubted_gap=self.doubted_gap,
+            doubt=self.doubt,
         )
 
     def _settle(self) -> Gauge:
@@ -237,43 +295,67 @@ class Gauge:
         if self.anchor is None:
             return self._estimate()
         left = self.stale_thinking if self.calibration.drops_thinking else 0
-        return max(self.anchor.tokens + self.reported + self._estimate() - left, 0)
+        return max(self.anchor.tokens + self.anchor.change + self.reported + self._estimate() - left, 0)
 
-    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str) -> Gauge:
+    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> Gauge:
         """The gauge, anchored to the usage of the newest reply if that figure is trusted."""
-        expected = self._expected()
+        missing = round(self.calibration.ratio * evidence.missing_tokens)
+        expected = max(self._expected() - missing - evidence.change, 0)
         gap = usage.prompt - expected
-        plausible = self._is_plausible(usage.prompt, expected)
-        agreed = self.doubted_gap is not None and abs(gap - self.doubted_gap) <= AGREE * usage.prompt
-        if not plausible and not agreed:
-            return replace(self, doubted_gap=gap)
+        twice = self._tokens_counted_twice(usage, expected)
+        if twice and self.anchor is None:
+            return replace(self, doubt=self._doubt(expected, gap))
+        prompt, gap = usage.prompt - twice, gap - twice
+        plausible = self._is_plausible(prompt, expected, evidence)
+        if not plausible and not (self.doubt is not None and self.doubt.is_confirmed_by(expected, gap)):
+            return replace(self, doubt=self._doubt(expected, gap))
         return replace(
             self,
-            anchor=Anchor(tokens=usage.prompt, messages=reply.start, model=model),
-            calibration=self._calibrate(usage.prompt, model, plausible),
-            estimated=0,
+            anchor=Anchor(tokens=prompt, messages=reply.start - evidence.missing, model=model, change=evidence.change),
+            calibration=self._calibrate(prompt, model, plausible, evidence),
+            estimated=evidence.missing_tokens,
             reported=0,
             reply=reply._replace(usage=usage),
             stale_thinking=0,
-            doubted_gap=None,
+            doubt=None,
         )
 
-    def _is_plausible(self, prompt: int, expected: int) -> bool:
+    def _doubt(self, expected: int, gap: int) -> _Doubt:
+        return _Doubt(expected, gap) if self.doubt is None else self.doubt.followed_by(expected, gap)
+
+    def _tokens_counted_twice(self, usage: Usage, expected: int) -> int:
+        """The cached tokens that the figure has twice, or 0: it exceeds the expected size by just that number.
+
+        Before any trusted figure, cached tokens that are in no message look the same unless they are few.
+        """
+        gap, doubtful = usage.prompt - expected, SLACK // 2 + round(MARGIN * self._estimate())
+        for cached in {usage.cache_read, usage.cache_write, usage.cache_read + usage.cache_write}:
+            if not 0 < cached <= expected + doubtful or gap <= doubtful or abs(gap - cached) > doubtful:
+                continue
+            if self.anchor is not None or cached >= WHOLE_SHARE * expected:
+                return cached
+        return 0
+
+    def _is_plausible(self, prompt: int, expected: int, evidence: Evidence) -> bool:
         """False for a figure far from the expected size. The first figure may exceed that size by any amount."""
         if self.anchor is None:
-            return prompt >= (1 - JUMP) * self.calibration.ratio * self.total - SLACK
+            total = self.total - evidence.missing_tokens
+            return prompt >= (1 - JUMP) * self.calibration.ratio * total - SLACK
         allowed = max(SLACK, JUMP * expected)
-        return -allowed <= prompt - expected <= allowed + self._estimate()  # else doubled, summed, or without cache
+        uncertain = self._estimate() if self.doubt is None else 0
+        return -allowed <= prompt - expected <= allowed + uncertain  # else doubled, summed, or without cache
 
-    def _calibrate(self, prompt: int, model: str, plausible: bool) -> Calibration:
+    def _calibrate(self, prompt: int, model: str, plausible: bool, evidence: Evidence) -> Calibration:
         calibration = self.calibration
         if self.anchor is None or not plausible:
-            return replace(calibration, hidden=max(prompt - round(calibration.ratio * self.total), 0))
-        if model != self.anchor.model:
+            messages = round(calibration.ratio * (self.total - evidence.missing_tokens))
+            return replace(calibration, hidden=max(prompt + evidence.change - messages, 0))
+        if model != self.anchor.model or evidence.change != self.anchor.change:
             return calibration
-        kept = self.anchor.tokens + self.reported + self._estimate()
+        estimated = self.estimated - evidence.missing_tokens
+        kept = self.anchor.tokens + self.reported + round(calibration.ratio * estimated)
         if self.stale_thinking > NOTICEABLE:
             return replace(calibration, drops_thinking=abs(prompt - kept) > abs(prompt - kept + self.stale_thinking))
-        if self.stale_thinking or not self.estimated:
+        if self.stale_thinking or estimated <= 0:
             return calibration
-        return calibration.with_step(prompt - self.anchor.tokens - self.reported, self.estimated)
+        return calibration.with_step(prompt - self.anchor.tokens - self.reported, estimated)

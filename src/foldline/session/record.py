@@ -24,6 +24,9 @@ SETTINGS = "settings"
 REFUSED = "refused"
 """The kind of log entry that says a fold was not made, and why; the next attempt waits."""
 
+_CHANGES = frozenset({"fold", "unfold", "move", SETTINGS})
+"""The kinds of log entries after which a view may show other messages, or be counted differently."""
+
 ATTEMPTS = 5
 """Attempts at a change when other processes write to the record at the same time."""
 
@@ -64,6 +67,8 @@ class Snapshot:
     """The last fold that was not made, if none was made since."""
     moves: int = 0
     """How often the branch was set back to an earlier message."""
+    changed_at: int = 0
+    """The number of messages at the last fold, unfold, move or change of settings."""
 
 
 class MemoryRecord:
@@ -75,7 +80,7 @@ class MemoryRecord:
         self.pins: dict[str, int] = {}
         self.settings: Mapping[str, Any] = {}
         self.refusal: Refusal | None = None
-        self.entries = self.moves = 0
+        self.entries = self.moves = self.changed_at = 0
 
     def version(self) -> Version:
         """The current version."""
@@ -91,6 +96,7 @@ class MemoryRecord:
             settings=self.settings,
             refusal=self.refusal,
             moves=self.moves,
+            changed_at=self.changed_at,
         )
 
     def read(self, start: int, stop: int) -> Sequence[Message]:
@@ -104,7 +110,7 @@ class MemoryRecord:
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:  # noqa: ARG002 (no other workers)
         """Add a fold."""
-        return self._change(entry, folds=[*self.folds, fold], refusal=None)
+        return self._change(entry, folds=[*self.folds, fold], refusal=None, changed_at=len(self.messages))
 
     def refuse(self, refusal: Refusal, entry: int) -> Version:
         """Note that a fold was not made."""
@@ -118,7 +124,7 @@ class MemoryRecord:
         """Take back the newest fold."""
         if not self.folds:
             raise InputError("nothing is folded")
-        return self._change(entry, folds=self.folds[:-1])
+        return self._change(entry, folds=self.folds[:-1], changed_at=len(self.messages))
 
     def pin(self, name: str, position: int, entry: int) -> Version:
         """Add a pin."""
@@ -130,18 +136,18 @@ class MemoryRecord:
 
     def move(self, to: int, entry: int) -> Version:
         """Go back to the first `to` messages."""
-        return self._change(entry, moves=self.moves + 1, **self._first(to))
+        return self._change(entry, moves=self.moves + 1, changed_at=to, **self._first(to))
 
     def configure(self, settings: Mapping[str, Any], entry: int) -> Version:
         """Set model, policy, tools and format from here on."""
-        return self._change(entry, settings=settings)
+        return self._change(entry, settings=settings, changed_at=len(self.messages))
 
     def fork(self, name: str, at: int) -> MemoryRecord:  # noqa: ARG002 (only a ledger finds it again by name)
         """A new record that begins with the first `at` messages."""
         if not 0 <= at <= len(self.messages):
             raise InputError(f"cannot branch at message {at}: the session has {len(self.messages)} messages")
         record = MemoryRecord()
-        vars(record).update(self._first(at), settings=self.settings)
+        vars(record).update(self._first(at), settings=self.settings, changed_at=min(self.changed_at, at))
         return record
 
     def _first(self, count: int) -> dict[str, Any]:
@@ -196,6 +202,7 @@ class BranchRecord:
         state = self.store.state(self.branch)
         settings: Any = next((entry.body for entry in reversed(state.marks) if entry.kind == SETTINGS), {})
         attempt = next((entry for entry in reversed(state.marks) if entry.kind in {REFUSED, "fold"}), None)
+        changes = [entry for entry in state.marks if entry.kind in _CHANGES]
         return Snapshot(
             version=self._at(state.head),
             fold=state.fold,
@@ -204,6 +211,7 @@ class BranchRecord:
             settings=settings,
             refusal=Refusal(**attempt.body) if attempt is not None and attempt.kind == REFUSED else None,
             moves=sum(entry.kind == "move" for entry in state.marks),
+            changed_at=min(state.head.length, changes[-1].length if changes else 0),
         )
 
     def read(self, start: int, stop: int) -> Iterator[Message]:

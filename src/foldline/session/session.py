@@ -36,10 +36,12 @@ from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
 from foldline.session.preview import Preview
 from foldline.session.record import ATTEMPTS, MemoryRecord, Record, Refusal, too_many_conflicts
+from foldline.session.reply_ties import is_untied, tie_reply
 from foldline.session.setup import setup
 from foldline.session.state import State
-from foldline.view.compose import View
+from foldline.view.compose import View, identity_of
 from foldline.view.continuation import Continuation, continuation
+from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
 from foldline.wire.formats import plain_message
 from foldline.wire.reader import parse, sign_of
 
@@ -100,6 +102,8 @@ class Session:
         self._was_interrupted = False
         self.running: StopSignal | None = None
         """The stop signal of the fold that is being made by a call of this session."""
+        self._handed_out: ViewIdentity | None = None
+        """The identity of the last view that was handed out, until a reply with usage is added."""
         self._fired: tuple[Rule, ...] = ()
         """The rules that held when the last view was made: a warning is emitted once."""
         self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
@@ -119,7 +123,7 @@ class Session:
             except Conflict:
                 self.reload(**given)
             else:
-                self.state.follow(version, settings=settings.row())
+                self.state.follow(version, settings=settings.row(), changed_at=version.length)
 
     def refresh(self) -> None:
         """Read what other processes have written."""
@@ -146,11 +150,14 @@ class Session:
     # Messages and views
 
     @_locked
-    def add(self, *things: Any, format: str | None = None) -> None:
+    def add(self, *things: Any, format: str | None = None, view: View | ViewIdentity | str | None = None) -> None:
         """Add messages at the end: `Message` values, wire dicts, lists of them, or an SDK's reply.
 
-        They are read in the session's format unless they show another one, or in `format` if it is given.
+        They are read in the session's format unless they show another one, or in `format` if it is given. `view` is the
+        view that a reply answers, or its identity; by default it is the last view that this session handed out. The
+        usage of the reply is used only for that view and for views grown from it.
         """
+        answered = identity_of(view)
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
         for thing in things:
@@ -164,6 +171,7 @@ class Session:
             messages.extend((thing,) if is_message else parse(thing, format, default=self.format).messages)
         if not messages:
             return
+        self._tie_replies(messages, answered)
         version, state = self.record.append(messages), self.state
         expected = len(state.timeline.messages) + len(messages)
         if version.entry != state.snapshot.version.entry or version.length != expected:
@@ -171,6 +179,22 @@ class Session:
             return
         for message in messages:
             state.add(message)
+
+    def _tie_replies(self, messages: list[Message], answered: ViewIdentity | None) -> None:
+        """Note at each reply with usage which view it answers.
+
+        Several replies can be added at once, from a log. All but the first then answer the messages before them.
+        """
+        for index, message in enumerate(messages):
+            if not is_untied(message):
+                continue
+            answered, self._handed_out = answered or self._handed_out, None
+            if answered is None:
+                state = self.state
+                is_first = index == 0 and len(state.timeline.messages) == state.snapshot.changed_at
+                answered = UNKNOWN_VIEW if is_first else state.identity(is_open=True)
+            messages[index] = tie_reply(message, answered)
+            answered = None
 
     @_locked
     def view(self) -> View:
@@ -188,7 +212,9 @@ class Session:
             if thinned is not None and not folding.fold_due(self, thinned, must=True):
                 continue
             unchanged = self.state is state and state.snapshot is snapshot and len(state.timeline.messages) == length
-            return state.view(load, plan.verdict) if unchanged else self.state.view()
+            view = state.view(load, plan.verdict) if unchanged else self.state.view()
+            self._handed_out = view.identity
+            return view
         raise too_many_conflicts()
 
     @_locked

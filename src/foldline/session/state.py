@@ -14,7 +14,7 @@ from typing import Any
 from foldline.fold import Digest, Fold
 from foldline.measure.estimator import MARGIN
 from foldline.measure.message_size import message_tokens, part_tokens
-from foldline.measure.usage_anchor import Calibration, Gauge
+from foldline.measure.usage_anchor import SAME_REQUEST, Calibration, Evidence, Gauge
 from foldline.message import Message, Thinking
 from foldline.plan import cut
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
@@ -24,9 +24,11 @@ from foldline.plan.plan import NOTHING_TO_DO, Plan, manual_fold, plan
 from foldline.plan.prune import stub_on_arrival
 from foldline.plan.timeline import Timeline, traits_of
 from foldline.policy import Rule
+from foldline.session.block_table import scale_blocks
 from foldline.session.record import Snapshot, Version
 from foldline.session.setup import Setup
 from foldline.view.compose import ComposedView, View, head
+from foldline.view.identity import ViewIdentity, view_key
 
 PAGE = 64
 """Messages read at once when the newest prompt is looked for."""
@@ -56,6 +58,7 @@ class State:
         self._account = FoldAccount() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
         """What the conversation has cost for sending the part that could leave."""
         self._latches = any(rule.latched for rule in setup.policy.rules)
+        self._view_key = self._key_with(None)
         self._read_all(read)
 
     def _initial_calibration(self) -> Calibration:
@@ -80,9 +83,46 @@ class State:
         """Add a message at the end."""
         tokens = self._index(message)
         if self.setup.measured:
-            self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message))
+            evidence = SAME_REQUEST if message.meta.usage is None else self._evidence(message.meta.view)
+            self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message), evidence=evidence)
         if self._latches:
             self._latch()
+
+    def _evidence(self, view: str) -> Evidence | None:
+        """The relation of the newest message's usage to the current view; None if it measured another view.
+
+        `view` is the identity of the view that the message answers, as text.
+        """
+        index, prefix = len(self.timeline) - 1, self.timeline.prefix
+        if not view:
+            return SAME_REQUEST if index >= self.snapshot.changed_at else None
+        measured = ViewIdentity.read(view)
+        if measured is None:
+            return None
+        length = index if measured.length < 0 else measured.length
+        if measured.key != self._view_key or not self.timeline.cut <= length <= index:
+            return None
+        change = self.tools - measured.tools
+        if measured.length >= 0:
+            change += self._tokens(length) - measured.tokens
+        return Evidence(index - length, prefix[index] - prefix[length], change)
+
+    def _tokens(self, length: int) -> int:
+        """Estimated tokens of the messages in the view, up to the first `length` messages of the session."""
+        timeline, fold = self.timeline, self.timeline.fold
+        tokens = timeline.prefix[timeline.lead] + timeline.prefix[length] - timeline.prefix[timeline.cut]
+        return tokens + (fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens if fold else 0)
+
+    def _key_with(self, fold: Fold | None) -> str:
+        setup = self.setup
+        return view_key(fold, setup.model.name, setup.format, setup.counter.name, setup.framing.name)
+
+    def identity(self, *, is_open: bool = False) -> ViewIdentity:
+        """The identity of the view as it stands; with `is_open`, of the view that ends right before a later reply."""
+        if is_open:
+            return ViewIdentity(self._view_key, self.tools)
+        length = len(self.timeline.messages)
+        return ViewIdentity(self._view_key, self.tools, length, self._tokens(length))
 
     def _index(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
         """Add a message to the timeline, shown as a stub if there is one; its size as shown."""
@@ -131,6 +171,7 @@ class State:
         timeline, fold, length = self.timeline, self.snapshot.fold, self.snapshot.version.length
         if fold is not None:
             fold = self._shared(fold, length, read)
+            self._view_key = self._key_with(fold)
             self._read_head(fold, read)
             made_at = min(fold.made_at, length)
             for index, message in enumerate(read(fold.cut, made_at), start=fold.cut):
@@ -168,15 +209,20 @@ class State:
 
     def _stored_calibration(self, fold: Fold) -> Calibration:
         """The calibration stored with the fold, if it is of this model."""
-        values = {key: value for key, value in fold.learned.items() if key not in {"model", "account"}}
-        same = fold.learned.get("model", "") == self.model.name
-        return Calibration.from_stored(values) if same and values else self._initial_calibration()
+        values = {key: value for key, value in fold.learned.items() if key not in {"model", "account", "tools"}}
+        if not values or fold.learned.get("model", "") != self.model.name:
+            return self._initial_calibration()
+        stored = Calibration.from_stored(values)
+        change = self.tools - fold.learned.get("tools", self.tools)
+        return replace(stored, hidden=max(stored.hidden + change, 0)) if change else stored
 
     # Folding
 
     def apply(self, fold: Fold, version: Version) -> None:
         """Apply a new fold, which the record has stored as `version`."""
-        self.follow(version, fold=fold, folds=self.snapshot.folds + 1, refusal=None)
+        changes = {"fold": fold, "folds": self.snapshot.folds + 1, "changed_at": version.length}
+        self.follow(version, **changes, refusal=None)
+        self._view_key = self._key_with(fold)
         self._apply(fold)
 
     def _apply(self, fold: Fold) -> None:
@@ -216,7 +262,7 @@ class State:
             account = self._account.after_fold(replace(self._proposal(), folded=after), self._prices)
             learned["account"] = asdict(account)
         if learned:
-            learned["model"] = self.model.name
+            learned |= {"model": self.model.name, "tools": self.tools}
         return replace(whole, digest_tokens=tokens, after=after, learned=learned)
 
     def plan(self, load: Load | None = None) -> Plan:
@@ -278,8 +324,11 @@ class State:
             self.gauge.upper if uncertain else 0,
             MARGIN if uncertain else 0.0,
             self._earned_share(self._account) if self._account is not None else 0.0,
-            blocks,
+            blocks if request == local else self._scaled(blocks, request),
         )
+
+    def _scaled(self, blocks: dict[str, int], request: int) -> dict[str, int]:
+        return scale_blocks(blocks, request, hidden=self.gauge.calibration.hidden - self.tools)
 
     def messages(self) -> tuple[Message, ...]:
         """The messages of the view as it stands."""
@@ -302,4 +351,5 @@ class State:
             breakpoints=self.policy.breakpoints,
             format=setup.format,
             repairs=self._composed.repairs,
+            identity=self.identity(),
         )

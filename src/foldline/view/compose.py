@@ -14,6 +14,7 @@ from foldline.placeholders import missing_messages
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.breakpoints import place
+from foldline.view.identity import ViewIdentity
 from foldline.wire.rendering import Rendered, render
 from foldline.wire.repair import RepairedHistory, repair
 
@@ -42,6 +43,8 @@ class View(NamedTuple):
     """The session's wire format."""
     repairs: RepairedHistory | None = None
     """Repairs the messages in that format when the view is rendered; shared by the views between two folds."""
+    identity: ViewIdentity | None = None
+    """Ties a reply to this view (see `Session.add`). `str(view.identity)` is the same in every process."""
 
     @property
     def need(self) -> Need:
@@ -78,6 +81,13 @@ class View(NamedTuple):
         total = f"{used} of {usable} usable ({self.window:,} window)"
         reason = f": {self.verdict.reason}" if self.verdict.reason else ""
         return "\n".join([*lines, f"{total}, {self.source}. {self.need.name}{reason}"])
+
+
+def identity_of(view: View | ViewIdentity | str | None) -> ViewIdentity | None:
+    """The identity of a view, or the identity that is given as value or text."""
+    if isinstance(view, View):
+        return view.identity
+    return ViewIdentity.parse(view) if isinstance(view, str) else view
 
 
 def marker(first: int, last: int, *, kept: int = 0) -> Message:

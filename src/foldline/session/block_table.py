@@ -1,0 +1,26 @@
+"""Tokens by block that add up to the measured size of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HIDDEN = "hidden"
+"""The block of tokens that are in no message and in no known tool: only usage shows them."""
+
+
+def scale_blocks(blocks: Mapping[str, int], total: int, *, hidden: int) -> dict[str, int]:
+    """The estimates of the blocks, scaled so that they add up to `total`.
+
+    Up to `hidden` tokens of what exceeds the estimates are a block of their own.
+
+    >>> scale_blocks({"tools": 100, "history": 300}, 540, hidden=100)
+    {'tools': 110, 'history': 330, 'hidden': 100}
+    """
+    estimated = sum(blocks.values())
+    apart = total if not estimated else max(0, min(hidden, total - estimated))
+    scaled, before, placed = {}, 0, 0
+    for name, size in blocks.items():
+        before += size
+        upto = before * (total - apart) // estimated if estimated else 0
+        scaled[name], placed = upto - placed, upto
+    return {**scaled, HIDDEN: apart} if apart else scaled

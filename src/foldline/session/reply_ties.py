@@ -1,0 +1,25 @@
+"""Notes at a reply which view it answers, so that its usage is used for no other view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from foldline.message import Message
+from foldline.view.identity import ViewIdentity
+
+
+def is_untied(message: Message) -> bool:
+    """Whether a message is a reply with usage of which it is not noted which view it answers."""
+    meta = message.meta
+    return meta.usage is not None and not meta.view and message.role == "assistant"
+
+
+def tie_reply(message: Message, identity: ViewIdentity) -> Message:
+    """The reply, noted as the answer to a view."""
+    return replace(message, meta=replace(message.meta, view=str(identity)))
+
+
+def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Message]:
+    """The messages, with all replies noted as answers to views of one identity."""
+    return [tie_reply(message, identity) if is_untied(message) else message for message in messages]

@@ -1,0 +1,67 @@
+"""The identity of a view: which request a usage figure measured.
+
+It is derived from the record, so two processes that hand out the same view give it the same identity. A reply is stored
+with the identity of the view that it answers. Its usage is then used only for that view and for views grown from it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import NamedTuple
+
+from foldline.errors import InputError
+from foldline.fold import Fold
+
+_KEY_LENGTH = 12
+_SHORT, _LONG = 2, 4
+"""The numbers of fields in the text of an identity."""
+
+
+class ViewIdentity(NamedTuple):
+    """The identity of a view, as text `key.tools` or `key.tools.length.tokens`.
+
+    >>> str(ViewIdentity.parse("3f0c9a12b4de.5400.12.80211"))
+    '3f0c9a12b4de.5400.12.80211'
+    """
+
+    key: str
+    """The hash of the fold, model, format and counter."""
+    tools: int
+    """Estimated tokens that the request has beside its messages."""
+    length: int = -1
+    """The number of messages of the session when the view was made; -1 for the messages before the reply."""
+    tokens: int = 0
+    """Estimated tokens of the messages in the view, if `length` is given."""
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self if self.length >= 0 else self[:_SHORT]))
+
+    @classmethod
+    def read(cls, text: str) -> ViewIdentity | None:
+        """The identity in a stored text; None if it is none."""
+        key, *figures = text.split(".", maxsplit=_LONG)
+        if len(figures) + 1 not in {_SHORT, _LONG} or not all(figure.isdecimal() for figure in figures):
+            return None
+        return cls(key, *map(int, figures))
+
+    @classmethod
+    def parse(cls, text: str) -> ViewIdentity:
+        """The identity in a text that a caller gives; `InputError` if it is none."""
+        found = cls.read(text)
+        if found is None:
+            raise InputError(f"{text[:80]!r} is not the identity of a view", hint="give a view, or its `identity`")
+        return found
+
+
+UNKNOWN_VIEW = ViewIdentity("?", 0)
+"""The identity of a view that is not known: a usage figure with it is evidence about no other view."""
+
+
+def view_key(fold: Fold | None, *settings: str) -> str:
+    """The key of all views with one fold and the same settings: names of model, format and counter."""
+    facts: list[object] = [settings]
+    if fold is not None:
+        digest = fold.digest.message if fold.digest else None
+        facts += [fold.cut, fold.made_at, fold.pinned, fold.carried, digest and (digest.role, digest.text)]
+        facts += [[(index, fold.stubs[index][1]) for index in sorted(fold.stubs)]]
+    return sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]
