@@ -233,6 +233,11 @@ class TestChunks:
         assert {f"p{number}" for number in range(3_000)} <= seen
 
 
+def sections(text: str) -> str:
+    """A digest with every heading, and the text under the first."""
+    return "\n".join([HEADINGS[0], text, *HEADINGS[1:]])
+
+
 CAUSES = {
     "raise": "RuntimeError: the digester broke",
     "hang": "DigestTimeout",
@@ -243,6 +248,15 @@ CAUSES = {
     "reasoning in tags": "only reasoning",
     "tool call": "calls a tool",
     "tool call in text": "tool call",
+    "tool call of Llama": "tool call",
+    "tool call in a harmony channel": "tool call",
+    "tool call of DeepSeek": "tool call",
+    "tool call behind a digest": "tool call",
+    "shell command": "tool call",
+    "request for the conversation": "asks for the conversation",
+    "only instructions": "says nothing",
+    "headings without content": "says nothing",
+    "no headings": "lacks the headings # Objective",
     "length": "cut off (length)",
     "filter": "filtered (content_filter)",
     "error text": "error text",
@@ -285,8 +299,19 @@ class TestFaults:
         assert "not smaller than what it replaces" in result.cause
 
     def test_a_digest_of_two_words_is_rejected(self) -> None:
-        digest = made(request(talk(6)), Digester(complete=Scripted("All good.")))
+        digest = made(request(talk(6), min_tokens=40), Digester(complete=Scripted(sections("All good."))))
         assert "too short" in digest.cause
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            "## Objective\nPort it.\n## Guardrails\nnone\n## Status\n## Rationale\n## Plan\n- the `<tool_call>` parser",
+            "**Objective**\nPort it.\n**Guardrails:** none\nStatus (Shipped / Stuck):\nnone\nPlan:\nnone\nCarryover:\na",
+        ],
+        ids=["second-level headings", "bold headings"],
+    )
+    def test_headings_in_other_markup_are_accepted(self, reply: str) -> None:
+        assert made(request(talk(6), min_tokens=1), Digester(complete=Scripted(reply), model="m")).by == "m"
 
     def test_a_recorded_cause_holds_no_secret(self) -> None:
         error = RuntimeError(f"401 for https://me:{LEAKED}@host.example/")
@@ -298,7 +323,7 @@ class TestFaults:
         def complete(ask: DigesterCall) -> Any:
             if "» digest:" in ask.text:
                 return RuntimeError("gone")
-            return "# Objective\nThe plan of the whole house was drawn on blue paper by the third of May, said one."
+            return sections("The plan of the whole house was drawn on blue paper by the third of May, said one.")
 
         digest = made(request(talk(20, each=100)), Digester(complete=Scripted(complete), window=2_000, count=words))
         assert digest.by == "local"

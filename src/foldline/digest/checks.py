@@ -1,8 +1,8 @@
 """Checks of a digest: each returns the reason for a rejection, or "" if there is none.
 
-`reject_reply` checks a model's raw reply: an error text, a copy of the prompt or a truncated text is no digest.
+`reject_reply` checks a model's raw reply: an error text, a tool call, a copy of the prompt or a truncated text is no
+digest. `clean_reply` removes secrets, forged markup and instructions from the reply, and `reject_body` checks the rest.
 `too_large`, `too_small` and `no_gain` check the size of the finished digest. The reason is recorded with the fold.
-`clean_reply` removes secrets, forged markup and instructions from an accepted reply.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from foldline.digest.digester import DigesterReply
 from foldline.digest.markup import HEADINGS, body_of, escape_line, remove_instructions
 from foldline.digest.prompt import CONDENSER_BRIEF, SECTIONS_ABOUT
+from foldline.placeholders import REMOVED_ORDER
 from foldline.redact.redact import redact
 
 _TRUNCATED = ("length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "pause_turn")
@@ -21,10 +22,28 @@ _CALLED = ("tool_use", "tool_calls", "function_call", "tooluse", "tool-calls")
 
 _REASONING = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _TOOL_CALL = re.compile(
-    r"\A\W{0,8}(?:<(?:tool_call|function_calls?|invoke|function=|antml)|```(?:tool_code|tool_call)|"
-    r"\{\s*\"(?:name|tool|function|tool_calls?)\"\s*:)",
+    r"^[ \t>]{0,8}(?:</?(?:tool_calls?|function_calls?|function=|invoke\b|antml\b|tool_use\b|parameter=)|"
+    r"<\|(?:python_tag|channel|start|call|tool|message|constrain|im_start|action)|<[|｜]tool|\[TOOL_(?:CALLS|REQUEST)|"
+    r"\[/?(?:tool_call|function_call)\]|✿FUNCTION✿|(?:to=)?functions\.\w{1,64}[\s(:]|"
+    r"```(?:tool_code|tool_call|tool|function)\b|Action Input:|"
+    r"\[?\{\s{0,40}\"(?:name|tool|tool_name|function|tool_calls?|action)\"\s{0,40}:[^\n]{0,200}"
+    r"\"(?:arguments|parameters|input|args)\")|"
+    r"\A\W{0,8}\{\s{0,40}\"(?:name|tool|function|tool_calls?)\"\s{0,40}:",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that begins like a tool call in the dialect of some model."""
+_FENCE = re.compile(r"\A```([\w+#.-]{0,20})[^\n]{0,80}\n")
+_TEXT_FENCES = frozenset({"", "markdown", "md", "text", "txt", "plaintext", "plain"})
+_REQUEST = re.compile(
+    r"\b(?:please|could you|can you|kindly|i need you to|you can)\b.{0,40}\b(?:provide|share|paste|send|supply|give me|"
+    r"upload|include|clarify|specify)\b|"
+    r"\b(?:there is|there's|i (?:do not|don't|did not|didn't|can't|cannot) (?:see|have|find)|i see)\b.{0,30}"
+    r"\b(?:no|any|a|the)\b.{0,20}\b(?:conversation|transcript|scrollback|messages|text|session|history|content)\b|"
+    r"\b(?:no|empty) (?:conversation|transcript|scrollback|content) (?:was|is|has been)\b|"
+    r"\bhow (?:can|may) i (?:help|assist)|\bwhat would you like\b|\blet me know\b",
     re.IGNORECASE,
 )
+"""A sentence that asks for the conversation, or offers help, where a digest was asked for."""
 _ERROR_TEXT = re.compile(
     r"\A\W{0,8}(?:\{\s*\"error\"|<!doctype html|<html|error\b|exception\b|traceback \(|(?:http|status)[ /]?\d{3}|"
     r"(?:429|500|502|503|504)\b|rate limit|too many requests|internal server error|service unavailable|bad gateway|"
@@ -33,8 +52,19 @@ _ERROR_TEXT = re.compile(
     re.IGNORECASE,
 )
 _ERROR_CHARS = 600
-"""A longer text is not taken for an error message, even if it begins like one."""
+"""A longer text is not taken for an error message or a request, even if it begins like one."""
+_MAX_MISSING_HEADINGS = 1
+"""Number of the documented headings that a digest may lack."""
 _VISIBLE = re.compile(r"[^\W_]")
+_TITLE = "(objective|guardrails|status|rationale|plan|carryover)"
+_HEADING = re.compile(
+    rf"^[ \t]{{0,8}}(?:(?:#{{1,6}}[ \t]{{0,4}}|\*\*|__|\d{{1,2}}[.)] )\**{_TITLE}\b|"
+    rf"{_TITLE}[ \t]{{0,4}}(?:\([^)\n]{{0,60}}\))?:?[ \t]{{0,8}}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_CONTENT = frozenset(
+    {"", "none", "n/a", "shipped", "active", "stuck", "shipped: none", "active: none", "stuck: none"}
+)
 _LINE_CHARS = 24
 _ECHO_SHARE = 0.8
 _ECHO_LINES = 4
@@ -65,9 +95,32 @@ def _check_stop(reply: DigesterReply) -> str:
 def _check_text(reply: DigesterReply, text: str) -> str:
     if not _VISIBLE.search(text):
         return "the reply is only reasoning" if reply.has_reasoning or text != reply.text else "the reply says nothing"
-    if _TOOL_CALL.match(text):
+    fence = _FENCE.match(text.strip())
+    if _TOOL_CALL.search(text) or (fence and fence[1].lower() not in _TEXT_FENCES):
         return "the reply is a tool call written as text"
-    return "the reply is an error text" if len(text) <= _ERROR_CHARS and _ERROR_TEXT.match(text) else ""
+    if len(text) > _ERROR_CHARS:
+        return ""
+    if _ERROR_TEXT.match(text):
+        return "the reply is an error text"
+    return "the reply asks for the conversation" if _REQUEST.search(text) and not _headings_in(text) else ""
+
+
+def reject_body(text: str, *, sections: bool) -> str:
+    """The reason why a cleaned reply is not a digest; "" if it may be one. `sections`: the headings were asked for."""
+    lines = (line.strip().strip("#*->• \t") for line in text.replace(REMOVED_ORDER, "").split("\n"))
+    said = (line for line in lines if line.lower().rstrip(".:") not in _NO_CONTENT and not _HEADING.match(f"# {line}"))
+    if not any(map(_VISIBLE.search, said)):
+        return "the reply says nothing"
+    found = _headings_in(text)
+    missing = [heading for heading in HEADINGS if heading.split()[1].lower() not in found]
+    if sections and len(missing) > _MAX_MISSING_HEADINGS:
+        return f"the reply lacks the headings {', '.join(missing)}"
+    return ""
+
+
+def _headings_in(text: str) -> set[str]:
+    """The documented headings that the text has, in whatever markup; by their first word in lower case."""
+    return {(found[1] or found[2]).lower() for found in _HEADING.finditer(text)}
 
 
 def _check_echo(text: str, prompt: str) -> str:

@@ -18,6 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.errors import ConfigError
@@ -66,6 +67,7 @@ def openai(
             body["reasoning_effort"] = call.reasoning
         return reply_of(client.chat.completions.create(**body, timeout=call.seconds))
 
+    finalize(complete, client.close)
     return Digester(complete=complete, model=model, **options)
 
 
@@ -91,6 +93,7 @@ def anthropic(
         body["max_tokens"] = call.max_tokens or digester.reply
         return reply_of(client.messages.create(**body, timeout=call.seconds))
 
+    finalize(complete, client.close)
     digester = Digester(complete=complete, model=model, **options)
     return digester
 

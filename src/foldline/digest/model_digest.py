@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from foldline.digest.audit import add_missing_facts
-from foldline.digest.checks import clean_reply, no_gain, reject_reply, too_large, too_small
+from foldline.digest.checks import clean_reply, no_gain, reject_body, reject_reply, too_large, too_small
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.extract.facts import extract_facts
@@ -169,7 +169,7 @@ class _ModelDigest:
         _reject(redact(cause or reject_reply(reply, prompt=call.text))[:_CAUSE_CHARS])
         text, removed = clean_reply(reply.text, allowed=self.user_text)
         self.removed_instructions += removed
-        _reject("" if text else "the reply says nothing")
+        _reject(reject_body(text, sections=request.prompt is None))
         return text
 
     def finish(self, body: str) -> Digest:

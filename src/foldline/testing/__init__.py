@@ -125,6 +125,17 @@ _FAULTS: dict[str, Callable[[DigesterCall], Any]] = {
     "reasoning in tags": lambda ask: f"<think>{proper(ask)}",
     "tool call": lambda _: DigesterReply(text="Let me look.", has_tool_calls=True, stop="tool_calls"),
     "tool call in text": lambda _: '<tool_call>{"name": "read", "arguments": {}}</tool_call>',
+    "tool call of Llama": lambda _: '<|python_tag|>{"name": "read", "parameters": {"path": "a.py"}}',
+    "tool call in a harmony channel": lambda _: '<|channel|>commentary to=functions.read<|message|>{"path": "a.py"}',
+    "tool call of DeepSeek": lambda _: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read",
+    "tool call behind a digest": lambda ask: (
+        f'{proper(ask)}\n<invoke name="read"><parameter name="path">a.py</parameter>'
+    ),
+    "shell command": lambda _: "```bash\nls -la src && cat README.md\n```",
+    "request for the conversation": lambda _: "Sure! Please provide the conversation that you want me to summarize.",
+    "only instructions": lambda _: "\n".join([INJECTED] * 4),
+    "headings without content": lambda _: "\n".join(f"{heading}\nnone" for heading in HEADINGS),
+    "no headings": lambda _: "We talked about the parser at length, and then about its tests, and all of it went well.",
     "length": lambda ask: DigesterReply(text=proper(ask), stop="length"),
     "filter": lambda ask: DigesterReply(text=proper(ask), stop="content_filter"),
     "error text": lambda _: "Error 529: the model is overloaded, try again later.",
