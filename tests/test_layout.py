@@ -33,7 +33,8 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["digest"] = BASE | {"models", "measure", "tool_calls", "plan", "ledger", "wire", "redact"}
 MAY_IMPORT["view"] = MAY_IMPORT["recall"] = MAY_IMPORT["digest"]
-MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "view", "recall", "events"}
+MAY_IMPORT["digest"] = MAY_IMPORT["view"] | {"view"}
+MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "recall", "events"}
 MAY_IMPORT["testing"] = MAY_IMPORT["session"] | {"session"}
 MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
 for room in ("watch", "compat", "window_budget", "proxy", "cli"):

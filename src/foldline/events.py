@@ -11,13 +11,16 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-KINDS = ("measured", "warned", "planned", "started", "committed", "skipped", "failed", "pruned", "recalled", "repaired")
+KINDS = (
+    *("measured", "assumed", "warned", "planned", "started", "committed", "skipped", "failed"),
+    *("pruned", "recalled", "repaired"),
+)
 """All kinds of events."""
 
 TRACE = "opentelemetry.trace"
 """The name of OpenTelemetry's module. If the program has imported it, events are added to the current span."""
 LOG = logging.getLogger("foldline")
-_LEVELS = {"measured": logging.DEBUG, "failed": logging.WARNING}
+_LEVELS = {"measured": logging.DEBUG, "assumed": logging.WARNING, "failed": logging.WARNING}
 
 
 class Event(NamedTuple):

@@ -107,7 +107,8 @@ class Policy:
 
     # When to fold
     rules: tuple[Rule, ...] = ()
-    """Of the rules that apply, the strongest action decides: `fold` or `clip`, then `pause`, then `warn`."""
+    """Of the rules that apply, the strongest action decides: `fold` or `clip`, then `pause`, then `warn`. A list of
+    sentences such as `["fold when request > 75%"]` is accepted too."""
 
     # Where to cut
     atom: Atom = "step"
@@ -188,6 +189,8 @@ class Policy:
     """Maximum number of times in a row that the model is asked to continue a reply that reached its length limit."""
 
     def __post_init__(self) -> None:
+        if type(self.rules) is not tuple or any(type(rule) is not Rule for rule in self.rules):
+            object.__setattr__(self, "rules", _read("rules", self.rules, tuple[Rule, ...], "Policy"))
         for name, hint in _types().items():
             value = getattr(self, name)
             if get_origin(hint) is Literal:
@@ -357,7 +360,9 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_window(policy: Policy) -> None:
-    """Raise `ConfigError` if `keep_tokens` cannot fit the window, or if the target is above the limit of a rule."""
+    """Raise `ConfigError` if no window is usable, the floors exceed it, or a fold would end above its trigger."""
+    if policy.window_tokens is not None and policy.window_tokens <= (policy.reply_tokens or 0) + policy.reserve_tokens:
+        raise no_usable_window(policy.window_tokens, policy.reply_tokens or 0, policy.reserve_tokens)
     if policy.window_tokens is not None and policy.keep_hard:
         usable = policy.window_tokens - (policy.reply_tokens or 0) - policy.reserve_tokens
         if policy.keep_tokens > usable:
@@ -369,3 +374,9 @@ def _check_window(policy: Policy) -> None:
                 f"target_ratio {policy.target_ratio} is above the trigger of '{rule}'",
                 hint="a fold must end below its trigger: lower target_ratio",
             )
+
+
+def no_usable_window(window: int, reply: int, reserve: int) -> ConfigError:
+    """The error for a window of which reply and reserve leave no token for a request."""
+    what = f"reply_tokens {reply:,} and reserve_tokens {reserve:,} leave nothing of a window of {window:,} tokens"
+    return ConfigError(what, hint="lower them, or raise window_tokens")

@@ -9,10 +9,10 @@ import pytest
 from foldline import Session
 from foldline.digest.digester import Digester, DigesterCall
 from foldline.digest.markup import REFERENCE
-from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.message import Message, Text, Thinking, ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
-from foldline.testing import FAULTS, INJECTED, LEAKED, Scripted, assert_sendable, faulty
+from foldline.testing import FAULTS, INJECTED, LEAKED, Scripted, assert_sendable, faulty, proper
 
 POLICY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=1_000, digest_tokens=800)
 IMPATIENT = POLICY.but(digest_seconds=1)
@@ -175,7 +175,7 @@ class TestModel:
 
         def reply(ask: DigesterCall) -> str:
             asks.append(ask)
-            return "The user looked at all the parts one after the other, and none of them had to be changed."
+            return proper(ask)
 
         policy = POLICY.but(digest_shared=True, window_tokens=60_000, coverage_ratio=0.0)
         session = Session(
@@ -188,3 +188,21 @@ class TestModel:
         if behind:
             assert asks[0].prefix == shown
             assert "part_3" not in asks[0].text
+
+    def test_a_view_with_thinking_is_not_used_as_a_prefix(self) -> None:
+        asks: list[DigesterCall] = []
+
+        def reply(ask: DigesterCall) -> str:
+            asks.append(ask)
+            return proper(ask)
+
+        policy = POLICY.but(digest_shared=True, window_tokens=60_000, coverage_ratio=0.0)
+        digester = Digester(complete=Scripted(reply), model="claude-sonnet-5")
+        session = Session(model="claude-sonnet-5", policy=policy, digester=digester)
+        session.add(
+            *talk(30), Message(role="assistant", parts=(Thinking(text="Hm.", signature="s"), Text(text="Done.")))
+        )
+        session.add(user("And now?"))
+        session.fold(force=True)
+        assert asks
+        assert not any(ask.prefix for ask in asks)

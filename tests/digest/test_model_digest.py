@@ -306,7 +306,7 @@ class TestFaults:
         "reply",
         [
             "## Objective\nPort it.\n## Guardrails\nnone\n## Status\n## Rationale\n## Plan\n- the `<tool_call>` parser",
-            "**Objective**\nPort it.\n**Guardrails:** none\nStatus (Shipped / Stuck):\nnone\nPlan:\nnone\nCarryover:\na",
+            "**Objective**\nPort it.\n**Guardrails:** none\nStatus (Shipped):\nnone\nPlan:\nnone\nCarryover:\na",
         ],
         ids=["second-level headings", "bold headings"],
     )
@@ -472,7 +472,7 @@ class TestAudit:
 
 def test_a_cached_prefix_is_sent_instead_of_the_transcript() -> None:
     view = tuple(talk(2))
-    scripted = Scripted("The user looked at two parts, and nothing was changed in any of them until now.")
+    scripted = Scripted(sections("The user looked at two parts, and nothing was changed in any of them until now."))
     made(replace(request(talk(2)), cached_prefix=view), Digester(complete=scripted))
     assert scripted.asks[0].prefix == view
     assert "part_1" not in scripted.asks[0].text

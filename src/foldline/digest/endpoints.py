@@ -23,6 +23,7 @@ from weakref import finalize
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.errors import ConfigError
 from foldline.message import Message, Thinking, user
+from foldline.view.breakpoints import place
 from foldline.wire.reader import parse
 from foldline.wire.rendering import render
 from foldline.wire.repair import repair
@@ -88,8 +89,10 @@ def anthropic(
         body: dict[str, Any] = {"model": call.model or model, **(extra or {})}
         body |= {"system": call.system, "messages": [{"role": "user", "content": call.text}]}
         if call.prefix:
-            body |= {"system": [], **_continue_view(call, "anthropic", tools)}
-            body |= {"tool_choice": {"type": "none"}} if tools else {}
+            body |= {
+                "system": [],
+                **_continue_view(call, "anthropic", tools),
+            }  # `tool_choice` would change the cache key
         body["max_tokens"] = call.max_tokens or digester.reply
         return reply_of(client.messages.create(**body, timeout=call.seconds))
 
@@ -163,7 +166,7 @@ def reply_of(reply: Any) -> DigesterReply:
 def _continue_view(call: DigesterCall, format: str, tools: Sequence[Any]) -> dict[str, Any]:
     """The request body for a call with a prefix: the session's own view, followed by the call as a user turn."""
     messages = repair([*call.prefix, user(f"{call.system}\n\n{call.text}")], format).messages
-    return {**render(messages, format).body, **({"tools": list(tools)} if tools else {})}
+    return {**place(render(messages, format)).body, **({"tools": list(tools)} if tools else {})}
 
 
 def _sdk(name: str) -> Any:

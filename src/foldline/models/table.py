@@ -105,6 +105,11 @@ class Model:
     cache: CacheRules
     source: str
 
+    @property
+    def is_window_known(self) -> bool:
+        """Whether the table states the window, or the name's suffix `[1m]` does; otherwise it is the default."""
+        return bool(self.vendor) or MILLION_MARK in self.source
+
 
 def model(name: str, *, table: Path | None = None) -> Model:
     """The model with this name.

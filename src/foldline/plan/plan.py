@@ -7,15 +7,16 @@ largest size; the true size of the fold is measured afterwards.
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
-from foldline.errors import ViewTooLarge
 from foldline.fold import Fold
 from foldline.message import Message
 from foldline.plan import cut as cutting
 from foldline.plan.gate import NOTHING_DUE, Load, Need, Verdict, gate, limit
 from foldline.plan.prune import Size, largest_first, smallest_form, stubs_at_fold
+from foldline.plan.remedy import can_fold, too_large
 from foldline.plan.timeline import Timeline
 from foldline.policy import Policy, Rule
 
@@ -23,6 +24,9 @@ MARKER_TOKENS = 60
 """Tokens reserved for the one-line marker that replaces folded messages if there is no digest."""
 DIGEST_SHARE = 0.175
 """The largest share of the window that is reserved for a digest, so that a small window still has a history."""
+
+
+_FLOORS = ("keep_tokens", "keep_ratio", "keep_messages", "keep_turns")
 
 
 class Plan(NamedTuple):
@@ -51,9 +55,10 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
         return NOTHING_TO_DO
     if verdict.need is Need.NONE or (verdict.need is Need.SOFT and verdict.action == "pause"):
         return Plan(verdict=verdict)
-    if not any(rule.action in {"fold", "clip"} for rule in policy.rules):
-        blocks = timeline.blocks(load.fixed)
-        raise _too_large(blocks, load, max(load.request, load.upper), hint="this policy never folds")
+    if not can_fold(policy):
+        fits = partial(_fits, timeline, load, size)
+        tokens = max(load.request, load.upper)
+        raise too_large(load, policy, blocks=timeline.blocks(load.fixed), tokens=tokens, fits=fits)
     return fold_now(timeline, verdict, load, policy, size)
 
 
@@ -73,7 +78,9 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
         draft.shrink_to(load.ceiling)
     if draft.after > load.ceiling:
         if verdict.need is Need.HARD:
-            raise _too_large(draft.blocks(), load, ceil(draft.after * (1 + load.margin)))
+            fits = partial(_fits, timeline, load, size)
+            tokens = ceil(draft.after * (1 + load.margin))
+            raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits)
         return Plan(verdict=verdict, skip_reason="the protected part does not fit below the trigger")
     fold = draft.fold(before=load.request, reason=verdict.reason)
     gain, covered = load.request - fold.after, timeline.prefix[fold.cut] - timeline.prefix[timeline.cut]
@@ -84,26 +91,32 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
     return Plan(verdict=verdict, fold=fold)
 
 
-def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Fold | None:
-    """The fold that a user asks for, within the floors, or with `force` a fold of everything before the newest turn.
-
-    None if nothing would be folded.
-    """
+def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Plan:
+    """The fold that a user asks for, within the floors, or with `force` a fold of everything before the newest turn."""
     draft = _FoldDraft(timeline, load, policy, size)
     if force:
         turns = timeline.cuts["turn"]
         draft.cut = max(timeline.cut, turns[-1] if turns else 0)
+        reason = "no message before the newest user turn is left to fold"
     else:
         floor_at = cutting.floor(timeline, policy, load.usable)
         draft.cut_to(floor_at=floor_at, goal=int(policy.target_ratio * load.usable), basis="request", start=0)
+        floors = ", ".join(f"{name} {getattr(policy, name):,}" for name in _FLOORS if getattr(policy, name))
+        reason = f"every message is among the newest that stay ({floors or 'the newest step'})"
     if draft.cut <= max(timeline.cut, timeline.lead):
-        return None
-    return draft.fold(before=load.request, reason="asked for")
+        return Plan(NOTHING_DUE, skip_reason=reason)
+    return Plan(NOTHING_DUE, draft.fold(before=load.request, reason="asked for"))
 
 
-def _too_large(items: dict[str, int], load: Load, tokens: int, *, hint: str = "") -> ViewTooLarge:
-    """The error for a view of up to `tokens` tokens, with the estimate of each block and the margin of the total."""
-    return ViewTooLarge(tokens, load.usable, {**items, "margin": tokens - sum(items.values())}, hint=hint)
+def _fits(timeline: Timeline, load: Load, size: Size, policy: Policy) -> bool:
+    """Whether the view would fit under another policy."""
+    draft = _FoldDraft(timeline, load, policy, size)
+    draft.cut_to(floor_at=cutting.floor(timeline, policy, load.usable), goal=0, basis="request", start=0)
+    if draft.after > load.ceiling and not policy.keep_hard:
+        draft.relax_floors(load.ceiling)
+    if draft.after > load.ceiling:
+        draft.shrink_to(load.ceiling)
+    return draft.after <= load.ceiling
 
 
 def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:

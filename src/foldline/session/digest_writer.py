@@ -18,7 +18,7 @@ from foldline.digest.markup import SESSION, body_of
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, DigestPrompt, cumulative_prompt
 from foldline.errors import InputError
 from foldline.fold import Digest, Fold
-from foldline.message import Message, user
+from foldline.message import Message, Thinking, user
 from foldline.models.table import model as model_of
 from foldline.plan.fold_cost import digest_cost, prices_of, request_cost
 from foldline.plan.plan import digest_reserve
@@ -176,12 +176,17 @@ def _verbatim(state: State, fold: Fold) -> frozenset[int]:
 
 
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:
-    """The current view, if a digest request after it costs less than sending the folded messages again; else empty."""
+    """The current view, if a digest request after it costs less than sending the folded messages again; else empty.
+
+    A view with thinking is not used: without the session's own thinking settings, the provider's cache is not read.
+    """
     own, policy = state.model, state.policy
     if not policy.digest_shared or digester is None or digester.model != own.name:
         return ()
     view, reply = state.load().request, policy.digest_tokens
     shared = request_cost(prices_of(own), tokens=view + reply, common=view, warm=True)
     anew = digest_cost(prices_of(digester.known), covered=sum(map(state.timeline.tokens, leaves)), digest=0)
-    fits = view + 2 * reply <= digester.window
-    return state.messages() if fits and shared < anew else ()
+    if view + 2 * reply > digester.window or shared >= anew:
+        return ()
+    messages = state.messages()
+    return () if any(isinstance(part, Thinking) for message in messages for part in message.parts) else messages

@@ -78,14 +78,13 @@ def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cl
         return False
     fold = state.complete(planned, None if isinstance(digest, FoldRefused) else digest)
     if options.text is not None:
-        fold = _check_gain(fold)
+        _check_gain(fold)
     cancel.begin_commit()
     try:
         if isinstance(digest, FoldRefused):
-            refusal = Refusal(len(state.timeline), digest.cause)
-            state.follow(session.record.refuse(refusal, entry), refusal=refusal)
-            session.emit("skipped", reason=digest.cause)
-            return True
+            return _refuse(session, digest.cause, entry)
+        if options.text is None and _grows(fold) and fold.cut > state.timeline.cut:
+            return _refuse(session, f"the view would not become smaller: {fold.before:,} → {fold.after:,}", entry)
         version = session.record.fold(fold, entry, claim)
     except Conflict:
         cancel.fail_commit()
@@ -100,16 +99,27 @@ def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cl
     return True
 
 
-def preview_fold(session: Session, options: WriteOptions) -> Preview | None:
-    """The preview of a manual fold; None if no message would be folded."""
+def _refuse(session: Session, cause: str, entry: int) -> bool:
+    """Record that a fold was not made, and why; True."""
     state = session.state
-    planned = state.plan_by_hand(force=options.must)
-    if planned is None:
+    refusal = Refusal(len(state.timeline), cause)
+    state.follow(session.record.refuse(refusal, entry), refusal=refusal)
+    session.emit("skipped", reason=cause)
+    return True
+
+
+def preview_fold(session: Session, options: WriteOptions) -> Preview | None:
+    """The preview of a manual fold; None if no message would be folded, with the reason in `session.skip_reason`."""
+    state = session.state
+    plan = state.plan_by_hand(force=options.must)
+    session.skip_reason = plan.skip_reason
+    if plan.fold is None:
         return None
-    digest = session.writer.write(state, planned, session.digester, options)
+    digest = session.writer.write(state, plan.fold, session.digester, options)
     if isinstance(digest, FoldRefused):
+        session.skip_reason = digest.cause
         return None
-    return preview_of(state, state.complete(planned, digest), session.record.identity)
+    return preview_of(state, state.complete(plan.fold, digest), session.record.identity)
 
 
 def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold:
@@ -120,8 +130,9 @@ def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold
     fold, reason = preview.fold, "approved by hand"
     if digest is not None:
         written = session.writer.write(state, fold, session.digester, WriteOptions(text=digest))
-        fold = _check_gain(state.complete(fold, None if isinstance(written, FoldRefused) else written))
+        fold = state.complete(fold, None if isinstance(written, FoldRefused) else written)
         reason += ", with a digest by hand"
+    _check_gain(fold)
     fold = replace(fold, reason=reason)
     session.record.fold(fold, preview.entry)
     session.reload()
@@ -129,12 +140,15 @@ def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold
     return fold
 
 
-def _check_gain(fold: Fold) -> Fold:
-    """The same fold; `InputError` if the view would not become smaller."""
-    if fold.after >= fold.before:
+def _check_gain(fold: Fold) -> None:
+    """Raise `InputError` if the view would not become smaller."""
+    if _grows(fold):
         grown = f"with this digest the view would grow from {fold.before:,} to {fold.after:,} tokens"
         raise InputError(grown, hint="write a shorter one")
-    return fold
+
+
+def _grows(fold: Fold) -> bool:
+    return fold.after >= fold.before
 
 
 def _emit_committed(session: Session, fold: Fold) -> None:

@@ -104,6 +104,10 @@ class Session:
         """The stop signal of the fold that is being made by a call of this session."""
         self._handed_out: ViewIdentity | None = None
         """The identity of the last view that was handed out, until a reply with usage is added."""
+        self._assumption = ""
+        """The assumption about the window that was emitted last."""
+        self.skip_reason = ""
+        """Why the last call of `fold` or `preview` folded nothing; "" if it folded."""
         self._fired: tuple[Rule, ...] = ()
         """The rules that held when the last view was made: a warning is emitted once."""
         self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
@@ -240,21 +244,29 @@ class Session:
         """Fold now: down to the policy's floors, or with `force` everything before the last user turn.
 
         `instructions` go to the digester and never into the view; `digest` is your own text in place of a digest. None
-        when nothing was folded; `refusal` then says why, if a fold was tried.
+        when nothing was folded; `skip_reason` then says why.
         """
         for _ in range(ATTEMPTS):
             self.refresh()
-            folds, planned = self.folds, self.state.plan_by_hand(force=force)
-            if planned is None:
+            folds, plan = self.folds, self.state.plan_by_hand(force=force)
+            self.skip_reason = plan.skip_reason
+            if plan.fold is None:
+                self.emit("skipped", reason=plan.skip_reason)
                 return None
             options = WriteOptions(must=force, instructions=instructions, text=digest)
-            if folding.make_fold(self, planned, options):
-                return self.timeline.fold if self.folds > folds else None
+            if folding.make_fold(self, plan.fold, options):
+                if self.folds > folds:
+                    return self.timeline.fold
+                self.skip_reason = self.refusal.cause if self.refusal else ""
+                return None
         raise too_many_conflicts()
 
     @_locked
     def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
-        """What `fold` would do now, with its cost; `approve` makes that fold. None when nothing would be folded."""
+        """What `fold` would do now, with its cost; `approve` makes that fold.
+
+        None when nothing would be folded; `skip_reason` then says why.
+        """
         self.refresh()
         return folding.preview_fold(self, WriteOptions(must=force, instructions=instructions))
 
@@ -369,6 +381,10 @@ class Session:
         """Emit the size, new prunings and repairs, new warnings, and why a fold was skipped."""
         if self.listener is not None or LOG.isEnabledFor(DEBUG) or TRACE in sys.modules:
             self.emit("measured", tokens=load.request, usable=load.usable)
+        if self.state.setup.assumption != self._assumption:
+            self._assumption = self.state.setup.assumption
+            if self._assumption:
+                self.emit("assumed", window=self.window, reason=self._assumption)
         arrived, self._arrived = self._arrived, self._arrivals()
         if self._arrived != arrived:
             pruned, repaired = self._arrived[0] - arrived[0], self._arrived[1] - arrived[1]

@@ -16,7 +16,7 @@ from foldline.measure.tokenizers import counter_for
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
 from foldline.plan.media_budget import MediaAllowance, media_allowance
-from foldline.policy import Policy, read_knobs
+from foldline.policy import Policy, no_usable_window, read_knobs
 from foldline.wire.formats import REQUEST_FORMATS, framing_of, grammar_of
 
 DEFAULT_POLICY = "balanced"
@@ -43,6 +43,8 @@ class Setup:
     measured: bool
     """Whether sizes are the model's own, so that its usage figures may anchor them."""
     window: int
+    assumption: str
+    """Why the window is a guess; "" if the policy or the model table states it."""
     usable: int
     """What a request may fill: the window without what is kept free for the reply."""
     arrival_limit: int
@@ -94,7 +96,9 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     framing = framing_of(used, known.media) if measured else TEXT_ONLY
     window = chosen.window_tokens or known.window
     reply = min(known.reply, window // 4) if chosen.reply_tokens is None else chosen.reply_tokens
-    usable = max(0, window - reply - chosen.reserve_tokens)
+    usable = window - reply - chosen.reserve_tokens
+    if usable <= 0:
+        raise no_usable_window(window, reply, chosen.reserve_tokens)
     arrival_limits = [chosen.prune_arrival_tokens, 1 << 62]
     if chosen.prune_arrival_ratio is not None:
         arrival_limits.append(max(1, int(chosen.prune_arrival_ratio * usable)))
@@ -110,7 +114,13 @@ def setup(  # noqa: PLR0913 (all are named at the call)
         framing=framing,
         measured=measured,
         window=window,
+        assumption="" if chosen.window_tokens or known.is_window_known else _assumption(known),
         usable=usable,
         arrival_limit=min(limit for limit in arrival_limits if limit is not None),
         media=media_allowance(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=usable),
     )
+
+
+def _assumption(model: Model) -> str:
+    named = f"the model {model.name!r} is unknown" if model.name else "no model was named"
+    return f"{named}; set window_tokens if its window is not {model.window:,} tokens"

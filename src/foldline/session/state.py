@@ -273,8 +273,8 @@ class State:
             return NOTHING_TO_DO
         return plan(self.timeline, load, self.policy, self.size, verdict=verdict)
 
-    def plan_by_hand(self, *, force: bool) -> Fold | None:
-        """The plan of a manual fold; None if no message would be folded."""
+    def plan_by_hand(self, *, force: bool) -> Plan:
+        """The plan of a manual fold."""
         return manual_fold(self.timeline, self.load(), self.policy, self.size, force=force)
 
     def plan_media(self) -> Fold | None:
@@ -348,6 +348,7 @@ class State:
             usable=self.usable,
             verdict=gate(load, self.policy, self.latched) if verdict is None else verdict,
             cut=self.timeline.cut,
+            assumption=setup.assumption,
             breakpoints=self.policy.breakpoints,
             format=setup.format,
             repairs=self._composed.repairs,

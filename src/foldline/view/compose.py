@@ -37,6 +37,8 @@ class View(NamedTuple):
     verdict: Verdict
     cut: int
     """Position of the first message after the folded part."""
+    assumption: str = ""
+    """Why the window is a guess; "" if the policy or the model table states it."""
     breakpoints: int = 0
     """Most cache breakpoints that `render` places."""
     format: str = ""
@@ -78,7 +80,7 @@ class View(NamedTuple):
             share = size / max(1, self.usable)
             lines.append(f"{name:<{width}} {size:>9,} {share:>6.1%} {'█' * round(share * 40)}".rstrip())
         used, usable = format_tokens(self.tokens, self.exact), format_tokens(self.usable, True)
-        total = f"{used} of {usable} usable ({self.window:,} window)"
+        total = f"{used} of {usable} usable ({self.window:,} window{', assumed' * bool(self.assumption)})"
         reason = f": {self.verdict.reason}" if self.verdict.reason else ""
         return "\n".join([*lines, f"{total}, {self.source}. {self.need.name}{reason}"])
 

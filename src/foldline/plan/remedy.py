@@ -1,0 +1,69 @@
+"""Finds what a caller can change when a view does not fit: a knob with a value, or the block that is too large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from foldline.errors import ViewTooLarge
+from foldline.plan.gate import Load
+from foldline.policy import Policy
+
+_NEVER_FOLDS = "this policy never folds"
+_FOLD_RULE = "fold when request > 80%"
+_KNOBS: tuple[dict[str, Any], ...] = (
+    {"rules": (_FOLD_RULE,)},
+    {"keep_hard": False},
+    {"keep_first_prompt": False},
+    {"digest_tokens": 500},
+    {"leave": "marker"},
+)
+"""Changes to a policy that make a view smaller, in the order in which they are tried: the first costs the least."""
+_OF_BLOCK = {
+    "system": "shorten the system messages",
+    "tools": "send fewer or shorter tools",
+    "pins": "unpin messages",
+    "digest": "lower digest_tokens",
+    "history": "shorten the newest messages",
+}
+
+
+def too_large(
+    load: Load,
+    policy: Policy,
+    *,
+    blocks: Mapping[str, int],
+    tokens: int,
+    fits: Callable[[Policy], bool],
+) -> ViewTooLarge:
+    """The error for a view of `tokens` tokens, margin included, that the policy cannot make smaller.
+
+    `fits` tells whether the view would fit under another policy. The first knob that helps becomes the hint.
+    """
+    folds = can_fold(policy)
+    knobs = [knobs for knobs in _KNOBS if ("rules" in knobs) != folds and _differs(policy, knobs)]
+    help_by_knob = next((_setting(knobs) for knobs in knobs if fits(policy.but(**knobs))), "")
+    largest = max(_OF_BLOCK, key=lambda name: blocks.get(name, 0))
+    window = f"raise window_tokens by {tokens - load.usable:,}"
+    remedy = f"{help_by_knob or _OF_BLOCK[largest]}, or {window}"
+    hint = remedy if folds else f"{_NEVER_FOLDS}: {remedy}"
+    return ViewTooLarge(tokens, load.usable, {**blocks, "margin": tokens - sum(blocks.values())}, hint=hint)
+
+
+def can_fold(policy: Policy) -> bool:
+    """Whether any rule of the policy folds."""
+    return any(rule.action in {"fold", "clip"} for rule in policy.rules)
+
+
+def _differs(policy: Policy, knobs: Mapping[str, Any]) -> bool:
+    """Whether setting these knobs would change the policy; `digest_tokens` only if it becomes smaller."""
+    if "digest_tokens" in knobs:
+        return policy.leave == "digest" and policy.digest_tokens > knobs["digest_tokens"]
+    if knobs.get("leave") == "marker":
+        return policy.leave == "digest"
+    return any(getattr(policy, name) != value for name, value in knobs.items())
+
+
+def _setting(knobs: Mapping[str, Any]) -> str:
+    values = {name: value[0] if isinstance(value, tuple) else value for name, value in knobs.items()}
+    return ", ".join(f"set {name} to {value!r}" for name, value in values.items())

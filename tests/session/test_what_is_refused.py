@@ -1,0 +1,152 @@
+"""What a session refuses, and how it says so: folds without gain, windows that nothing fits, unknown models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foldline import Session
+from foldline.digest.digester import Digester
+from foldline.errors import ConfigError, InputError, ViewTooLarge
+from foldline.events import Event
+from foldline.message import Message, assistant, system, user
+from foldline.policy import Policy, Rule
+from foldline.testing import Scripted, proper
+
+SMALL = Policy.preset("balanced").but(window_tokens=4_000, reply_tokens=0, counter="chars/4")
+
+
+def chat(turns: int, chars: int = 80) -> list[Message]:
+    return [
+        m for n in range(turns) for m in (user(f"question {n} " + "q" * chars), assistant(f"answer {n} " + "a" * chars))
+    ]
+
+
+class TestFoldsThatFreeNothing:
+    @pytest.mark.parametrize("digester", [None, Digester(complete=Scripted(), window=50_000)], ids=["local", "model"])
+    def test_a_forced_fold_of_a_short_session_is_refused_with_the_reason(self, digester: Digester | None) -> None:
+        session = Session(policy=SMALL, digester=digester)
+        session.add(*chat(2, chars=4), user("so?"))
+        before = session.view()
+        assert session.fold(force=True) is None
+        assert "would not become smaller" in session.skip_reason
+        assert session.view().messages == before.messages
+
+    @given(turns=st.integers(1, 12), chars=st.integers(1, 400), force=st.booleans(), words=st.integers(0, 300))
+    @settings(max_examples=60, deadline=None)
+    def test_no_fold_makes_a_view_larger(self, turns: int, chars: int, force: bool, words: int) -> None:
+        digester = Digester(complete=Scripted(lambda ask: proper(ask) + "\nmore" * words), window=50_000)
+        session = Session(policy=SMALL, digester=digester)
+        session.add(*chat(turns, chars), user("so?"))
+        before = session.view().tokens
+        session.fold(force=force)
+        assert session.view().tokens <= before
+
+    def test_an_approved_preview_that_would_grow_the_view_is_an_error(self) -> None:
+        session = Session(policy=SMALL)
+        session.add(*chat(2, chars=4), user("so?"))
+        preview = session.preview(force=True)
+        assert preview is not None
+        with pytest.raises(InputError, match="would grow"):
+            session.approve(preview)
+
+    def test_a_fold_that_finds_nothing_to_fold_says_why(self) -> None:
+        told: list[Event] = []
+        session = Session(policy=SMALL.but(keep_messages=40), listener=told.append)
+        session.add(*chat(3), user("so?"))
+        assert session.fold() is None
+        assert "keep_messages 40" in session.skip_reason
+        assert told[-1].kind == "skipped"
+        session = Session(policy=SMALL)
+        session.add(user("so?"))
+        assert session.fold(force=True) is None
+        assert "before the newest user turn" in session.skip_reason
+        assert session.preview(force=True) is None
+        assert session.skip_reason
+
+    def test_after_a_fold_there_is_no_reason(self) -> None:
+        session = Session(policy=SMALL)
+        session.add(user("so?"))
+        session.fold(force=True)
+        session.add(*chat(30), user("and?"))
+        assert session.fold(force=True) is not None
+        assert session.skip_reason == ""
+
+
+class TestPolicies:
+    @pytest.mark.parametrize(
+        "knobs", [{"reply_tokens": 4_000}, {"reserve_tokens": 4_000}, {"reply_tokens": 3_000, "reserve_tokens": 1_000}]
+    )
+    def test_a_window_without_usable_tokens_fails_when_the_policy_is_made(self, knobs: dict[str, Any]) -> None:
+        with pytest.raises(ConfigError, match="leave nothing of a window of 4,000"):
+            Policy(window_tokens=4_000, **knobs)
+
+    def test_a_reply_as_long_as_the_models_window_fails_when_the_session_is_made(self) -> None:
+        with pytest.raises(ConfigError, match="leave nothing"):
+            Session(model="gpt-4o", policy=Policy(reply_tokens=128_000))
+
+    def test_rules_may_be_sentences(self) -> None:
+        made = Policy(rules=["fold when request > 75%", Rule.parse("warn when count > 9")])  # type: ignore[arg-type]
+        assert made.rules == (Rule.parse("fold when request > 75%"), Rule.parse("warn when count > 9"))
+        assert Policy(rules="fold when request > 75%; warn when count > 9") == made  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("rules", [["fold sometimes"], [7], 7, None])
+    def test_other_rules_are_an_error_that_names_them(self, rules: Any) -> None:
+        with pytest.raises(ConfigError, match="rule"):
+            Policy(rules=rules)
+
+
+class TestUnknownModels:
+    def test_the_assumed_window_is_emitted_once_and_shown_in_the_view(self) -> None:
+        told: list[Event] = []
+        session = Session(model="in-house-7b", listener=told.append)
+        session.add(user("hi"))
+        views = [session.view() for _ in range(3)]
+        [event] = [event for event in told if event.kind == "assumed"]
+        assert event.facts["window"] == session.window
+        assert "'in-house-7b' is unknown" in event.facts["reason"]
+        assert all("in-house-7b" in view.assumption for view in views)
+        assert "window, assumed)" in str(views[0])
+
+    @pytest.mark.parametrize(
+        ("model", "policy"), [("gpt-4o", Policy()), ("in-house-7b", SMALL), ("in-house-7b[1m]", Policy())]
+    )
+    def test_a_stated_window_is_no_assumption(self, model: str, policy: Policy) -> None:
+        told: list[Event] = []
+        session = Session(model=model, policy=policy, listener=told.append)
+        session.add(user("hi"))
+        assert session.view().assumption == ""
+        assert not [event for event in told if event.kind == "assumed"]
+
+
+def _large(**knobs: Any) -> str:
+    session = Session(policy=SMALL.but(**knobs))
+    session.add(*chat(10, 1_500), user("so?"))
+    with pytest.raises(ViewTooLarge) as caught:
+        session.view()
+    return caught.value.hint
+
+
+class TestHintsForViewsThatDoNotFit:
+    def test_a_policy_that_never_folds_is_told_a_rule(self) -> None:
+        assert "set rules to 'fold when request > 80%'" in _large(rules=())
+
+    def test_hard_floors_are_named(self) -> None:
+        assert "set keep_hard to False" in _large(keep_hard=True, keep_messages=19)
+
+    @pytest.mark.parametrize("knobs", [{}, {"rules": ()}])
+    def test_what_no_knob_can_help_names_the_block(self, knobs: dict[str, Any]) -> None:
+        session = Session(policy=SMALL.but(**knobs))
+        session.add(system("rule " * 4_000), user("so?"))
+        with pytest.raises(ViewTooLarge, match=r"shorten the system messages, or raise window_tokens by 1,\d\d\d"):
+            session.view()
+
+    @pytest.mark.parametrize("knobs", [{"rules": ()}, {"keep_hard": True, "keep_messages": 19}])
+    def test_the_named_knob_does_help(self, knobs: dict[str, Any]) -> None:
+        knob, _, value = _large(**knobs).rpartition("set ")[2].partition(", or")[0].partition(" to ")
+        session = Session(policy=SMALL.but(**{**knobs, knob: {"False": False}.get(value, value.strip("'"))}))
+        session.add(*chat(10, 1_500), user("so?"))
+        assert session.view().tokens <= session.usable
