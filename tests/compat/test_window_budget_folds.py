@@ -6,9 +6,9 @@ import asyncio
 import copy
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -137,6 +137,28 @@ class TestSummarize:
 
         found = made_by(talk(3), SummarizeDeps(complete=complete, model=MODEL))
         assert (found.cause, found.message.content) == ("", f"{SESSION}\n# Objective\nport budgeting")
+
+    @pytest.mark.promise("S0.14", "S0.39")
+    def test_the_digest_has_the_type_of_the_hosts_user_messages(self) -> None:
+        @dataclass(frozen=True)
+        class HostUser:
+            content: str
+            timestamp: int
+            role: ClassVar[str] = "user"
+
+        class Strange:
+            role, content = "user", "hello"
+
+        found = made_by([HostUser("fix it", 7), AssistantMessage(content="done")])
+        assert isinstance(found.message, HostUser)
+        assert (found.message.timestamp, found.message.content.partition("\n")[0]) == (7, SESSION)
+        assert isinstance(made_by([Strange(), AssistantMessage(content="done")]).message, UserMessage)
+
+    def test_a_local_digest_of_a_short_talk_names_what_was_asked(self) -> None:
+        request = "Please refactor the parser so that nested lists are supported, and keep the API stable."
+        said = "I changed the parser and ran the tests; all of them passed. "
+        found = made_by([UserMessage(content=request), AssistantMessage(content=said * 16)])
+        assert f"# Objective\n- {request}" in found.message.content
 
     @pytest.mark.promise("S0.41", "S0.42")
     def test_signal_and_max_tokens_are_passed_to_the_completer(self) -> None:

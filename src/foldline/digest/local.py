@@ -131,6 +131,8 @@ class _LocalDigest:
         """The whole text: the sections first, then as much carryover as fits."""
         room = self.max_tokens - self.count_tokens(_render(head, {}, []))
         chosen = {name: self._fitting(self.sections.lines(name), int(share * room)) for name, share in SHARES.items()}
+        if not chosen["Objective"]:  # in a small digest, one request may need more than the share of its section
+            chosen["Objective"] = self._fitting(self.sections.lines("Objective"), room // 2)[:1]
         prior = self._fitting((f"- {quote(text)}" for _, text, _ in read_entries(prior_digest, 0)), room // 4)
         text = _render(head, chosen, prior)
         spare = self.max_tokens - self.count_tokens(text)

@@ -71,8 +71,18 @@ class HostMessages:
         if self.format == MESSAGE:
             return replace(user(text, kind=_KINDS[scope]), meta=Meta(at=newest))
         if self.format == OBJECT or not self.items:
-            return UserMessage(content=text, timestamp=None if newest is None else round(newest * 1000))
+            return self._user_message(text, None if newest is None else round(newest * 1000))
         return render_list([user(text)], self.format)[0]
+
+    def _user_message(self, text: str, timestamp: int | None) -> Any:
+        """A user message of the host's own type, if the list has one that can be made so."""
+        found = next((item for item in reversed(self.items) if _field(item, "role") == "user"), None)
+        kind: Any = UserMessage if found is None else type(found)
+        try:
+            made = kind(content=text, timestamp=timestamp)
+            return made if (made.role, made.content) == ("user", text) else UserMessage(text, timestamp)
+        except Exception:  # noqa: BLE001 (as above)
+            return UserMessage(content=text, timestamp=timestamp)
 
 
 class DigestInput(NamedTuple):

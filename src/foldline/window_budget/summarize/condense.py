@@ -42,6 +42,8 @@ _LEAST_WINDOW = 16_000
 """Smallest window assumed for a digest model; a smaller figure is a host's budget, not the model's window."""
 _LEAST_CAP = 60
 """Smallest size limit of a digest in tokens: room for the header and one line."""
+_SECTIONS_CAP = 240
+"""Size limit of a digest with all sections; a digest of few messages may have it if it is still smaller than they."""
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
 """A completer is called once: it has its own retries, and its caller has its own deadline."""
 
@@ -95,10 +97,11 @@ def _digest_request(source: DigestInput, deps: SummarizeDeps) -> DigestRequest:
     from_deps = without_header(deps.prior_digest or "").replace(REQUEST, f"\\{REQUEST}")
     prior = "\n\n".join(filter(None, (from_deps, source.prior)))
     covered = sum(map(tokens, source.messages)) + _size(prior)
+    cap = max(_LEAST_CAP, min(PRESET.digest_tokens, covered // 2), min(_SECTIONS_CAP, covered - 1))
     return DigestRequest(
         messages=request + source.messages,
         count_tokens=_size,
-        max_tokens=max(_LEAST_CAP, min(PRESET.digest_tokens, covered // 2), deps.max_tokens or 0),
+        max_tokens=max(cap, deps.max_tokens or 0),
         scope=scope_of(deps.scope),
         prompt=sections_prompt(scope_of(deps.scope)),
         prior_digest=prior,
