@@ -1,0 +1,249 @@
+"""Interrupt a process that uses a session, many times, while another process writes to the same ledger.
+
+    python -m bench interrupts --runs 1000               # SQLite
+    python -m bench interrupts --runs 1000 --postgres
+
+The process adds messages, reads views, folds, pins and unfolds. A third of its calls is interrupted by SIGINT, a third
+by an exception that another thread raises in the calling thread, a third by cancelling the asyncio task; each at a
+random moment. A second process appends to the same session and to one of its own all the time. Neither may ever wait
+longer than `STUCK_S` for a lock, a cancelled fold may not be committed, the interrupted session must send what a new
+one on the same record sends, every acknowledged message must be stored, and `verify` must find nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import foldline
+from bench.servers import places
+from foldline.digest.digester import Digester, DigesterCall
+from foldline.errors import Conflict, InputError, LedgerBusy
+from foldline.message import assistant, user
+from foldline.policy import Policy
+from foldline.session import Ledger, Session
+from foldline.session.async_session import AsyncSession
+from foldline.testing import Scripted, proper
+
+POLICY = Policy.preset("balanced").but(window_tokens=12_000, reply_tokens=0, counter="chars/4")
+STUCK_S = 5.0
+LATEST_S = 0.02
+"""The latest moment of an interrupt after the start of a call."""
+SHARED, OWN = "shared", "own"
+
+
+class Interrupted(BaseException):
+    """What another thread raises in the calling thread."""
+
+
+def model() -> Digester:
+    """A model that takes a moment to answer."""
+
+    def write(ask: DigesterCall) -> str:
+        time.sleep(random.random() * 0.01)
+        return proper(ask)
+
+    return Digester(complete=Scripted(write), model="model", window=200_000)
+
+
+class Victim:
+    """A process that uses a session and is interrupted."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger, self.session = ledger, ledger.session(SHARED, policy=POLICY)
+        self.said: list[str] = []
+        self.found: Counter[str] = Counter()
+        self.slowest = 0.0
+
+    def step(self) -> None:
+        """One random call."""
+        session, text = self.session, f"victim {len(self.said)} {random.random()} " + "w" * random.randrange(900)
+        match random.choice(("add", "add", "add", "view", "view", "fold", "pin", "unfold", "reopen")):
+            case "add":
+                session.add(user(text), assistant("yes " * 100))
+                self.said.append(text)
+            case "fold":
+                session.fold(force=random.random() < 0.3)
+            case "pin":
+                session.pin("a note", name="note")
+            case "unfold":
+                session.unfold()
+            case "reopen":
+                self.ledger.session(SHARED)
+            case _:
+                session.view()
+
+    def survive(self, kind: str) -> None:
+        """Note an interrupt, and check that a call after it needs no long wait and shows what the record says."""
+        self.found[kind] += 1
+        began = time.monotonic()
+        try:
+            self.session.add(user("after"), assistant("yes"))
+        except LedgerBusy:
+            self.found["stuck"] += 1
+        self.slowest = max(self.slowest, time.monotonic() - began)
+        for _ in range(20):
+            self.session.plan()
+            mine, other = self.session.state, self.ledger.session(SHARED).state
+            if mine.version == other.version:  # otherwise the other process wrote in between
+                self.found["views compared"] += 1
+                self.found["views differ"] += mine.messages() != other.messages()
+                return
+
+    def by_signal(self, runs: int) -> None:
+        """Interrupt calls with SIGINT, in the main thread."""
+        armed = False
+
+        def handler(*_: object) -> None:
+            nonlocal armed
+            if armed:
+                armed = False
+                raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGINT, handler)
+        while self.found["SIGINT"] < runs:
+            try:
+                timer = threading.Timer(random.random() * LATEST_S, os.kill, (os.getpid(), signal.SIGINT))
+                timer.start()
+                armed = True
+                with suppress(Conflict, InputError):
+                    self.step()
+                armed = False
+            except KeyboardInterrupt:
+                self.survive("SIGINT")
+            timer.join()
+        signal.signal(signal.SIGINT, before)
+
+    def by_thread(self, runs: int) -> None:
+        """Interrupt calls with an exception that is raised from another thread."""
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.is_set():
+                try:
+                    while not stop.is_set():
+                        with suppress(Conflict, InputError):
+                            self.step()
+                except Interrupted:
+                    calm.set()
+                    resume.wait()
+
+        calm, resume = threading.Event(), threading.Event()
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        while self.found["thread"] < runs:
+            time.sleep(random.random() * LATEST_S)
+            resume.clear()
+            calm.clear()
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Interrupted))
+            if not calm.wait(2 * STUCK_S):
+                self.found["stuck"] += 1
+                return
+            self.survive("thread")
+            resume.set()
+        stop.set()
+        thread.join(STUCK_S)
+
+    async def by_task(self, runs: int) -> None:
+        """Cancel the asyncio tasks of calls."""
+        session = AsyncSession(self.session)
+        while self.found["task"] < runs:
+            self.session.plan()
+            folds = self.session.folds
+            calls: list[Callable[[], Any]] = [session.fold, session.fold, session.view, self._add(session)]
+            call = random.choice(calls)
+            task = asyncio.create_task(call())
+            await asyncio.sleep(random.random() * LATEST_S)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                await session.plan()  # after the cancelled call
+                self.found["committed after cancel"] += self.session.folds > folds
+                self.survive("task")
+            except (Conflict, InputError):
+                pass
+
+    def _add(self, session: AsyncSession) -> Callable[[], Any]:
+        return lambda: session.add(user("w" * random.randrange(4_000)), assistant("yes " * 400))
+
+
+@contextmanager
+def second_writer(url: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that appends; it prints its counts when its input is closed."""
+    command = [sys.executable, "-m", "bench", "interrupts", "--url", url]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def append_until_closed(url: str) -> None:
+    """Append to both sessions until the input is closed; print the counts and the longest wait."""
+    written, stuck, slowest = 0, 0, 0.0
+    closed = threading.Thread(target=sys.stdin.read, daemon=True)
+    closed.start()
+    with foldline.open(url) as ledger:
+        ledger.store.tx.pool.database.wait_s = STUCK_S
+        sessions: list[Session] = [ledger.session(SHARED), ledger.session(OWN)]
+        while closed.is_alive():
+            began = time.monotonic()
+            try:
+                random.choice(sessions).add(user(f"other {written}"), assistant("ok"))
+                written += 1
+            except LedgerBusy:
+                stuck += 1
+            slowest = max(slowest, time.monotonic() - began)
+            time.sleep(random.random() * 0.005)
+    print(written, stuck, f"{slowest:.3f}", flush=True)
+
+
+def run(url: str, runs: int) -> tuple[Counter[str], float, list[str]]:
+    """Counts, the longest wait in seconds, and what is wrong."""
+    with foldline.open(url, digester=model()) as ledger:
+        victim = Victim(ledger)
+        with second_writer(url) as writer:
+            victim.by_signal(runs - 2 * (runs // 3))
+            victim.by_thread(runs // 3)
+            asyncio.run(victim.by_task(runs // 3))
+            written, stuck, slowest = writer.communicate("")[0].split()
+        ledger.wait(STUCK_S)
+        found = victim.found
+        found["appends of the second writer"] = int(written)
+        found["stuck"] += int(stuck)
+        wrong = [str(fault) for fault in ledger.verify()]
+        stored = {message.text for message in victim.session.record.read(0, 1 << 40)}
+        wrong += [f"lost: {text[:60]}" for text in victim.said if text not in stored]
+        bad = ("stuck", "views differ", "committed after cancel")
+        wrong += [f"{found[name]} {name}" for name in bad if found[name]]
+        return found, max(victim.slowest, float(slowest)), wrong
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench interrupts", description=__doc__)
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.url:
+        append_until_closed(options.url)
+        return 0
+    with places(on_postgres=options.postgres) as urls:
+        found, slowest, wrong = run(next(urls), options.runs)
+    print(", ".join(f"{count:,} {what}" for what, count in found.items()), f"- longest wait {slowest:.2f} s")
+    print("\n".join(wrong[:20]) or "0 stuck, nothing lost, nothing wrong")
+    return int(bool(wrong))
