@@ -128,32 +128,37 @@ class Victim:
 
     def by_thread(self, runs: int) -> None:
         """Interrupt calls with an exception that is raised from another thread."""
-        stop = threading.Event()
+        phase = "run"
 
         def work() -> None:
-            while not stop.is_set():
+            nonlocal phase
+            while phase != "end":
                 try:
-                    while not stop.is_set():
-                        with suppress(Conflict, InputError):
-                            self.step()
+                    while phase == "pause":
+                        time.sleep(0.001)
+                    with suppress(Conflict, InputError):
+                        self.step()
                 except Interrupted:
-                    calm.set()
-                    resume.wait()
+                    phase = "pause"
 
-        calm, resume = threading.Event(), threading.Event()
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
         while self.found["thread"] < runs:
+            phase = "run"
             time.sleep(random.random() * LATEST_S)
-            resume.clear()
-            calm.clear()
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Interrupted))
-            if not calm.wait(2 * STUCK_S):
+            ident, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Interrupted)
+            for _ in range(20):  # Python ignores an exception that is raised in a finalizer
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
+                end = time.monotonic() + STUCK_S / 10
+                while phase != "pause" and time.monotonic() < end:
+                    time.sleep(0.001)
+                if phase == "pause":
+                    break
+            if phase != "pause":
                 self.found["stuck"] += 1
                 return
             self.survive("thread")
-            resume.set()
-        stop.set()
+        phase = "end"
         thread.join(STUCK_S)
 
     async def by_task(self, runs: int) -> None:
