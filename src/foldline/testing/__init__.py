@@ -14,6 +14,8 @@ is sent again. `violations` and `assert_sendable` check a request by the rules t
 
     def test_my_session_survives_a_digester_that_hangs():
         session = Session(digester=faulty("hang"), policy=Policy(digest_seconds=1))
+
+`SimulatedProvider` is a server on loopback that refuses what Anthropic, OpenAI and Gemini refuse (`docs/testing.md`).
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.markup import HEADINGS
 from foldline.errors import ConfigError
 from foldline.message import Message
+from foldline.testing.provider.simulated import SimulatedProvider
 from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.rendering import Rendered, render
 from foldline.wire.validate import Violation, check
 
-__all__ = ["FAULTS", "Scripted", "Violation", "assert_sendable", "faulty", "violations"]
+__all__ = ["FAULTS", "Scripted", "SimulatedProvider", "Violation", "assert_sendable", "faulty", "violations"]
 
 LATE_SECONDS = 1.5
 """How long the `late` digester takes."""

@@ -10,15 +10,18 @@ from foldline.testing.provider.account import Account
 from foldline.testing.provider.error_reply import FORMATS, ErrorReply
 from foldline.testing.provider.judge import judge
 from foldline.testing.provider.script import ScriptedFailure, ScriptedReply, call, fail
+from foldline.testing.provider.simulated import ReceivedRequest, SimulatedProvider
 from foldline.testing.provider.window_rules import SimulatedModel
 
 __all__ = [
     "FORMATS",
     "Account",
     "ErrorReply",
+    "ReceivedRequest",
     "ScriptedFailure",
     "ScriptedReply",
     "SimulatedModel",
+    "SimulatedProvider",
     "call",
     "fail",
     "judge",

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Literal
 
-FailureKind = Literal["error", "timeout", "broken_stream", "garbage", "slow", "empty"]
+from foldline.testing.provider.error_reply import ErrorReply
+
+FailureKind = Literal["error", "timeout", "broken_stream", "stream_error", "garbage", "empty"]
 
 _ERRORS = {
     400: ("invalid_request_error", "The request was refused by the script."),
@@ -23,6 +25,19 @@ _ERRORS = {
     503: ("api_error", "Service unavailable"),
     504: ("timeout_error", "Gateway timeout"),
     529: ("overloaded_error", "Overloaded"),
+}
+
+
+_OPENAI_WORDS = "The server had an error while processing your request. Sorry about that!"
+_OPENAI_ERRORS: dict[int, tuple[str, str | None, str]] = {
+    400: ("invalid_request_error", None, "The request was refused by the script."),
+    401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
+    429: ("requests", "rate_limit_exceeded", "Rate limit reached for requests"),
+}
+_GEMINI_WORDS = {
+    429: "Resource has been exhausted (e.g. check quota).",
+    500: "An internal error has occurred. Please retry or report in https://developers.generativeai.google",
+    503: "The model is overloaded. Please try again later.",
 }
 
 
@@ -44,8 +59,8 @@ class ScriptedReply:
 class ScriptedFailure:
     """A failure of the provider.
 
-    `error` answers with a status; `timeout` never answers; `broken_stream` ends a stream in its middle; `garbage`
-    answers with what is not JSON; `empty` answers with nothing.
+    `error` answers with a status; `timeout` never answers; `broken_stream` ends a stream in its middle; `stream_error`
+    sends an error in the middle of a stream; `garbage` answers with what is not JSON; `empty` answers with nothing.
     """
 
     kind: FailureKind = "error"
@@ -54,21 +69,27 @@ class ScriptedFailure:
     retry_after: int = 0
 
     @property
-    def type(self) -> str:
-        """Anthropic's name of the error."""
-        return _ERRORS.get(self.status, _ERRORS[500])[0]
+    def needs_reply(self) -> bool:
+        """Whether the failure begins like an answer."""
+        return self.kind in {"broken_stream", "stream_error"}
 
-    @property
-    def text(self) -> str:
-        """The words of the error."""
-        return self.message or _ERRORS.get(self.status, _ERRORS[500])[1]
+    def reply(self, format: str) -> ErrorReply:
+        """The error as a vendor words it."""
+        kind, words = _ERRORS.get(self.status, _ERRORS[500])
+        code = None
+        if format.startswith("openai"):
+            kind, code, words = _OPENAI_ERRORS.get(self.status, ("server_error", None, _OPENAI_WORDS))
+        elif format == "gemini":
+            words = _GEMINI_WORDS.get(self.status, words)
+        message = self.message or words
+        return ErrorReply(format=format, rule="scripted", message=message, status=self.status, type=kind, code=code)
 
 
 def fail(failure: int | FailureKind = 500, *, message: str = "", retry_after: int = 0) -> ScriptedFailure:
-    """A failure by status (429, 500, 529, …) or by kind (`timeout`, `broken_stream`, `garbage`, `empty`)."""
+    """A failure by status (429, 500, 529, …) or by kind (`timeout`, `broken_stream`, `garbage`, …)."""
     if isinstance(failure, int):
         return ScriptedFailure(status=failure, message=message, retry_after=retry_after)
-    return ScriptedFailure(kind=failure, message=message)
+    return ScriptedFailure(kind=failure, status=529 if failure == "stream_error" else 500, message=message)
 
 
 def call(name: str, **arguments: Any) -> ScriptedReply:
