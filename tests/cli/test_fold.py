@@ -113,7 +113,7 @@ def test_a_folder_without_write_permission_is_refused(session: Path, tmp_path: P
 def test_a_conversation_that_cannot_fit_exits_with_3_and_writes_no_file(session: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     said = one_sentence(foldline("fold", str(session), "-o", str(out), "--window", "40"), code=3)
-    assert "raise the window" in said
+    assert "raise window_tokens by" in said
     said = one_sentence(foldline("fold", str(session), "-o", str(out), *WINDOW, "-p", "verbatim"), code=3)
     assert "never folds" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["session.jsonl"]
