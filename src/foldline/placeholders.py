@@ -123,6 +123,12 @@ def orphan_result_line(result: ToolResult) -> str:
     return f"[result of a call that is not in this conversation: {name}]"
 
 
+def late_result_line(result: ToolResult) -> str:
+    """The first line of a result that is sent as text because the model has replied since its call."""
+    name = " ".join(word for word in (result.name, result.call_id) if word) or "unknown"
+    return f"[result of an earlier call, which came late: {name}]"
+
+
 def continue_prompt(broken: str = "") -> str:
     """The prompt that asks the model to continue a reply that stopped at its length limit.
 

@@ -69,7 +69,48 @@ def test_the_callers_marks_count_and_ours_give_way(own: int, most: int) -> None:
     for message in rendered.body["messages"][1 : own + 1]:
         message["content"][-1]["cache_control"] = {"type": "ephemeral"}
     placed = place(rendered, most)
-    assert count(placed.body) <= max(own, most)
+    assert count(placed.body) <= min(4, max(own, most))
+
+
+def test_of_more_than_four_marks_of_the_caller_the_newest_stay() -> None:
+    rendered = request(6, system=[{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}])
+    for message in rendered.body["messages"][1:7]:
+        message["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    for most in (0, 4):
+        placed = place(rendered, most)
+        assert "cache_control" not in placed.body["system"][0]
+        assert marks(placed) == marks(rendered)[-4:]
+
+
+def lifetimes(body: dict[str, Any]) -> list[str]:
+    """The lifetimes of all marks in the order of the request."""
+    contents = [body.get("tools", []), body["system"], *(message["content"] for message in body["messages"])]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
+    return [block["cache_control"].get("ttl", "5m") for block in blocks if "cache_control" in block]
+
+
+@given(
+    own=st.lists(st.tuples(st.integers(0, 13), st.sampled_from(("5m", "1h", ""))), max_size=7),
+    most=st.integers(0, 4),
+)
+def test_no_mark_of_an_hour_stands_behind_one_of_five_minutes(own: list[tuple[int, str]], most: int) -> None:
+    rendered = request(6, system=[{"type": "text", "text": "s"}])
+    rendered.body["messages"][0]["content"] = [{"type": "text", "text": "go"}]
+    holders = [rendered.body["system"], *(message["content"] for message in rendered.body["messages"])]
+    for index, lifetime in own:
+        holders[index][-1]["cache_control"] = {"type": "ephemeral", **({"ttl": lifetime} if lifetime else {})}
+    before = copy.deepcopy(rendered.body)
+    placed = place(rendered, most)
+    found = lifetimes(placed.body)
+    assert found == sorted(found)
+    assert len(found) == count(placed.body) <= 4
+    assert rendered.body == before
+
+
+def test_a_mark_of_an_hour_of_the_caller_stays_one() -> None:
+    rendered = request(2)
+    rendered.body["messages"][-1]["content"][-1]["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
+    assert set(lifetimes(place(rendered).body)) == {"1h"}
 
 
 def test_the_request_itself_is_not_changed() -> None:

@@ -301,14 +301,26 @@ def test_pa19_a_pending_approval_request_stays() -> None:
 
 
 @each_format
-def test_pa21_a_final_result_replaces_an_interim_one(format: str) -> None:
+def test_pa21_a_final_result_replaces_an_interim_one_until_the_next_reply(format: str) -> None:
+    pending = ToolResult(call_id="1", parts=(Text(text="pending"),), interim=True)
+    start = [user("go"), assistant("", call("1")), Message(role="tool", parts=(pending,))]
+    repaired = checked_repair([*start, user("well?"), tool("1", "final")], format)
+    results = [result for message in repaired.messages for result in message.results]
+    assert [result.text for result in results] == ["final"]
+    assert "result-interim" in codes(repaired)
+
+
+@each_format
+def test_pa21_after_the_next_reply_a_final_result_is_sent_as_text(format: str) -> None:
+    """The request that the reply answers held the interim result, and what was sent must not change."""
     pending = ToolResult(call_id="1", parts=(Text(text="pending"),), interim=True)
     between = [message for n in range(30) for message in (assistant(f"turn {n}"), user(f"go on {n}"))]
     start = [user("go"), assistant("", call("1")), Message(role="tool", parts=(pending,))]
     repaired = checked_repair([*start, *between, tool("1", "final")], format)
     results = [result for message in repaired.messages for result in message.results]
-    assert [result.text for result in results] == ["final"]
-    assert "result-interim" in codes(repaired)
+    assert [result.text for result in results] == ["pending"]
+    assert codes(repaired) == ["result-late"]
+    assert repaired.messages[-1].text == "[result of an earlier call, which came late: 1]\nfinal"
 
 
 @each_format

@@ -130,8 +130,20 @@ def test_a_call_and_its_result_are_added_without_reading_the_history_again(forma
 
 
 @each_format
-def test_a_late_result_reaches_its_call_in_the_settled_part(format: str) -> None:
+def test_a_late_result_leaves_the_settled_part_unchanged(format: str) -> None:
     messages = [*long_history(), tool("c0", "late"), user("next")]
+    history = RepairedHistory(format)
+    before = history.update(messages[:-2], ending=False)
+    after = history.update(messages)
+    assert [note.code for note in before.notes] == ["call-unanswered"]
+    assert [note.code for note in after.notes] == ["call-unanswered", "result-late"]
+    assert after.messages[: len(before.messages)] == before.messages
+    assert_same(after, repair(messages, format))
+
+
+@each_format
+def test_a_result_before_the_next_reply_reaches_its_call_in_the_settled_part(format: str) -> None:
+    messages = [user("go"), assistant("", call("c0")), user("wait"), user("please"), tool("c0", "at last"), user("x")]
     history = RepairedHistory(format)
     before = history.update(messages[:-2])
     after = history.update(messages)

@@ -3,11 +3,14 @@
 Anthropic writes its cache only at a marked block, and looks for earlier cache entries only in the 20 blocks before a
 mark. So three places are marked: the end of the system text, the end of the previous request (its entry is found even
 if many blocks were added since), and the end of this request. The caller's own marks count towards the limit of four
-and take precedence.
+and take precedence; of more than four, the newest stay. Entries that live for an hour must come before those that live
+for five minutes: an hour's mark of the caller after one of five minutes becomes one of five minutes, and a mark that is
+added before an hour's mark is an hour's mark too (what it writes is written for an hour anyway).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,43 +19,91 @@ from foldline.wire.rendering import Rendered
 LIMIT = 4
 """The largest number of marks in one request."""
 MARK = {"type": "ephemeral"}
+_HOUR = "1h"
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+_REQUEST_ORDER = ("tools", "system", "messages")
+"""The fields that hold marks, in the order in which the provider reads them."""
+
+BlockPath = tuple[str | int, ...]
+"""The keys and indexes that lead from the request body to a block."""
 
 
 def place(rendered: Rendered, most: int = LIMIT) -> Rendered:
-    """The request with at most `most` marks; unchanged in formats other than Anthropic's."""
+    """The request with at most `most` marks, or those of the caller; unchanged in formats other than Anthropic's."""
     if rendered.format != "anthropic":
         return rendered
-    body = dict(rendered.body)
+    body = _with_legal_marks(rendered.body)
     room = min(most, LIMIT) - count(body)
-    if room <= 0:
-        return rendered
-    messages = list(body.get("messages") or [])
-    ends = [index for index in (len(messages) - 1, _previous_end(messages)) if index >= 0]
-    for index in ends[:room]:
-        content = messages[index].get("content")
-        marked = _mark(content)
-        if marked is not content:
-            messages[index] = {**messages[index], "content": marked}
-            room -= 1
-    body["messages"] = messages
-    if room > 0 and "system" in body:
-        body["system"] = _mark(body["system"])
-    return replace(rendered, body=body)
+    if room > 0:
+        body = _with_new_marks(body, room)
+    return rendered if body is rendered.body else replace(rendered, body=body)
 
 
 def count(body: dict[str, Any]) -> int:
     """Number of marks in a request body."""
-    found = int(body.get("cache_control") is not None)
-    todo = [body.get("system"), body.get("tools"), body.get("messages")]
+    return sum(1 for _ in _marked_blocks(body)) + _automatic(body)
+
+
+def _automatic(body: dict[str, Any]) -> int:
+    """1 if the request asks for automatic caching, which counts as a mark at the end of the request."""
+    return int(body.get("cache_control") is not None)
+
+
+def _marked_blocks(body: dict[str, Any]) -> Iterator[tuple[BlockPath, dict[str, Any]]]:
+    """The marked blocks in the order in which the provider reads them, each with its path in the body."""
+    todo: list[tuple[BlockPath, Any]] = [((key,), body.get(key)) for key in reversed(_REQUEST_ORDER)]
     while todo:
-        value = todo.pop()
+        path, value = todo.pop()
         if isinstance(value, list):
-            todo.extend(value)
+            todo.extend(((*path, index), value[index]) for index in range(len(value) - 1, -1, -1))
         elif isinstance(value, dict):
-            found += value.get("cache_control") is not None
-            todo.append(value.get("content"))
-    return found
+            if value.get("cache_control") is not None:
+                yield path, value
+            content = value.get("content")
+            if isinstance(content, list):
+                todo.append(((*path, "content"), content))
+
+
+def _with_legal_marks(body: dict[str, Any]) -> dict[str, Any]:
+    """The body with the newest four of the caller's marks, and with no hour's mark after one of five minutes."""
+    found = list(_marked_blocks(body))
+    surplus = len(found) + _automatic(body) - LIMIT
+    for path, _ in found[: max(0, surplus)]:
+        body = _with_mark(body, path, None)
+    is_short = False
+    for path, block in found[max(0, surplus) :]:
+        if not _is_hour(block["cache_control"]):
+            is_short = True
+        elif is_short:
+            body = _with_mark(body, path, MARK)
+    return body
+
+
+def _with_new_marks(body: dict[str, Any], room: int) -> dict[str, Any]:
+    """The body with up to `room` more marks."""
+    messages = body.get("messages") or []
+    hours = [path for path, block in _marked_blocks(body) if _is_hour(block["cache_control"])]
+    last_hour = _rank(hours[-1]) if hours else ()
+    automatic = body.get("cache_control")
+    ends = [index for index in (len(messages) - 1, _previous_end(messages)) if index >= 0]
+    places: list[BlockPath] = [*(("messages", index, "content") for index in ends), ("system",)]
+    for path in places:
+        holder = _value_at(body, path)
+        marked = _marked(holder, hour=_is_hour(automatic) or _rank(path) < last_hour)
+        if room > 0 and marked is not holder:
+            body = _with_value(body, path, marked)
+            room -= 1
+    return body
+
+
+def _rank(path: BlockPath) -> tuple[int, ...]:
+    """A value that orders the paths of a body as the provider reads them."""
+    field, *rest = path
+    return _REQUEST_ORDER.index(str(field)), *(key if isinstance(key, int) else 0 for key in rest)
+
+
+def _is_hour(mark: Any) -> bool:
+    return isinstance(mark, dict) and mark.get("ttl") == _HOUR
 
 
 def _previous_end(messages: list[Any]) -> int:
@@ -65,11 +116,38 @@ def _previous_end(messages: list[Any]) -> int:
     return index
 
 
-def _mark(content: Any) -> Any:
+def _marked(content: Any, *, hour: bool) -> Any:
     """The content with a mark on its last block; the same object if that is marked already or cannot be."""
+    mark = {**MARK, "ttl": _HOUR} if hour else MARK
     if isinstance(content, str):
-        return [{"type": "text", "text": content, "cache_control": MARK}] if content else content
+        return [{"type": "text", "text": content, "cache_control": mark}] if content else content
     last = content[-1] if isinstance(content, list) and content else None
     if not isinstance(last, dict) or last.get("type") in _UNMARKABLE or last.get("cache_control") is not None:
         return content
-    return [*content[:-1], {**last, "cache_control": MARK}]
+    return [*content[:-1], {**last, "cache_control": mark}]
+
+
+def _with_mark(body: dict[str, Any], path: BlockPath, mark: dict[str, str] | None) -> dict[str, Any]:
+    """A copy of the body in which the block at `path` has this mark, or none."""
+    block = _value_at(body, path)
+    bare = {key: value for key, value in block.items() if key != "cache_control"}
+    return _with_value(body, path, bare if mark is None else {**bare, "cache_control": mark})
+
+
+def _value_at(body: dict[str, Any], path: BlockPath) -> Any:
+    """The value at a path; None if the last key of the path is missing."""
+    value: Any = body
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else value[key]
+    return value
+
+
+def _with_value(body: dict[str, Any], path: BlockPath, value: Any) -> dict[str, Any]:
+    """A copy of the body with `value` at `path`; everything beside the path is shared with the original."""
+    copied: dict[str, Any] = dict(body)
+    holder: Any = copied
+    for key in path[:-1]:
+        holder[key] = holder[key].copy()
+        holder = holder[key]
+    holder[path[-1]] = value
+    return copied

@@ -55,6 +55,8 @@ class ResultSlot:
     result: ToolResult
     slot: CallSlot | None = None
     dropped: bool = False
+    late: bool = False
+    """Whether a later reply stands between the call and this result, so that it answers no call any more."""
 
     @property
     def is_orphan(self) -> bool:
@@ -81,6 +83,8 @@ class RepairEntry:
     side: str
     reply: int = -1
     """Number of the model reply that the message belongs to, -1 for none; a reply may be several messages."""
+    turn: int = 0
+    """Number of the model's turns up to this message. A request was sent between two turns."""
     slots: list[CallSlot] = field(default_factory=list)
     answers: list[ResultSlot] = field(default_factory=list)
     silent: list[tuple[int, Message]] = field(default_factory=list)
@@ -138,6 +142,11 @@ def edited(part: AnyPart, **fields: Any) -> AnyPart:
 def has_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> bool:
     """True if both sequences hold the same objects (by identity) in the same order."""
     return len(parts) == len(others) and not any(map(is_not, parts, others))
+
+
+def is_same_reply(one: RepairEntry, other: RepairEntry) -> bool:
+    """True for two messages that the provider sent as one reply."""
+    return bool(one.message.meta.reply) and one.message.meta.reply == other.message.meta.reply
 
 
 def side_of(message: Message, context: RepairContext) -> str:

@@ -10,9 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from foldline.message import Message, ToolCall, user
+from foldline.message import Message, ToolCall, ToolResult, user
 from foldline.wire.rendering import is_exact
-from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairEntry, RepairNote, is_silent, side_of
+from foldline.wire.repair.context import (
+    OutgoingMessage,
+    RepairContext,
+    RepairEntry,
+    RepairNote,
+    is_same_reply,
+    is_silent,
+    side_of,
+)
 from foldline.wire.repair.first_and_last import repair_first_and_last
 from foldline.wire.repair.order_of_results import ResultOrder
 from foldline.wire.repair.results_for_calls import tie_results
@@ -117,17 +125,30 @@ def _read(
 
 
 def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
-    """Give all messages of one reply the same number, because the results of its calls come after the last of them."""
+    """Give all messages of one reply the same number, because the results of its calls come after the last of them.
+
+    Logs may hold results between the messages of a reply; the reply's id shows that they belong together.
+    """
     grammar = context.grammar
+    merged = grammar.alternation == "merged"
     last: RepairEntry | None = None
-    calls = False
+    newest: RepairEntry | None = None
+    """The newest assistant message, if nothing but results follows it."""
+    calls, turn, requested = False, 0, True
     for entry in entries:
         if entry.side != "assistant":
-            last = last if entry.side == "system" and grammar.alternation == "merged" else None
+            last = last if entry.side == "system" and merged else None
+            requested = requested or entry.side == "user"
+            newest = newest if entry.side == "system" or _holds_results(entry.message) else None
+            entry.turn = turn
             continue
+        if last is None and merged and newest is not None and is_same_reply(entry, newest):
+            last, requested = newest, False
+        turn, requested, newest = turn + requested, False, entry
+        entry.turn = turn
         has_calls = any(type(part) is ToolCall for part in entry.message.parts)
         joined = last is not None and (
-            grammar.alternation == "merged"
+            merged
             or grammar.adjacency == "after"
             or (
                 grammar.adjacency == "message"
@@ -138,6 +159,10 @@ def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
         entry.reply = last.reply if joined and last is not None else entry.index + 1
         calls = has_calls or (calls and joined)
         last = entry
+
+
+def _holds_results(message: Message) -> bool:
+    return bool(message.parts) and all(type(part) is ToolResult for part in message.parts)
 
 
 def _is_joined_by_renderer(entry: RepairEntry, context: RepairContext) -> bool:

@@ -2,13 +2,14 @@
 
 Results are moved so that they directly follow the message or reply with the calls, in the order in which they came.
 Results at the right position stay, so a valid history is returned as the same messages. Orphan results, and texts
-between a call and its result, come after the results.
+between a call and its result, come after the results. Where the format demands it, all results of a reply are joined
+into one message. A call that has no result and is followed by another reply is closed in front of that reply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from foldline.message import Message, Part, ToolCall, ToolResult
 from foldline.wire.rendering import is_exact
@@ -19,6 +20,7 @@ from foldline.wire.repair.context import (
     RepairEntry,
     ResultSlot,
     has_same_parts,
+    is_same_reply,
     is_silent,
 )
 from foldline.wire.repair.results_for_calls import closing_result, orphan_as_text, result_for_call
@@ -30,6 +32,7 @@ class ResultOrder:
     def __init__(self, entries: Sequence[RepairEntry], context: RepairContext) -> None:
         self.entries, self.context = entries, context
         self.out: list[OutgoingMessage] = []
+        self._last_of_reply = {entry.reply: place for place, entry in enumerate(entries) if entry.reply >= 0}
 
     def run(self) -> list[OutgoingMessage]:
         """All messages in an order that can be sent."""
@@ -44,20 +47,34 @@ class ResultOrder:
                 continue
             start, place = place, self._end_of_reply(place, entry.reply)
             between = self.entries[start:place]
-            self._emit_reply([entry, *(each for each in between if each.side == "assistant")], place)
+            *closed, last = self._split_reply([entry, *(each for each in between if each.side == "assistant")])
+            for part in closed:
+                self._emit_reply(part, len(self.entries))
+            self._emit_reply(last, place)
             for each in between:
-                if each.side != "assistant":
-                    self._emit(each, each.message, each.side)
+                if each.side != "assistant" and not each.emitted:
+                    self._emit(each, self._resolved(each, moved=True) if each.answers else each.message, each.side)
         return self.out
 
     def _end_of_reply(self, place: int, reply: int) -> int:
-        """The index after the last message of a reply; system messages inside the reply do not end it."""
-        end, entries = place, self.entries
-        while place < len(entries) and (entries[place].side == "system" or entries[place].reply == reply):
-            place += 1
-            if entries[place - 1].side == "assistant":
-                end = place
-        return end
+        """The index after the last message of a reply. Messages inside the reply do not end it."""
+        last = self._last_of_reply.get(reply, -1)
+        return max(place, last + 1)
+
+    def _split_reply(self, reply: list[RepairEntry]) -> list[list[RepairEntry]]:
+        """The messages of a reply, split after each one with an unanswered call that another reply follows."""
+        if self.context.grammar.adjacency == "after" or len(reply) == 1:
+            return [reply]
+        parts = [[reply[0]]]
+        for before, entry in pairwise(reply):
+            if any(map(self._is_unanswered, before.slots)) and not is_same_reply(before, entry):
+                parts.append([])
+            parts[-1].append(entry)
+        return parts
+
+    def _is_unanswered(self, slot: CallSlot) -> bool:
+        """True for a call that gets a closing result."""
+        return slot.answer is None and not slot.dropped and slot.call.kind not in self.context.grammar.open_calls
 
     def _emit(self, entry: RepairEntry, message: Message | None, side: str) -> None:
         """Append `message`, the repaired form of the entry, and the messages after it that render to nothing."""
@@ -71,17 +88,20 @@ class ResultOrder:
 
     def _emit_reply(self, reply: list[RepairEntry], place: int) -> None:
         """Append the messages of a reply, the results of its calls, and the orphan results that the reply held."""
+        calls_before = False
         for entry in reply:
             message = self._without_results(entry)
             has_calls = any(not slot.dropped for slot in entry.slots)
-            if self.context.grammar.calls_after_user and message is not None and has_calls:
+            joined = has_calls if self.context.grammar.calls_after_user else calls_before
+            if joined and message is not None:
                 message = self._joined_reply(entry, message)
             self._emit(entry, message, "assistant")
+            calls_before = self.context.grammar.results_together and (calls_before or has_calls)
         slots = [slot for entry in reply for slot in entry.slots if not slot.dropped]
         if slots:
             start = len(self.out)
             self._emit_results(slots, place)
-            if self.context.grammar.calls_after_user:
+            if self.context.grammar.results_together or self.context.grammar.calls_after_user:
                 self.out[start:] = self._joined_results(self.out[start:])
         for entry in reply:
             orphans = [
@@ -111,16 +131,20 @@ class ResultOrder:
         return entry.message.with_parts(*parts)
 
     def _joined_reply(self, entry: RepairEntry, message: Message) -> Message:
-        """A message with calls, joined with the assistant's messages directly before it."""
+        """A message of a reply with calls, joined with the assistant's messages directly before it."""
         before: list[Part] = []
         place = len(self.out) - 1
+        if self.context.grammar.results_together and not is_exact(message, self.context.target.element_format):
+            spoken = (each.message for each in reversed(self.out) if each.side)
+            if not is_exact(next(spoken, message), self.context.target.element_format):
+                return message  # the renderer joins them
         while place >= 0 and self.out[place].side in ("assistant", ""):
             if self.out[place].side:
                 before[:0] = self.out.pop(place).message.parts
             place -= 1
         if not before:
             return message
-        words = "joined with the assistant's message before it, because it has a call"
+        words = "joined with the message before it, because the reply has a call"
         self.context.note("reply-joined", entry.index, words)
         return message.with_parts(*before, *message.parts)
 
@@ -140,7 +164,7 @@ class ResultOrder:
         if far:
             self._move_results(sorted(far, key=lambda answer: answer.entry.index))
         for slot in slots:
-            if slot.answer is None and slot.call.kind not in self.context.grammar.open_calls:
+            if self._is_unanswered(slot):
                 closing = Message(role="tool", parts=(closing_result(slot, self.context),))
                 self.out.append(OutgoingMessage(slot.entry.index, closing, "user"))
         if last is not None:
@@ -203,9 +227,10 @@ class ResultOrder:
         exact = any(is_exact(each.message, context.target.element_format) for each in spoken)
         if not exact and not any(map(context.is_rendered, others)):
             return results
-        context.note("results-joined", spoken[0].origin, "all results of one reply were joined into one message")
+        origin = max(each.origin for each in spoken)
+        context.note("results-joined", origin, "all results of one reply were joined into one message")
         joined = spoken[-1].message.with_parts(*(part for part in parts if isinstance(part, ToolResult)), *others)
-        return [OutgoingMessage(spoken[0].origin, joined, "user"), *(each for each in results if not each.side)]
+        return [OutgoingMessage(origin, joined, "user"), *(each for each in results if not each.side)]
 
     def _resolved(self, entry: RepairEntry, *, moved: bool = False) -> Message:
         """The message with its results matched to their calls, and orphans as text.

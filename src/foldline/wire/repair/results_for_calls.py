@@ -3,6 +3,9 @@
 In practice, a result may come before its call, occur twice, come first as an interim text, or answer a call that a fold
 removed. This step matches each result with its call. Repeated ids are left to `unique_call_ids`, positions to
 `order_of_results`.
+
+A result that comes after a later reply is late. The request that this reply answers held the call without its result
+(with a closing or an interim one), and what was sent must not change. So a late result stays at its place, as text.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from foldline.message import Media, Part, Text, ToolCall, ToolResult
-from foldline.placeholders import NO_RESULT, orphan_result_line
+from foldline.placeholders import NO_RESULT, late_result_line, orphan_result_line
 from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, ResultSlot, edited
 
 
@@ -107,6 +110,8 @@ def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context:
     slot = calls.find(answer.result) or calls.last.get(answer.result.call_id)
     if slot is None:
         early.append(answer)
+    elif slot.entry.turn < answer.entry.turn and slot.call.kind not in context.grammar.open_calls:
+        answer.late = True
     elif slot.answer is not None and rank_of(answer) < rank_of(slot.answer):
         _drop_result(answer, context)
     else:
@@ -160,10 +165,15 @@ def closing_result(slot: CallSlot, context: RepairContext) -> ToolResult:
 
 
 def orphan_as_text(answer: ResultSlot, context: RepairContext) -> tuple[Part, ...]:
-    """An orphan result as text and media parts of a user message."""
+    """An orphan or late result as text and media parts of a user message."""
     result = answer.result
     name = result.call_id or result.name
-    context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: sent as text")
+    if answer.late:
+        context.note("result-late", answer.entry.index, f"the result of {name} came after the next reply: sent as text")
+        line = late_result_line(result)
+    else:
+        context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: sent as text")
+        line = orphan_result_line(result)
     texts = [part.text for part in result.parts if isinstance(part, Text) and part.text.strip()]
     media = [part for part in result.parts if isinstance(part, Media)]
-    return (Text(text="\n".join([orphan_result_line(result), *texts])), *media)
+    return (Text(text="\n".join([line, *texts])), *media)

@@ -26,14 +26,17 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 
 
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Of several calls with one id, drop the repetitions and give new ids to all others but the first."""
-    complete = [slot for slot in slots if slot.answer is not None] or slots[:1]
-    contents = {_content_of(slot) for slot in complete}
-    replies = {slot.entry.reply for slot in complete}
+    """Of several calls with one id, drop the repetitions and give new ids to all others but the first.
+
+    A call of an earlier turn was already sent, so it is not dropped for one of a later turn.
+    """
+    complete = {(slot.entry.turn, key) for slot in slots if slot.answer is not None for key in _keys(slot)}
+    earlier = set[tuple[str, str] | int]()
     remaining: list[CallSlot] = []
     for slot in slots:
-        repeated = _content_of(slot) in contents or slot.entry.reply in replies
-        if slot.answer is None and slot is not complete[0] and repeated:
+        repeated = any(key in earlier or (slot.entry.turn, key) in complete for key in _keys(slot))
+        earlier.update(_keys(slot))
+        if slot.answer is None and repeated:
             _drop_call(slot, "a repeated call without a result", context)
         elif remaining and _is_repetition(slot, remaining[-1]):
             better = rank_of(slot.answer) > rank_of(remaining[-1].answer)
@@ -47,15 +50,25 @@ def _separate(name: str, slots: list[CallSlot], taken: set[str], context: Repair
         _rename(slot, new)
 
 
+def _keys(slot: CallSlot) -> tuple[tuple[str, str], int]:
+    """What a call shares with its repetition: its content, or its reply."""
+    return _content_of(slot), slot.entry.reply
+
+
 def _content_of(slot: CallSlot) -> tuple[str, str]:
     return slot.call.name, slot.call.arguments
 
 
 def _is_repetition(slot: CallSlot, before: CallSlot) -> bool:
-    """True for two equal calls whose results are equal or, within one reply, differ in rank."""
+    """True for two equal calls whose results are equal or, within one reply, differ in rank.
+
+    In a later turn, the whole message must be equal.
+    """
     one, other = slot.answer, before.answer
     if one is None or other is None or _content_of(slot) != _content_of(before):
         return False
+    if slot.entry.turn != before.entry.turn:
+        return one.result == other.result and slot.entry.message.parts == before.entry.message.parts
     return one.result.parts == other.result.parts or (
         slot.entry.reply == before.entry.reply and rank_of(one) != rank_of(other)
     )
