@@ -1,4 +1,4 @@
-"""Events of a session. They go to the caller's listener, the log, and the current OpenTelemetry span.
+"""Events of a session. Events go to the caller's listener, the log, and the current OpenTelemetry span.
 
 An event is emitted after it has happened: "committed" means that the fold is in the ledger. An exception in a listener
 does not disturb the session. Events hold numbers, names and reasons, never the text of a message.

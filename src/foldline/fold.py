@@ -85,7 +85,7 @@ class Fold:
     after: int = 0
     learned: Mapping[str, Any] = field(default_factory=dict)
     """The calibration of the token estimates from the provider's usage figures, and its model. A reopened session uses
-    it.
+    this calibration.
     """
 
     def __str__(self) -> str:

@@ -210,7 +210,7 @@ def _refuse_constant(word: str) -> Any:
 _decode_unchanged: _Decode = json.JSONDecoder(
     parse_int=str, parse_float=str, parse_constant=_refuse_constant
 ).raw_decode
-"""A JSON decoder that returns each number as its text, so that no number is too large. It refuses NaN and Infinity."""
+"""A JSON decoder that returns each number as its text, so that no number is too large. NaN and Infinity are refused."""
 
 
 def root(text: str) -> int:
@@ -300,7 +300,7 @@ def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
 
 
 def _format_item(text: str, key: str, value: Any, newline: str, base: str | None) -> str:
-    """The text of a new item. It is on several lines that are indented by `base`, or on one line if `base` is None."""
+    """The text of a new item. The text has several lines that are indented by `base`, or one line if `base` is None."""
     json_value = json.dumps(value, ensure_ascii=False, indent=None if base is None else _indent(text))
     return (f'"{key}": ' if key else "") + json_value.replace("\n", newline + (base or ""))
 

@@ -61,7 +61,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
-    """The model's reasoning. If it has a signature or an encrypted body, it is sent unchanged or not at all."""
+    """The model's reasoning. Reasoning with a signature or an encrypted body is sent unchanged or not at all."""
 
     text: str = ""
     signature: str = ""
@@ -116,7 +116,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """A part that foldline does not interpret. It is sent byte for byte, or removed with its message."""
+    """A part that foldline does not interpret. The part is sent byte for byte, or removed with its message."""
 
     kind: str
     value: Any = None

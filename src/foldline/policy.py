@@ -36,7 +36,7 @@ _RULE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A condition and the action that the gate takes if the condition is true. It can be written as a sentence.
+    """A condition and the action that the gate takes if the condition is true. A rule can be written as a sentence.
 
     >>> Rule.parse("fold when request > 75%")
     Rule(action='fold', basis='request', ratio=0.75, limit=None, strict=True, latched=False)
@@ -108,7 +108,8 @@ class Policy:
     # When to fold
     rules: tuple[Rule, ...] = ()
     """Of the rules that apply, the strongest action decides: `fold` or `clip`, then `pause`, then `warn`. A list of
-    sentences such as `["fold when request > 75%"]` is accepted too."""
+    sentences such as `["fold when request > 75%"]` is accepted too.
+    """
 
     # Where to cut
     atom: Atom = "step"
@@ -132,7 +133,7 @@ class Policy:
     min_gain_tokens: int = 0
     """While the request fits, a fold that frees fewer tokens is not made."""
     min_gain_ratio: float = 0.0
-    """Like `min_gain_tokens`, as a share of the tokens in the folded messages. Both apply."""
+    """Like `min_gain_tokens`, as a share of the tokens in the folded messages."""
 
     # Digest
     leave: Leave = "digest"
@@ -180,7 +181,7 @@ class Policy:
     preview_chars: int = 1_600
     """The number of characters that a stub shows at most."""
     preview_lines: int = 24
-    """The number of lines that a stub shows at most. Both limits apply."""
+    """The number of lines that a stub shows at most. `preview_chars` applies, too."""
 
     # Sending
     breakpoints: int = 4
@@ -307,7 +308,7 @@ def _presets() -> dict[str, dict[str, Any]]:
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
-    """A hint for an unknown name. It suggests the most similar known name."""
+    """A hint for an unknown name: the most similar known name."""
     from difflib import get_close_matches  # noqa: PLC0415  # only when something went wrong
 
     near = get_close_matches(name, list(names), n=1)

@@ -337,6 +337,6 @@ def _one_line(text: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    """The last line of the text before a call. It usually says what the call is for."""
+    """The last line of the text before a call. This line usually says what the call is for."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return lines[-1][:_LINE_CHARS].rstrip(":") if lines else ""

@@ -1,7 +1,7 @@
 """`foldline demo`: replay a recorded session in a small window, without a key or network access.
 
-The recording shows a scripted agent at work on foldline's source at version 0.1. Its messages are added one by one to
-a session with a ledger in memory. Before each reply the view is built, and its cost is compared with the cost of
+The recording shows a scripted agent at work on foldline's source at version 0.1. The recorded messages are added one by
+one to a session with a ledger in memory. Before each reply the view is built, and its cost is compared with the cost of
 sending everything.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 RECORDING = "demo.json.gz"
 WINDOW = 16_000
-"""The window in tokens. It is small, so that the short recording folds several times."""
+"""The window in tokens. A small window, so that the short recording folds several times."""
 STEP_SECONDS, FOLD_SECONDS = 0.05, 1.2
 """Seconds to pause on a terminal after a step, and after a step with a fold. The demo takes less than 30 seconds."""
 QUESTION = "AssertionError handle"

@@ -89,8 +89,8 @@ def folded_file(
 ) -> tuple[bytes, tuple[Lost, ...]]:
     """The bytes to write, and the content that the output format cannot express.
 
-    With `to`, the bytes are a request in that format. Otherwise they are the file with the messages of the view; if no
-    message changed, the unchanged file.
+    With `to`, the bytes are a request in that format. Without `to`, the bytes are the file with the messages of the
+    view; if no message changed, the unchanged file.
 
     A request is repaired, because it will be sent. A session file is not repaired, because its agent repairs what it
     sends.

@@ -1,7 +1,7 @@
 """`foldline import`: add transcripts or an exported ledger to a ledger.
 
-A transcript becomes a session. It is built in memory and added in one transaction, like an exported session. If the
-session exists already, only the new messages of the file are added.
+A transcript becomes a session. The session is built in memory and added in one transaction, like an exported session.
+If the session exists already, only the new messages of the file are added.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from foldline.wire import Transcript, read_all
 
 STDIN = "-"
 EXPORT = "foldline"
-"""The format name of an exported ledger in reports. It is also the first key in the first line of such a file."""
+"""The format name of an exported ledger in reports. The first line of an exported ledger begins with this key."""
 SKIPPED = 3
 """How many of the skipped files are listed."""
 
@@ -158,7 +158,7 @@ def _export_lines(name: str, transcript: Transcript, settings: Settings, compact
 def _compaction(messages: Sequence[Message], cut: int) -> Fold:
     """The fold for a compaction by the agent.
 
-    It has no digest of its own: the agent's summary is the first message after the cut.
+    The fold has no digest, because the agent's summary is the first message after the cut.
     """
     return Fold(
         cut=cut,

@@ -228,7 +228,10 @@ def _print_digests(shown: SessionReport) -> None:
 
 
 def _print_messages(ledger: Ledger, flags: dict[str, Any], *, as_json: bool) -> None:
-    """Print the messages that a handle names. They are read one at a time, so any number of them can be printed."""
+    """Print the messages that a handle names.
+
+    The messages are read one at a time, so any number of messages can be printed.
+    """
     wanted, echo = parse_handle(flags["handle"]), line_printer()
     where: Branch | Head = Head()
     if wanted.strand is None:

@@ -1,4 +1,4 @@
-"""`foldline watch`: watches an agent's stream or session file. It shows a meter, or prints events as JSON."""
+"""`foldline watch`: watches an agent's stream or session file. The command shows a meter, or prints events as JSON."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ NO_EVENTS = (
 def watch(file: str | None, **options: Any) -> int:
     r"""Show how full an agent's window is, what it costs and where it is stuck.
 
-    FILE is a session file of Claude Code or Codex. Without it, the agent's stream is read from standard input.
+    FILE is a session file of Claude Code or Codex. Without FILE, the agent's stream is read from standard input.
 
     \b
     Example:  foldline watch -f ~/.claude/projects/.../session.jsonl

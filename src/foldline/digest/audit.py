@@ -1,7 +1,7 @@
 """The loss report of a digest: which facts it shows, which it lacks, and which of its claims have no source.
 
-If a fact has a name (a file or an identifier), the digest shows the fact if its text contains the name. It shows any
-other fact if its text contains most of the fact's words.
+If a fact has a name (a file or an identifier), the digest shows the fact if its text contains the name. The digest
+shows any other fact if its text contains most of the fact's words.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ AUDITED_KINDS = ("constraint", "request", "open", "failed", "modified", "decisio
 """Kinds of facts that a digest should show, the most important first."""
 _MAX_REPORTED = 20
 _MAX_IDENTIFIERS = 150
-"""Maximum number of identifiers that count as facts. Those most likely to be needed again are taken."""
+"""Maximum number of identifiers that count as facts. The identifiers that are most likely to be needed again are
+taken.
+"""
 _MAX_FACTS, _FIRST_FACTS = 40, 5
-"""Maximum number of facts that count per kind, and how many of them are the first ones. The others are the newest."""
+"""Maximum number of facts that count per kind, and how many of them are the first ones. The other facts are the newest
+ones.
+"""
 _WORD_SHARE = 0.7
 """The share of a fact's words that a text must contain to show the fact."""
 _ENTRY_CHARS = 160

@@ -22,7 +22,7 @@ _EXCERPT_CHARS = 48
 _NEIGHBOURS = 3
 """Number of words next to its identifier that an excerpt always shows, even if it becomes too long."""
 _EXCERPT_SHARE = 0.35
-"""The share of the budget for excerpts. The rest is for identifiers without a line."""
+"""The share of the budget for excerpts. The rest of the budget is for identifiers without a line."""
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
 """If the budget exceeds the first number (characters), this share of the excess is used for whole lines of files."""
 _SEPARATOR_CHARS = 3
@@ -31,8 +31,8 @@ _LINE_CHARS = 10
 _LABEL_CHARS = 24
 """Number of characters reserved for the file name at the start of a digest line."""
 _NAME_BIAS, _LINE_BIAS = 8, 40
-"""Characters added to the length of a name or a line before its value is divided by the length. Otherwise the shortest
-ones would always be chosen.
+"""Characters added to the length of a name or a line before its value is divided by the length. Without this, the
+shortest names and lines would always be chosen.
 """
 _WORD = re.compile(r"\S+")
 _BULLET = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s+")

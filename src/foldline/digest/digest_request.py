@@ -28,7 +28,7 @@ class DigestRequest:
     cut: int | None = None
     """Index of the first message that is not folded. None means the end of `facts`."""
     kept_indexes: Collection[int] = ()
-    """Indexes of messages that stay in the view verbatim. They may precede or follow the cut."""
+    """Indexes of messages that stay in the view verbatim. These messages may precede or follow the cut."""
     prior_digest: str = ""
     scope: DigestScope = SESSION
     prompt: DigestPrompt | None = None
@@ -37,7 +37,7 @@ class DigestRequest:
     """The digest's first line. "" means the header of the scope."""
     role: str = "user"
     instructions: str = ""
-    """The user's wishes for this digest. They are sent to the digester and never put into the view."""
+    """The user's wishes for this digest. The wishes are sent to the digester and never put into the view."""
     min_coverage: float = 0.0
     """The share of facts that a model's digest must show; if it shows fewer, missing facts are appended."""
     on_failure: str = "local"
@@ -57,6 +57,6 @@ class DigestRequest:
 
 
 class FoldRefused(NamedTuple):
-    """The result if no fold is made. It contains the cause."""
+    """The result if no fold is made, with the cause."""
 
     cause: str

@@ -18,7 +18,7 @@ from foldline.models.table import model as model_of
 from foldline.policy import Policy
 
 _MIN_WINDOW = 512
-"""The smallest context window in tokens that is assumed. A smaller one could not hold a prompt and a digest."""
+"""The smallest context window in tokens that is assumed. A smaller window could not hold a prompt and a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Digester:
         return self.model or "model"
 
     def size(self, text: str) -> int:
-        """The number of tokens in a text. If it is an estimate, the upper limit is returned."""
+        """The number of tokens in a text. If the number is an estimate, its upper limit is returned."""
         return self.count(text) if self.count else _counter(self.model).count(text).upper
 
 

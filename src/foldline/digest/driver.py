@@ -1,8 +1,8 @@
 """Runs a model digest, sync or async: calls the digester, waits and retries, all within one deadline.
 
 `_with_retries` is a generator that yields the calls to make and the pauses to wait. `write_model_digest` and
-`write_model_digest_async` make the calls and wait. A function that is not async runs in a daemon thread. If it hangs,
-neither the caller nor the interpreter's exit waits for it.
+`write_model_digest_async` make the calls and wait. A function that is not async runs in a daemon thread. If the
+function hangs, neither the caller nor the interpreter's exit waits for it.
 """
 
 from __future__ import annotations

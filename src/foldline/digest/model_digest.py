@@ -1,4 +1,4 @@
-"""Writes a digest with a model. It is a generator that yields calls and receives replies, and never waits itself.
+"""Writes a digest with a model. The function is a generator: it yields calls and receives replies, and never waits.
 
     flow = model_digest_flow(request, digester)
     call = next(flow)             # a `DigesterCall`; send its `DigesterReply`, or throw what went wrong
@@ -81,12 +81,14 @@ class _ModelDigest:
         self.request, self.digester = request, digester
         self.prompt = request.prompt or sections_prompt(request.scope)
         self.reply_tokens = max(1, min(request.max_tokens, digester.reply, digester.window // 4))
-        """Longest reply in tokens. It is at most a quarter of the window, because two replies must fit into the request
-        that merges them.
+        """Longest reply in tokens. The limit is at most a quarter of the window, because two replies must fit into the
+        request that merges them.
         """
         self.user_text = "\n".join(message.text for message in request.messages if message.is_prompt)
         self.room_share = 1.0
-        """The share of the available tokens that the transcript may use. It is reduced when a request was too long."""
+        """The share of the available tokens that the transcript may use. The share is reduced when a request was too
+        long.
+        """
         self.partial_digests: list[str] = []
         self.usage: Usage | None = None
         self.removed_instructions = 0

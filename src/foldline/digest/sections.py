@@ -1,4 +1,4 @@
-"""The lines of each section of the local digest, the most important first. They are generated on demand."""
+"""The lines of each section of the local digest, the most important first. The lines are generated on demand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ SHARES = {
 }
 """The largest share of the budget for each section; the rest is for the carryover."""
 QUOTED = ("Objective", "Guardrails", "Active", "Rationale", "Plan")
-"""Sections that quote whole sentences. These explain the identifiers in them, so the carryover leaves them out."""
+"""Sections that quote whole sentences. The sentences explain their identifiers, so the carryover leaves these
+identifiers out.
+"""
 _REQUEST_CHARS = 1_200
 _REPLY_CHARS = 400
 _LABEL_CHARS = 60
@@ -27,8 +29,8 @@ _MAX_COMMANDS = 4
 _MAX_FAILURES = 6
 """Maximum number of failures that are shown, the newest first."""
 _REQUEST_SPACES = 3
-"""A request after the first one with fewer spaces is not shown. It is mostly an answer to a question that is not shown
-either.
+"""A request after the first one with fewer spaces is not shown. Such a short request is mostly an answer to a question
+that is not shown either.
 """
 _PUBLISHING = ("git commit", "git push", "git merge", "gh pr create", "npm publish", "git tag")
 """Commands that publish work."""
@@ -71,10 +73,7 @@ class DigestSections:
         return self._prompt_entries("constraint", lambda fact: fact.text not in requests)
 
     def _prompt_entries(self, kind: str, is_shown: Callable[[Fact], bool]) -> Iterator[str]:
-        """Entries of the first prompt, then entries of later prompts, newest first.
-
-        Of these, `is_shown` selects the facts.
-        """
+        """Entries of the first prompt, then the entries of later prompts that `is_shown` accepts, newest first."""
         facts = self._by_kind.get(kind, [])
         first = [fact for fact in facts if fact.indexes[0] == self._first_prompt]
         later = [fact for fact in reversed(facts) if fact not in first and is_shown(fact)]

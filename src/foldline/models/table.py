@@ -70,7 +70,7 @@ class MediaRule:
     max_long_edge: int = 0
     """Largest length of the longer edge in pixels. A larger image is scaled down. 0: no limit."""
     max_short_edge: int = 0
-    """Largest length of the shorter edge in pixels. It is applied after `max_long_edge`. 0: no limit."""
+    """Largest length of the shorter edge in pixels. This limit is applied after `max_long_edge`. 0: no limit."""
     unknown_tokens: int = 3_000
     """Tokens of an image whose size cannot be read."""
     page_tokens: int = 3_400
@@ -237,7 +237,7 @@ def _shipped() -> _Table:
 
 
 def _user_table(path: Path) -> _Table:
-    """The user's table. It is read again if the file has changed."""
+    """The user's table. The table is read again if the file has changed."""
     try:
         stat = path.stat()
         return _read(path, stat.st_mtime_ns, stat.st_size)

@@ -1,6 +1,6 @@
 """Returns the searchable text of a message, and excerpts of a text around the terms of a query.
 
-An excerpt is verbatim. Where text is left out, it has a mark.
+An excerpt is verbatim, with a mark where text is left out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An MCP server over standard input and output that offers the tools of `tools.py`.
 
-It serves one session of one owner. The session is set at the start; a client cannot select another.
+The server offers one session of one owner. The session is set at the start; a client cannot select another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ it.
 
 
 def server(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
-    """An MCP server with the tools of one session. It also offers `observed_tools`; their calls are only confirmed.
+    """An MCP server with the tools of one session. The server also offers `observed_tools`, but only confirms their
+    calls.
 
     Calls run one after the other, because a session is one conversation.
     """

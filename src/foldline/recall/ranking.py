@@ -1,4 +1,4 @@
-"""Ranks the messages that match a query. It uses only index entries, so the result is the same on every database.
+"""Ranks the messages that match a query. Only index entries are used, so the result is the same on every database.
 
 A message gets a score for each term that it shares with the query. Rare terms count more. A match in a prompt counts
 more, and a match in a long message less. The scores of close neighbours are added, so that a short remark in a relevant

@@ -193,7 +193,7 @@ class _Search:
     def _frequency(self, ids: Sequence[int], limit: int) -> int:
         """The number of messages that contain a term.
 
-        If there are `limit` or more, it is estimated from the newest ones.
+        If `limit` or more messages contain the term, the number is estimated from the newest ones.
         """
         if len(ids) < limit:
             return len(ids)
@@ -237,7 +237,7 @@ class _Search:
     ) -> RecallResult:
         """The chosen messages that fit the token budget.
 
-        The message chosen last is dropped first. If only one is left, it is shortened.
+        The message chosen last is dropped first. If only one message is left, its text is shortened.
         """
         read = self.index.messages([doc.id for doc in chosen])
         chosen = [doc for doc in chosen if doc.id in read]  # retention may have deleted some
@@ -276,7 +276,7 @@ class _Search:
 
 
 class _BranchPath:
-    """The messages of one branch. They are stored in strands (runs of messages that branches share)."""
+    """The messages of one branch. Messages are stored in strands (runs of messages that branches share)."""
 
     def __init__(self, spans: Sequence[Span], stop: int) -> None:
         self.spans, self.stop = spans, stop

@@ -41,7 +41,7 @@ _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+|[^\WA-Za-z
 _GRAM = re.compile(rf"[{_GRAMS}]")
 _HEX = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _MARKS = re.compile(r"[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""Accents and vowel points. They are removed, because people leave them out in queries."""
+"""Accents and vowel points. Accents are removed, because people leave them out in queries."""
 
 _STOP = (
     "a an the and or but if of to in on at by for with from as is am are was were be been being do does did have has "

@@ -77,8 +77,8 @@ class TextIndex:
 def catch_up(store: Store) -> int:
     """Index the messages that are not indexed yet, in batches, and return their number.
 
-    If the database is busy or read-only, they are not indexed. These are the newest messages, and most of them are
-    still in the view.
+    If the database is busy or read-only, they are not indexed. Messages that are not indexed are the newest ones, and
+    most of them are still in the view.
     """
     tx, index, done = store.tx, TextIndex(), 0
     with suppress(LedgerBusy, LedgerUnavailable):

@@ -25,7 +25,7 @@ PINNED_CHARS = 4000
 
 
 class ToolSession(Protocol):
-    """The methods of a session that the tools call. Their results are converted with `str()`."""
+    """The methods of a session that the tools call. The results of these methods are converted with `str()`."""
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
         """The messages that match a query, or those that a handle names."""
@@ -185,7 +185,7 @@ def describe_load(load: Load) -> str:
 
 
 def parse_call(thing: Any) -> ToolCall:
-    """Convert a call to a `ToolCall`. It may be a `ToolCall`, a dict of a wire format, or an SDK object."""
+    """Convert a call to a `ToolCall`. The call may be a `ToolCall`, a dict of a wire format, or an SDK object."""
     if isinstance(thing, ToolCall):
         return thing
     value = thing.model_dump() if hasattr(thing, "model_dump") else thing

@@ -21,7 +21,7 @@ from foldline.redact import patterns
 from foldline.redact.patterns import BASE64, URL64, KeyShape
 
 _PASSES = 8
-"""Maximum number of passes over a text. This is more than needed: later passes find only values next to a redacted
+"""Maximum number of passes over a text. Fewer passes are needed: later passes find only values next to a redacted
 value.
 """
 _ERROR_CHARS = 300

@@ -97,7 +97,7 @@ def dict_at(event: Any, key: str) -> dict[str, Any]:
 
 
 class AgentEvent:
-    """One event of an agent. It is parsed once, and then passed to several readers."""
+    """One event of an agent. The event is parsed once, and then passed to several readers."""
 
     __slots__ = ("_edited", "_usage", "calls", "is_subagent", "kind", "message", "raw", "results", "session")
 

@@ -49,7 +49,7 @@ class Spending:
         self.usd = 0.0
         self.source = "nothing spent yet"
         self.unpriced: str = ""
-        """The name of a model that was used but has no price. Its cost is missing from `usd`."""
+        """The name of a model that was used but has no price. The cost of this model is missing from `usd`."""
         self._priced: dict[str, float] = {}
         """For each session, the cost that was computed from the price table since the stream's last figure."""
         self._replies: dict[str, float] = {}
@@ -235,7 +235,7 @@ class CostLimits:
 
 
 class ProjectCosts:
-    """The spending of all jobs of a project. It is stored in a file of JSON lines that only grows."""
+    """The spending of all jobs of a project. The figures are stored in a file of JSON lines that only grows."""
 
     def __init__(self, path: Path, job: str, run: str = "") -> None:
         self.path, self.job = path, job
@@ -244,7 +244,9 @@ class ProjectCosts:
         run.
         """
         self._earlier = 0.0
-        """What the file already holds for this run. It is not added again when a session file is read again."""
+        """What the file already holds for this run. This amount is not added again when a session file is read
+        again.
+        """
         self._others: dict[tuple[str, str], float] = {}
         """The last recorded spending of every other run. Rows without a run id, from old versions, count as one run per
         job.

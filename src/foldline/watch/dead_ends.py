@@ -205,7 +205,7 @@ class DeadEndDetector:
 
 
 def _ending(text: str) -> _ErrorLines:
-    """The end of an output. It is used to compare two failures if no line names an error."""
+    """The end of an output. If no line names an error, two failures are compared by the ends of their outputs."""
     return (failures.normalize(text[-_ENDING_CHARS:]),)
 
 
@@ -224,7 +224,7 @@ def _with_error(description: str, output: str) -> str:
 def _call_key(call: dict[str, Any]) -> str:
     """A key that is the same for equal calls.
 
-    It consists of the tool and its arguments, without description and timeout.
+    The key consists of the tool and its arguments, without description and timeout.
     """
     command = tool_calls.bare_command(dict_at(call, "input"))
     if command:

@@ -39,7 +39,9 @@ class HookTarget:
     name: str
     folder: str
     home: str
-    """The environment variable that names the settings folder. If it is not set, it is `folder` in the user's home."""
+    """The environment variable that names the settings folder. If the variable is not set, the folder is `folder` in
+    the user's home.
+    """
     file: str
     status_line: bool
     remark: str = ""
@@ -241,7 +243,7 @@ def _foldline_entries(text: str) -> Iterator[_FoldlineEntry]:
 def _in_group(text: str, group: Slice, path: _Path) -> Iterator[tuple[str, _Path]]:
     """The command and the path of each foldline entry in a group.
 
-    If it is the only entry, the path of the group is returned, so that the whole group is removed.
+    If the group has only one entry, the path of the group is returned, so that the whole group is removed.
     """
     inner = member(text, group.start, _HOOKS) if isinstance(group.value, dict) else None
     if inner is None or not isinstance(inner.value, list):

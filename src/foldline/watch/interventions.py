@@ -1,8 +1,8 @@
 """Messages that are sent to an agent from outside: the `/compact` command, and a queue of messages per session.
 
 An agent takes everything after `/compact` as the command's argument, so each message is sent alone. A message belongs
-to one session. It is dropped when the session changes, because `/compact` would discard the history of the wrong
-session.
+to one session. When the session changes, the message is dropped, because `/compact` would discard the history of the
+wrong session.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCHEMA = {
 
 
 def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -> str:
-    """The command that makes an agent compact. It says what to keep, and names the path of the notes.
+    """The command that makes an agent compact. The command says what to keep, and names the path of the notes.
 
     Line breaks in the task and the state are removed, so that neither can add lines to the command.
     """
@@ -37,7 +37,10 @@ def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -
 
 
 def path_for_agent(index: Path, cwd: str) -> str:
-    """The path of the notes for an agent. It is relative if the agent works in the project's folder, else absolute."""
+    """The path of the notes for an agent.
+
+    The path is relative if the agent works in the project's folder, else absolute.
+    """
     absolute = os.path.abspath(index)
     is_here = not cwd or os.path.join(os.path.normpath(cwd), FOLDER, INDEX) == absolute
     return f"{FOLDER}/{INDEX}" if is_here else absolute
@@ -60,7 +63,7 @@ def is_compact_tool(name: str) -> bool:
 
 
 class InterventionQueue:
-    """Messages that wait for an agent's next turn. They are taken one at a time; a compaction comes first."""
+    """Messages that wait for an agent's next turn. Messages are taken one at a time; a compaction comes first."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[str, str]] = []

@@ -62,7 +62,7 @@ class _SessionSnapshot(NamedTuple):
 
 
 class Meter:
-    """Measures one agent's window. It is fed with the agent's events one by one."""
+    """Measures one agent's window. The meter is fed with the agent's events one by one."""
 
     def __init__(
         self,
@@ -92,14 +92,14 @@ class Meter:
         self.should_warn = False
         self.should_compact = False
         self._other_sessions: dict[str, _SessionSnapshot] = {}
-        """The measurements of other sessions. They are needed if several sessions alternate in one stream."""
+        """The measurements of other sessions. Several sessions may alternate in one stream."""
         self._is_window_given = self._is_window_streamed = self._has_replies = False
         if window is not None:
             self.set_window(window)
 
     @property
     def share(self) -> float:
-        """The used share of the window. It is above 1.0 if a call was larger than the assumed window."""
+        """The used share of the window. The share is above 1.0 if a call was larger than the assumed window."""
         return self.used / self.window.tokens
 
     def figures(self) -> dict[str, Any]:
@@ -204,7 +204,10 @@ class Meter:
                 self._measure(usage, usage.prompt)
 
     def _set_model(self, name: str) -> None:
-        """Use the model name of a reply. If it is the known name without the suffix "[1m]", the known name is kept."""
+        """Use the model name of a reply.
+
+        If the reply only lacks the suffix "[1m]" of the known name, the known name is kept.
+        """
         if name and name != self.model and not (self.model.startswith(name) and self.model.endswith("]")):
             self.model = name
             self._look_up_window()
@@ -220,7 +223,7 @@ class Meter:
     def _set_streamed_window(self, window: WindowSize | None) -> None:
         """Use the window that the stream names, unless the caller gave one.
 
-        If it is larger than before, the flags are reset.
+        If the window is larger than before, the flags are reset.
         """
         if window is None or self._is_window_given:
             return

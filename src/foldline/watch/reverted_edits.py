@@ -116,7 +116,7 @@ class RevertTracker:
         return diffs
 
     def _add_content(self, call_id: str, path: str, file: _FileHistory, content: str) -> LineDiff:
-        """Add a call that writes a whole file. It is a dead end if the file gets an earlier content again."""
+        """Add a call that writes a whole file. If the file gets an earlier content again, a dead end is recorded."""
         key = hash(content)
         earlier = [call for past, call in file.contents if past == key]
         if earlier and file.contents[-1][0] != key:
@@ -178,7 +178,7 @@ def remember(values: OrderedDict[Key, Value], key: Key, value: Value, limit: int
 
 
 def join_names(names: list[str]) -> str:
-    """The last three names as text. If there are more, their number is added."""
+    """The last three names as text. If there are more names, their number is added."""
     return ", ".join(names[-3:]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

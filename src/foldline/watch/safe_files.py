@@ -53,7 +53,7 @@ def open_plain_file(path: str | Path, flags: int, *, dir_fd: int | None = None) 
 
 
 class SafeFolder:
-    """A folder that is kept open. Its methods read and write the files in it by their names."""
+    """A folder that is kept open. The methods read and write files in the folder by their names."""
 
     def __init__(self, parent: Path, name: str) -> None:
         self.path = parent / name

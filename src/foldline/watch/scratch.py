@@ -1,7 +1,7 @@
 """Collects from the stream what must survive a compaction: the user's words, decisions, dead ends and changed files.
 
-`ScratchModel` holds what was collected and is not yet written. `render_index` renders the index. It has one line per
-entry and at most 200 lines; the newest entries are shown. The full text of every entry is in the detail file of its
+`ScratchModel` holds what was collected and is not yet written. `render_index` renders the index. The index has one line
+per entry and at most 200 lines; the newest entries are shown. The full text of every entry is in the detail file of its
 section. Entries are untrusted, so control characters and line breaks are removed in the index.
 """
 
@@ -30,7 +30,7 @@ LINE_CHARS = 120
 _HEAD_LINES = 2
 _SECTION_HEAD_LINES = 2
 _MAX_PATHS = 5_000
-"""Maximum number of changed files that are remembered. The detail file lists them all."""
+"""Maximum number of changed files that are remembered. The detail file lists all changed files."""
 _AGENT_DIGEST = "This session is being continued"
 """The start of the agent's own digest. Older versions send the digest like a message of the user."""
 _QUESTION_TOOLS = (_PLAN_TOOL := "ExitPlanMode", "AskUserQuestion")
@@ -73,7 +73,7 @@ class SectionSummary(NamedTuple):
 
 @dataclass(slots=True)
 class ScratchModel:
-    """Collects the content for the notes of a job. It is fed with the agent's events one by one."""
+    """Collects the content for the notes of a job. The model is fed with the agent's events one by one."""
 
     job: str = ""
     phase: str = ""
@@ -89,7 +89,7 @@ class ScratchModel:
     session: str = field(default="", init=False, repr=False)
     """The current session. Entries that are collected before the first session is known belong to that session."""
     _earlier_sessions: list[tuple[str, dict[str, int]]] = field(default_factory=list, init=False, repr=False)
-    """Earlier sessions. For each, the length of every list when the session ended."""
+    """The earlier sessions, and for each the length of every list when the session ended."""
     _expects_digest: bool = field(default=False, init=False, repr=False)
     _questions: dict[str, tuple[bool, list[str]]] = field(default_factory=dict, init=False, repr=False)
     """Unanswered questions, by call id: whether the call asks the user to approve a plan, and the texts of the

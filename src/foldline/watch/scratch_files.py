@@ -37,7 +37,7 @@ _ENTRY_ENDS = (b"\n\n", b"\n\r\n")
 """The bytes that end an entry. The second form occurs in a file that an editor saved with CRLF."""
 _IGNORE = ".gitignore"
 _NAME_CACHE = 16
-"""Maximum number of cached session names. A few are enough, because each session has many entries."""
+"""Maximum number of cached session names. A few names are enough, because each session has many entries."""
 _BY_FILE = {section.file: section for section in SECTIONS}
 
 _Entry = tuple[str, str]
@@ -137,7 +137,10 @@ class ScratchWriter:
 
 
 class _DetailFile:
-    """One detail file. It remembers the entries that were read, and which of them match entries of the model."""
+    """One detail file.
+
+    The object remembers the entries that were read, and which of them match entries of the model.
+    """
 
     def __init__(self, folder: SafeFolder, section: Section) -> None:
         self._folder, self._section = folder, section

@@ -68,7 +68,7 @@ _ANSWERING_PROGRAMS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep
 
 
 def result_text(result: dict[str, Any]) -> str:
-    """The text of a result. If it is long, only its start and its end."""
+    """The text of a result. For a long result, only the start and the end."""
     text = extract_text(result.get("content"))
     return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
 
@@ -92,7 +92,7 @@ def error_lines(text: str) -> tuple[str, ...]:
 def is_about_input(call: dict[str, Any], text: str) -> bool:
     """Whether a failure is about the input and not about the tool.
 
-    Such a failure rejects the input, or quotes a value of it.
+    A failure is about the input if the result rejects the input or quotes a value of it.
     """
     if text.startswith(_INVALID_INPUT):
         return True

@@ -22,8 +22,8 @@ class TurnTracker:
         self.is_open = False
         """Whether the user or the agent has written since the last turn ended."""
         self._final_reply = ""
-        """Id of the reply that ended the last turn. It is needed because each piece of the reply may contain the stop
-        reason.
+        """Id of the reply that ended the last turn. The id is needed because each piece of the reply may contain the
+        stop reason.
         """
 
     def is_ended_by(self, event: AgentEvent) -> bool:

@@ -20,7 +20,9 @@ from foldline.watch.scratch import ScratchModel
 from foldline.watch.turn_boundaries import TurnTracker
 
 FLUSH_CHARS = 200_000
-"""When this many characters were collected, the scratch files are written. This limits the memory in a long turn."""
+"""When this many characters were collected, the scratch files are written. Writing them limits the memory in a long
+turn.
+"""
 
 _CLAUDE_KINDS = ("assistant", "user", "result", "system", "tool_use", "cost-state")
 _CODEX_KINDS = ("event_msg", "response_item", "turn_context", "session_meta", "compacted")
@@ -172,8 +174,8 @@ class Watcher:
         return WatchEvent(event, self.meter.session, facts)
 
     def _is_repeated(self, event: AgentEvent) -> bool:
-        """Whether the event contains no new figures. This is so for a tool result, and for another piece of the same
-        reply.
+        """Whether the event contains no new figures. A tool result has no figures, and another piece of the same reply
+        has no new ones.
 
         A reply arrives in pieces, and each repeats its usage.
         """

@@ -25,7 +25,9 @@ class Conversation:
     file: str
     transcript: Transcript
     messages: tuple[Message, ...]
-    """The messages that the model sees: those since the last recorded compaction. Their reported usage is removed."""
+    """The messages that the model sees: those since the last recorded compaction. The reported usage of these messages
+    is removed.
+    """
 
     @property
     def compacted(self) -> int:

@@ -20,7 +20,7 @@ class PolicyName(click.ParamType[str]):
     name = "policy"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  # click's signature
-        """The presets that begin with `incomplete`. If there are none, the shell completes file names."""
+        """The presets that begin with `incomplete`. If no preset matches, the shell completes file names."""
         from foldline.policy import presets  # noqa: PLC0415  # only during completion
 
         return [CompletionItem(one) for one in presets() if one.startswith(incomplete)] or [

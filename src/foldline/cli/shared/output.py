@@ -28,7 +28,7 @@ EMPTY = "none"
 
 
 def console(*, err: bool = False) -> Console:
-    """A rich console without markup and highlighting. It prints colour only on a terminal and without `--no-color`."""
+    """A rich console without markup and highlighting. Colour is used only on a terminal, and not with `--no-color`."""
     from rich.console import Console  # noqa: PLC0415  # slow to import
 
     context = click.get_current_context(silent=True)
@@ -37,14 +37,14 @@ def console(*, err: bool = False) -> Console:
 
 
 def line_printer(*, err: bool = False) -> Callable[..., None]:
-    """The `print` method of a console. It does not wrap long lines; the terminal does that."""
+    """The `print` method of a console. Long lines are not wrapped; the terminal does that."""
     return partial(console(err=err).print, soft_wrap=True)
 
 
 def table(name: str, *numbers: str) -> Table:
     """A table without borders.
 
-    It has a left-aligned column, right-aligned columns for figures, and a last column for a bar.
+    The table has a left-aligned column, right-aligned columns for figures, and a last column for a bar.
     """
     from rich.table import Table  # noqa: PLC0415
 

@@ -127,7 +127,7 @@ def _from_file(path: Path) -> _Layer:
 def _absolute(name: str, value: str, folder: Path) -> str:
     """The value of a setting.
 
-    If it is the relative path of a ledger, it is joined to the configuration file's folder.
+    A ledger's relative path is joined to the configuration file's folder.
     """
     if name != "ledger" or not value or "://" in value or value.startswith("~"):
         return value

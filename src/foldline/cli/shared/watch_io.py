@@ -19,7 +19,7 @@ from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.stdio import write_unbuffered
 
 HELD_CHARS = 4_000_000
-"""Maximum number of characters of notes that are kept while they cannot be written. Beyond it, they are dropped."""
+"""Maximum number of characters of notes that are kept while they cannot be written. Further notes are dropped."""
 _NOTES, _COSTS = "the notes", "the project's costs"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -166,7 +166,10 @@ class TolerantScratchWriter:
 
 
 class TolerantCostRecorder:
-    """Records project costs. It reports write errors, and then returns the total that was last read from the file."""
+    """Records project costs.
+
+    After a write error, the error is reported, and the total that was last read from the file is returned.
+    """
 
     def __init__(self, costs: ProjectCosts, failures: WriteFailures) -> None:
         self._costs, self._failures = costs, failures

@@ -32,7 +32,9 @@ MAX_PER_KIND = 120
 _SENTENCE_KINDS = ("request", "constraint", "decision")
 """For these kinds, repeated facts are merged into one fact, which names the messages of all of them."""
 _MAX_INDEXES = 4
-"""Maximum number of messages that a fact names. If there are more, it names the first one and the newest ones."""
+"""Maximum number of messages that a fact names. If a fact has more messages, it names the first one and the newest
+ones.
+"""
 
 
 class Fact(NamedTuple):
@@ -268,7 +270,7 @@ class _FactExtractor:
 def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
     """The indexes of both tuples, without duplicates.
 
-    If there are too many, only the first and the last ones are kept.
+    If there are too many indexes, only the first and the last ones are kept.
     """
     both = tuple(dict.fromkeys((*old, *new)))
     return both if len(both) <= _MAX_INDEXES else (both[0], *both[1 - _MAX_INDEXES :])

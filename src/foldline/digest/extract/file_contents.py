@@ -32,7 +32,7 @@ class FileLine(NamedTuple):
     message_index: int
     """Index of the newest message that shows the line."""
     number: int
-    """The line number. It is an estimate if the tool printed no line numbers."""
+    """The line number. The number is an estimate if the tool printed no line numbers."""
     identifiers: tuple[str, ...]
 
 

@@ -1,7 +1,8 @@
 """Finds identifiers (paths, names in code, ids, long numbers, addresses), their uses, and lines that explain them.
 
-They cannot be guessed or paraphrased, so a digest must show them exactly. They are found by their shape, one word at a
-time. For each identifier, usage counts and at most two lines are stored, so the index stays small in a long session.
+Identifiers cannot be guessed or paraphrased, so a digest must show them exactly. Identifiers are found by their shape,
+one word at a time. For each identifier, usage counts and at most two lines are stored, so the index stays small in a
+long session.
 """
 
 from __future__ import annotations
@@ -234,7 +235,7 @@ class IdentifierIndex:
 
 
 def was_forgotten(name: str, forgotten: Collection[int]) -> bool:
-    """Whether an identifier was removed from the index. It compares 32-bit checksums, so a wrong True is rare."""
+    """Whether an identifier was removed from the index. 32-bit checksums are compared, so a wrong True is rare."""
     return _checksum(name) in forgotten
 
 
