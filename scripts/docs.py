@@ -68,7 +68,8 @@ def _knobs() -> Iterator[str]:
         above = lines[node.lineno - 2].strip()
         if above.startswith("# "):
             yield from ("", f"### {above[2:]}", "", "| knob | kind | default | |", "|---|---|---|---|")
-        text = ast.literal_eval(following[node].value)  # type: ignore[attr-defined]  # every knob has a docstring
+        docstring = ast.literal_eval(following[node].value)  # type: ignore[attr-defined]  # every knob has one
+        text = " ".join(docstring.split())
         kind = _kind(ast.unparse(node.annotation))
         yield f"| `{ast.unparse(node.target)}` | {kind} | `{ast.unparse(node.value)}` | {text} |"
 

@@ -65,7 +65,7 @@ class ViewTooLarge(FoldlineError):
 
 
 class Cancelled(FoldlineError):
-    """The fold that a call was making was cancelled. Nothing was written."""
+    """The fold was cancelled while a call was making it. Nothing was written."""
 
     retryable = True
 

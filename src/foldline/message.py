@@ -146,7 +146,7 @@ class Meta:
     source: str = ""
     """Where the message was read, for display: a line number or an id."""
     view: str = ""
-    """The identity of the view that the reply answers; empty if it was not stored."""
+    """The id of the view that was sent to get this reply; empty if it was not stored."""
 
 
 NO_META = Meta()

@@ -361,7 +361,9 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_window(policy: Policy) -> None:
-    """Raise `ConfigError` if no window is usable, the floors exceed it, or a fold would end above its trigger."""
+    """Raise `ConfigError` if no usable window is left, `keep_tokens` exceeds it, or the target is above the limit of a
+    rule.
+    """
     if policy.window_tokens is not None and policy.window_tokens <= (policy.reply_tokens or 0) + policy.reserve_tokens:
         raise no_usable_window(policy.window_tokens, policy.reply_tokens or 0, policy.reserve_tokens)
     if policy.window_tokens is not None and policy.keep_hard:
@@ -378,6 +380,6 @@ def _check_window(policy: Policy) -> None:
 
 
 def no_usable_window(window: int, reply: int, reserve: int) -> ConfigError:
-    """The error for a window of which reply and reserve leave no token for a request."""
+    """The error if the tokens reserved for the reply leave no part of the window for a request."""
     what = f"reply_tokens {reply:,} and reserve_tokens {reserve:,} leave nothing of a window of {window:,} tokens"
     return ConfigError(what, hint="lower them, or raise window_tokens")

@@ -196,7 +196,10 @@ def _append_new(target: Ledger, name: str, messages: Sequence[Message], compacte
 
 
 def _append_context(session: Session, messages: Sequence[Message], start: int, compacted: int) -> None:
-    """Append the messages from `start` on, which are in the agent's context, after the fold of its compaction."""
+    """Append the messages from `start` on.
+
+    They are in the agent's context, so they follow the fold of its compaction.
+    """
     session.refresh()
     if start == compacted > session.timeline.cut:
         session.record.fold(_compaction(messages, compacted), session.state.snapshot.version.entry)

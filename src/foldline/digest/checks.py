@@ -43,7 +43,7 @@ _REQUEST = re.compile(
     r"\bhow (?:can|may) i (?:help|assist)|\bwhat would you like\b|\blet me know\b",
     re.IGNORECASE,
 )
-"""A sentence that asks for the conversation, or offers help, where a digest was asked for."""
+"""A sentence that asks for the conversation or offers help, although a digest was requested."""
 _ERROR_TEXT = re.compile(
     r"\A\W{0,8}(?:\{\s*\"error\"|<!doctype html|<html|error\b|exception\b|traceback \(|(?:http|status)[ /]?\d{3}|"
     r"(?:429|500|502|503|504)\b|rate limit|too many requests|internal server error|service unavailable|bad gateway|"
@@ -54,7 +54,7 @@ _ERROR_TEXT = re.compile(
 _ERROR_CHARS = 600
 """A longer text is not taken for an error message or a request, even if it begins like one."""
 _MAX_MISSING_HEADINGS = 1
-"""Number of the documented headings that a digest may lack."""
+"""Maximum number of documented headings that may be missing in a digest."""
 _VISIBLE = re.compile(r"[^\W_]")
 _TITLE = "(objective|guardrails|status|rationale|plan|carryover)"
 _HEADING = re.compile(
@@ -106,7 +106,10 @@ def _check_text(reply: DigesterReply, text: str) -> str:
 
 
 def reject_body(text: str, *, sections: bool) -> str:
-    """The reason why a cleaned reply is not a digest; "" if it may be one. `sections`: the headings were asked for."""
+    """The reason why a cleaned reply is not a digest; "" if it may be one.
+
+    `sections` means that the documented headings were requested.
+    """
     lines = (line.strip().strip("#*->• \t") for line in text.replace(REMOVED_ORDER, "").split("\n"))
     said = (line for line in lines if line.lower().rstrip(".:") not in _NO_CONTENT and not _HEADING.match(f"# {line}"))
     if not any(map(_VISIBLE.search, said)):
@@ -119,7 +122,7 @@ def reject_body(text: str, *, sections: bool) -> str:
 
 
 def _headings_in(text: str) -> set[str]:
-    """The documented headings that the text has, in whatever markup; by their first word in lower case."""
+    """The documented headings in the text, in any markup. Each is returned as its first word in lower case."""
     return {(found[1] or found[2]).lower() for found in _HEADING.finditer(text)}
 
 

@@ -107,7 +107,10 @@ class Model:
 
     @property
     def is_window_known(self) -> bool:
-        """Whether the table states the window, or the name's suffix `[1m]` does; otherwise it is the default."""
+        """Whether the window comes from the table or from the suffix `[1m]` of the name.
+
+        If False, it is the default.
+        """
         return bool(self.vendor) or MILLION_MARK in self.source
 
 

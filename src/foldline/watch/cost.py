@@ -55,7 +55,7 @@ class Spending:
         self._replies: dict[str, float] = {}
         """The cost of each of the latest replies, by reply id. For an incomplete reply, it is the cost so far."""
         self._last_figures: dict[str, float] = {}
-        """The stream's last figure, by session; only of sessions with replies, whose figures can be compared."""
+        """The stream's last figure for each session that has replies."""
         self._prices: dict[str, Prices | None] = {}
 
     def feed(self, raw: RawEvent) -> None:
@@ -95,7 +95,8 @@ class Spending:
 
         When a session is resumed, the figure of some versions includes earlier runs, and that of others starts at 0.
         The computed cost shows which case it is: if it is nearer to the increase since the last figure, the increase is
-        added; otherwise the whole figure. Figures of a session without replies are those of separate runs, and add up.
+        added; otherwise the whole figure. If a session has no replies, its figures are from separate runs and are
+        added.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return

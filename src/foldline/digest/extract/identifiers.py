@@ -252,7 +252,10 @@ class _MessageUse:
 
 
 def _split_lines(text: str) -> Iterator[str]:
-    """The lines of a text without the spaces around them, in pieces of at most `_MAX_LINE_CHARS`."""
+    """The lines of a text, without spaces at both ends.
+
+    A long line is split into pieces of at most `_MAX_LINE_CHARS`.
+    """
     for raw in text.split("\n"):
         line, start = raw.strip(), 0
         while len(line) - start > _MAX_LINE_CHARS:
