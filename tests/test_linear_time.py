@@ -22,7 +22,7 @@ COMMON = ["< and space", "carriage return", "sk- key", "eyJ line", "open system-
 """Texts that were slow in most entries."""
 SLOW = {
     "redact": [*COMMON, "armoured line", "ghp_ line", "BEGIN PRIVATE KEY", "url at", "JQQJ9", "url parameter", "_key"],
-    "fold": [*COMMON, "open command-message", "long word"],
+    "fold": [*COMMON, "open command-message", "long word", "slash"],
     "digest": [*COMMON, "handle", "headings", "line end", "password and carriage return"],
     "recall": ["hex digit", "space", "words"],
     "inspect": ["sk- key", "JSON object"],

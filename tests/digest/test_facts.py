@@ -222,3 +222,14 @@ def test_facts_are_bounded_and_dropped_identifiers_are_still_recognised() -> Non
 )
 def test_identifiers_are_classified_by_their_shape(word: str, name: str, kind: str) -> None:
     assert dict(identifiers_in(word)).get(name, "") == kind
+
+
+def test_identifiers_are_found_in_the_shortest_line_and_in_every_piece_of_a_long_one() -> None:
+    words = " ".join(f"name_{number:05}" for number in range(3_000))
+    facts = extract_facts([user(f"lib.c\n{words}")], 0)
+    assert {"lib.c", "name_00000", "name_01234", "name_02999"} <= set(facts.identifiers)
+
+
+def test_text_of_the_agent_program_is_no_request_even_between_unclosed_tags() -> None:
+    text = "<system-reminder>a</system-reminder>fix it<ide_selection>open<command-message>echo</command-message>"
+    assert kinds(extract_facts([user(text)], 0), "request") == ["fix it<ide_selection>open"]

@@ -113,6 +113,10 @@ class DigestSections:
                 yield entry(fact.text, fact.indexes)
 
 
+_MAX_ROOT_CHARS = 1_000
+"""Longest folder that can be the root: text that is no path may have a slash at every character."""
+
+
 def common_root(paths: Iterable[str]) -> str:
     """The folder that saves the most characters if it is removed from the paths that begin with it; "" if that saves
     nothing.
@@ -123,7 +127,7 @@ def common_root(paths: Iterable[str]) -> str:
     saved: dict[str, int] = {}
     for path in paths:
         at = path.find("/", 1) if path.startswith("/") else -1
-        while at > 0:
+        while 0 < at < _MAX_ROOT_CHARS:
             folder = path[: at + 1]
             saved[folder] = saved.get(folder, 0) + len(folder)
             at = path.find("/", at + 1)
