@@ -14,6 +14,7 @@ from typing import NamedTuple
 from foldline.digest.carryover import words_around
 from foldline.digest.extract.facts import MAX_PER_KIND, Facts
 from foldline.digest.extract.identifiers import WORD, identifiers_in, reuse_probability, was_forgotten
+from foldline.digest.extract.open_work import OPEN_WORK_CHARS
 from foldline.digest.markup import HEADINGS, entry, quote
 from foldline.fold import Loss
 
@@ -94,6 +95,22 @@ def add_missing_facts(  # noqa: PLR0913 (keyword arguments)
     longer = _append_carryover(text, lines)
     after = audit(longer, facts, kept_indexes=kept_indexes)
     return longer, replace(after, carried=after.kept - loss.kept, unsourced=loss.unsourced)
+
+
+def add_open_work(
+    text: str,
+    facts: Facts,
+    *,
+    max_tokens: int,
+    count_tokens: Callable[[str], int],
+    kept_indexes: Collection[int] = (),
+) -> str:
+    """The text of a digest with the calls and the background work that are still open and that it does not name."""
+    found = [fact for fact in facts.open_work(kept_indexes) if fact.note not in text]
+    lines = [entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS) for fact in found]
+    while lines and count_tokens(_append_carryover(text, lines)) > max_tokens:
+        lines.pop()
+    return _append_carryover(text, lines) if lines else text
 
 
 def _append_carryover(text: str, lines: list[str]) -> str:

@@ -15,7 +15,7 @@ from foldline.digest.checks import no_gain
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.markup import HEADINGS, REFERENCE, quote, read_entries, remove_instructions
-from foldline.digest.sections import QUOTED, SHARES, DigestSections
+from foldline.digest.sections import QUOTED, SHARES, DigestSections, open_work_entries
 from foldline.fold import Digest
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
@@ -134,6 +134,7 @@ class _LocalDigest:
         chosen = {name: self._fitting(self.sections.lines(name), int(share * room)) for name, share in SHARES.items()}
         if not chosen["Objective"]:  # in a small digest, one request may need more than the share of its section
             chosen["Objective"] = self._fitting(self.sections.lines("Objective"), room // 2)[:1]
+        chosen["Plan"] = self._fitting(open_work_entries(self.facts, self.kept), room // 4) + chosen["Plan"]
         prior = self._fitting((f"- {quote(text)}" for _, text, _ in read_entries(prior_digest, 0)), room // 4)
         text = _render(head, chosen, prior)
         spare = self.max_tokens - self.count_tokens(text)

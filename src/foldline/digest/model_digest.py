@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from foldline.digest.audit import add_missing_facts
+from foldline.digest.audit import add_missing_facts, add_open_work
 from foldline.digest.checks import clean_reply, no_gain, reject_body, reject_reply, too_large, too_small
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
@@ -189,6 +189,13 @@ class _ModelDigest:
             body,
             facts,
             min_coverage=request.min_coverage,
+            max_tokens=request.max_tokens - head,
+            count_tokens=count_tokens,
+            kept_indexes=request.kept_indexes,
+        )
+        text = add_open_work(
+            text,
+            facts,
             max_tokens=request.max_tokens - head,
             count_tokens=count_tokens,
             kept_indexes=request.kept_indexes,

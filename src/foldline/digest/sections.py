@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from foldline.digest.extract.facts import Fact, Facts
+from foldline.digest.extract.open_work import OPEN_WORK_CHARS
 from foldline.digest.markup import entry, quote
 
 SHARES = {
@@ -34,6 +35,11 @@ that is not shown either.
 """
 _PUBLISHING = ("git commit", "git push", "git merge", "gh pr create", "npm publish", "git tag")
 """Commands that publish work."""
+
+
+def open_work_entries(facts: Facts, kept_indexes: Collection[int]) -> list[str]:
+    """An entry for each call without a result and for background work without a report, newest first."""
+    return [entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS) for fact in facts.open_work(kept_indexes)]
 
 
 class DigestSections:

@@ -22,6 +22,8 @@ from foldline.policy import Policy, Rule
 
 MARKER_TOKENS = 60
 """Tokens reserved for the one-line marker that replaces folded messages if there is no digest."""
+OPEN_SHARE = 0.05
+"""The largest share of the usable window for steps that stay in the view because a call of theirs has no result."""
 DIGEST_SHARE = 0.175
 """The largest share of the window that is reserved for a digest, so that a small window still has a history."""
 
@@ -233,10 +235,32 @@ class _FoldDraft:
                 carried.update(timeline.step(index))
         for index in timeline.waiting.values():
             carried.update(timeline.step(index) if index < cut else ())
+        for call, result in timeline.late_results:
+            carried.update(timeline.step(call) if call < cut <= result and self._is_in_view(call) else ())
+        carried.update(self._unanswered_before(cut))
         carried = {index for index in carried if index < cut}
         if timeline.prompts and timeline.prompts[-1] < cut and timeline.prompts[-1] not in pins:
             carried.add(timeline.prompts[-1])
         return tuple(sorted(pins)), tuple(sorted(carried))
+
+    def _unanswered_before(self, cut: int) -> set[int]:
+        """Indexes of the steps with calls that may still get a result, newest first, within a share of the window."""
+        timeline, room = self.timeline, int(OPEN_SHARE * self.load.usable)
+        kept: set[int] = set()
+        for index in sorted(set(timeline.unanswered.values()), reverse=True):
+            if index >= cut or not self._is_in_view(index):
+                continue
+            step = set(timeline.step(index)) - kept
+            room -= sum(map(timeline.tokens, step))
+            if room < 0:
+                break
+            kept |= step
+        return kept
+
+    def _is_in_view(self, index: int) -> bool:
+        """Whether the view shows a message now, so that every process that reads the record knows it."""
+        fold = self.timeline.fold
+        return fold is None or index >= fold.cut or index in fold.carried
 
     def blocks(self) -> dict[str, int]:
         """Tokens of each block of the resulting view."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from foldline.fold import Fold
-from foldline.message import Media, Message, Text, ToolCall, ToolResult
+from foldline.message import Media, Message, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
@@ -44,6 +44,10 @@ class Timeline:
     """Indexes of messages that every fold must keep."""
     waiting: dict[str, int] = field(default_factory=dict)
     """For each call with only an interim result, the index of that result. A fold keeps the steps of these calls."""
+    unanswered: dict[str, int] = field(default_factory=dict)
+    """For each call that other messages followed without a result, the index of its message: it may still get one."""
+    late_results: list[tuple[int, int]] = field(default_factory=list)
+    """Indexes of a call and of its result, for results that came after other messages."""
     broken: list[int] = field(default_factory=list)
     """Indexes of messages that `repair` corrects in a view: unpaired calls and results, repeated ids, blank texts."""
     fold: Fold | None = None
@@ -53,7 +57,10 @@ class Timeline:
     """Whether the last message is the model's."""
     _follows_lead: bool = False
     """Whether the last message belongs to the next one (reasoning)."""
-    _open_calls: set[str] = field(default_factory=set)
+    _open_calls: dict[str, int] = field(default_factory=dict)
+    """The calls of the newest step that have no result yet, with the index of their message."""
+    _leading: int = -1
+    """Index of the first message of reasoning that no output has followed yet; -1 if there is none."""
     _call_ids: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
@@ -108,15 +115,22 @@ class Timeline:
             self.shown += [GONE] * count
             self.prefix += [self.prefix[-1]] * count
             self._awaits_reply = self._follows_model = self._follows_lead = False
-            self._open_calls.clear()
+            self._leading = -1
+            self._leave_open_calls()
+
+    def _leave_open_calls(self) -> None:
+        """Note that the newest step ended without results for these calls; they may still come."""
+        self.unanswered |= self._open_calls
+        self._open_calls.clear()
 
     def _index(self, index: int, role: str, traits: MessageTraits) -> None:
         speaks, results = role == "assistant", traits.results
         starts_step = speaks and not self._follows_model
         if self._open_calls and not results and (not speaks or starts_step):
             self.broken.append(index)
-            self._open_calls.clear()  # later results no longer answer these calls
-        if not results and role != "tool" and not self._open_calls and not self._follows_lead:
+            self._leave_open_calls()
+        joined = speaks and self._leading >= 0 and not traits.leads_next and self._join_to_reasoning(index, traits)
+        if not results and role != "tool" and not self._open_calls and not self._follows_lead and not joined:
             self.cuts["message"].append(index)
             if not speaks or starts_step:
                 self.cuts["step"].append(index)
@@ -125,29 +139,49 @@ class Timeline:
             self.cuts["turn"].append(index)
         if traits.is_prompt:
             self.prompts.append(index)
-        if starts_step or index == self.lead or opens_turn:
+        if (starts_step or index == self.lead or opens_turn) and not joined:
             self.tail = index
         self._awaits_reply = not speaks and (self._awaits_reply or traits.is_prompt)
         self._follows_model, self._follows_lead = speaks, traits.leads_next
+        if traits.leads_next and self._leading < 0:
+            self._leading = index
         if traits.calls or results:
             self._pair(index, traits.calls, results)
         if traits.is_blank:
             self.broken.append(index)
+
+    def _join_to_reasoning(self, index: int, traits: MessageTraits) -> bool:
+        """Make cuts illegal between reasoning and its output `index`; False if the reasoning has another output."""
+        first, self._leading = self._leading, -1
+        if traits.has_thinking or not self._is_one_reply(first, index):
+            return False
+        for atom in self.cuts:
+            cuts = self.cuts[atom]
+            while cuts and cuts[-1] > first:
+                cuts.pop()
+        self.tail = min(self.tail, first)
+        return True
+
+    def _is_one_reply(self, first: int, index: int) -> bool:
+        one, other = self.messages[first].meta.reply, self.messages[index].meta.reply
+        return not one or not other or one == other
 
     def _pair(self, index: int, calls: list[ToolCall], results: list[ToolResult]) -> None:
         for call in calls:
             if not call.id or call.id in self._call_ids:
                 self.broken.append(index)
             self._call_ids.add(call.id)
-            self._open_calls.add(call.id)
+            self._open_calls[call.id] = index
         for result in results:
             if result.call_id not in self._open_calls:
                 self.broken.append(index)
+                if result.call_id in self.unanswered:
+                    self.late_results.append((self.unanswered.pop(result.call_id), index))
             if result.interim:
                 self.waiting[result.call_id] = index
             else:
                 self.waiting.pop(result.call_id, None)
-            self._open_calls.discard(result.call_id)
+            self._open_calls.pop(result.call_id, None)
 
     def apply(self, fold: Fold) -> None:
         """Put a fold in force: the view then shows its stubs in place of the pruned messages."""
@@ -206,6 +240,8 @@ class MessageTraits(NamedTuple):
     """The value of `Message.is_prompt`."""
     leads_next: bool
     """Whether it holds only reasoning or opaque items, which belong to the next message."""
+    has_thinking: bool
+    """Whether it holds reasoning."""
     is_blank: bool
     """Whether it has no parts, or a blank text."""
     has_media: bool
@@ -213,8 +249,12 @@ class MessageTraits(NamedTuple):
 
 
 _TEXT_ONLY = {
-    "assistant": MessageTraits([], [], is_prompt=False, leads_next=False, is_blank=False, has_media=False),
-    "user": MessageTraits([], [], is_prompt=True, leads_next=False, is_blank=False, has_media=False),
+    "assistant": MessageTraits(
+        [], [], is_prompt=False, leads_next=False, has_thinking=False, is_blank=False, has_media=False
+    ),
+    "user": MessageTraits(
+        [], [], is_prompt=True, leads_next=False, has_thinking=False, is_blank=False, has_media=False
+    ),
 }
 """The traits of the most common messages: one text of the user or the model."""
 
@@ -226,7 +266,7 @@ def traits_of(message: Message) -> MessageTraits:
         return _TEXT_ONLY[role]
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
-    thoughts, blank, media = 0, not parts, False
+    thoughts, blank, media, thinking = 0, not parts, False, False
     for part in parts:
         if isinstance(part, Text):
             blank = blank or not part.text or part.text.isspace()
@@ -240,10 +280,11 @@ def traits_of(message: Message) -> MessageTraits:
             media = True
         else:
             thoughts += 1
+            thinking = thinking or isinstance(part, Thinking)
     if role == "assistant":
-        return MessageTraits(calls, [], False, thoughts == len(parts) > 0, blank, media)
+        return MessageTraits(calls, [], False, thoughts == len(parts) > 0, thinking, blank, media)
     prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
-    return MessageTraits([], results, prompts, False, blank, media)
+    return MessageTraits([], results, prompts, False, thinking, blank, media)
 
 
 def handle(first: int, last: int | None = None) -> str:

@@ -7,6 +7,7 @@
 | `read`, `modified`, `command` | a file, a command that was run | tool calls |
 | `failed`, `error` | a call that failed, an error without a call | tool results |
 | `done`, `open` | tasks and their state | calls that keep a task list |
+| `waiting`, `background` | a call without a result, background work that goes on | calls, results; `open_work.py` |
 
 To add a kind, extract it in `_FactExtractor` and show it in a section of `sections.py`; `audit.py` lists the kinds that
 a digest should show. Every message is read once: a session passes its facts so far to the next extraction.
@@ -22,6 +23,15 @@ from typing import NamedTuple
 
 from foldline.digest.extract.file_contents import FileContents, FilesInWork
 from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, IdentifierIndex, Origin
+from foldline.digest.extract.open_work import (
+    NO_REPORT,
+    NO_RESULT,
+    OPEN_CALL,
+    RUNNING,
+    background_id,
+    call_words,
+    reports_end,
+)
 from foldline.digest.markup import read_entries
 from foldline.message import Message, Text, ToolCall, ToolResult
 from foldline.redact.redact import redact
@@ -45,7 +55,7 @@ class Fact(NamedTuple):
     indexes: tuple[int, ...]
     """Indexes of the messages that the fact comes from, ascending."""
     note: str = ""
-    """A status, an error line, or the purpose of a call."""
+    """A status, an error line, the purpose of a call, or the id of work that is still open."""
     times: int = 1
 
 
@@ -56,6 +66,8 @@ class PendingCall(NamedTuple):
     call: InterpretedCall = InterpretedCall()
     added: tuple[IdentifiedLine, ...] = ()
     """The lines that the call writes."""
+    words: str = ""
+    """The name and the arguments of the call, without secrets and shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +96,18 @@ class Facts:
     def user_text(self) -> str:
         """The text of the user's requests and constraints."""
         return "\n".join(fact.text for fact in self.facts.values() if fact.kind in {"request", "constraint"})
+
+    def open_work(self, kept_indexes: Collection[int] = ()) -> list[Fact]:
+        """Calls without a result and background work without a report, newest first."""
+        found = [
+            Fact("waiting", f"{call.words} ({name}){NO_RESULT}", (call.message_index,), name)
+            for name, call in self.pending.items()
+            if name and call.words
+        ]
+        found += [fact for fact in self.facts.values() if fact.kind == "background"]
+        return sorted(
+            (fact for fact in found if fact.indexes[-1] not in kept_indexes), key=lambda fact: -fact.indexes[-1]
+        )
 
     def by_kind(self, kept_indexes: Collection[int]) -> dict[str, list[Fact]]:
         """The facts by kind, without those that occur only in messages in `kept_indexes`."""
@@ -154,11 +178,24 @@ class _FactExtractor:
     def _read_digest(self, index: int, text: str) -> None:
         """Add the entries of a digest message as facts."""
         for kind, words, indexes in read_entries(text, index):
-            if kind:
+            if open_call := OPEN_CALL.fullmatch(words):
+                self.pending[open_call[2]] = PendingCall(indexes[-1], words=open_call[1])
+            elif running := RUNNING.fullmatch(words):
+                self._put(f"background {running[1]}", Fact("background", words, indexes, running[1]))
+            elif kind:
                 self._put(f"{kind} {words.lower()}", Fact(kind, words, indexes))
             self.identifiers.read(index, words, Origin.MODEL)
 
+    def _read_report(self, text: str) -> None:
+        """Drop the background work whose end the text reports."""
+        started = [key for key in self.found if key.startswith("background ")]
+        if started and reports_end(text):
+            for key in started:
+                if key.removeprefix("background ") in text:
+                    self._drop(key)
+
     def _read_prompt(self, index: int, text: str) -> None:
+        self._read_report(text)
         self.first_prompt = index if self.first_prompt < 0 else self.first_prompt
         request = _without_host_text(text)
         if request:
@@ -199,7 +236,7 @@ class _FactExtractor:
         )
         if interpreted.tasks:
             self._put_tasks(index, interpreted)
-        self.pending[call.id] = PendingCall(index, interpreted, tuple(added or ()))
+        self.pending[call.id] = PendingCall(index, interpreted, tuple(added or ()), call_words(call))
 
     def _put_tasks(self, index: int, interpreted: InterpretedCall) -> None:
         """Store tasks and their status.
@@ -220,8 +257,12 @@ class _FactExtractor:
                 self._put(key, Fact(kind, redact(text) or (old.text if old else ""), indexes, note))
 
     def _read_result(self, index: int, result: ToolResult) -> None:
-        called_at, interpreted, added = self.pending.pop(result.call_id, PendingCall(index))
+        called_at, interpreted, added, words = self.pending.pop(result.call_id, PendingCall(index))
         text = redact(result.text)
+        self._read_report(f"{words}\n{text}")
+        if not result.is_error and (started := background_id(text)):
+            named = f"{words or 'background work'}: {started}{NO_REPORT}"
+            self._put(f"background {started}", Fact("background", named, (index,), started))
         outcome = call_outcome(text, failed=result.is_error, call=interpreted)
         self._put_outcome((called_at, index) if called_at != index else (called_at,), interpreted, outcome)
         shown: list[IdentifiedLine] | None = [] if interpreted.kind == "read" else None

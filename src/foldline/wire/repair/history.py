@@ -23,6 +23,7 @@ from foldline.wire.repair.context import (
 )
 from foldline.wire.repair.first_and_last import repair_first_and_last
 from foldline.wire.repair.order_of_results import ResultOrder
+from foldline.wire.repair.reasoning_order import join_reasoning_to_output
 from foldline.wire.repair.results_for_calls import tie_results
 from foldline.wire.repair.server_calls import drop_unpaired_server_calls
 from foldline.wire.repair.single_messages import repair_message, with_sendable_values
@@ -78,6 +79,8 @@ def repair_part(messages: Sequence[Message], context: RepairContext, *, start: i
     grammar = context.grammar
     if grammar.server_calls and context.has_thinking:
         out = drop_unpaired_server_calls(out, context)
+    if context.has_thinking and grammar.reasoning_followed:
+        out = join_reasoning_to_output(out, context)
     if context.has_thinking and (grammar.reasoning_followed or not grammar.thinking_last):
         out = drop_thinking_at_end(out, context)
     out = repair_first_and_last(out, context)

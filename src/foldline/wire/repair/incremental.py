@@ -18,6 +18,7 @@ from foldline.wire.json_values import is_encodable
 from foldline.wire.repair.context import RepairContext, RepairNote
 from foldline.wire.repair.first_and_last import end_placeholder, is_from_user
 from foldline.wire.repair.history import Repaired, RepairRun, repair_part
+from foldline.wire.repair.reasoning_order import is_reasoning
 from foldline.wire.repair.references import References
 
 _PLAIN_FIELDS = {"role", "content", "parts"}
@@ -132,6 +133,8 @@ class RepairedHistory:
             return
         if any(note.code == "reply-joined" and note.index > origin for note in context.notes):
             return  # a message after the split may hold parts of one before it
+        if self._grammar.reasoning_followed and _ends_with_reasoning(run, origin):
+            return  # the output that the reasoning led to may still come
         earlier = (each for each in run.ordered if each.origin <= origin)
         has_user = stored.has_user or any(is_from_user(each, context) for each in earlier)
         if self._grammar.needs_user and not has_user:
@@ -144,6 +147,12 @@ class RepairedHistory:
         stored.notes.extend(note for note in context.notes if note.index <= origin)
         stored.has_user = has_user
         stored.references.update(references)
+
+
+def _ends_with_reasoning(run: RepairRun, origin: int) -> bool:
+    """True if the last message of the assistant up to index `origin` holds nothing but reasoning."""
+    replies = [entry for entry in run.entries if entry.index <= origin and entry.side == "assistant"]
+    return bool(replies) and is_reasoning(replies[-1].message)
 
 
 def _last_settled(run: RepairRun) -> int:

@@ -1,0 +1,98 @@
+"""A call without a result, and background work without a report, stay known through every fold."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from foldline import Policy, Session
+from foldline.digest.digester import Digester
+from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.testing import Scripted, assert_sendable
+from foldline.wire.formats import REQUEST_FORMATS
+
+POLICY = Policy(keep_tokens=300, digest_tokens=1_500)
+CALL = ToolCall(id="confirm_1", name="confirm_deploy", arguments='{"target": "eu-west-7"}')
+
+
+def talk(number: int) -> list[Message]:
+    run = ToolCall(id=f"run_{number}", name="run", arguments=json.dumps({"command": f"make step{number}"}))
+    return [user(f"do step {number}"), assistant("", run), tool(run.id, f"step {number} is built\n" * 60)]
+
+
+def sent(session: Session, format: str = "") -> str:
+    rendered = session.view().render(format)
+    assert_sendable(rendered)
+    return json.dumps(rendered.body)
+
+
+def folded(session: Session, *, times: int = 3, start: int = 0) -> Session:
+    for number in range(start, start + times):
+        for each in range(4):
+            session.add(*talk(10 * number + each))
+        assert session.fold(force=True)
+    return session
+
+
+@pytest.mark.parametrize("format", REQUEST_FORMATS)
+def test_a_call_that_waits_for_the_user_is_carried_through_folds(format: str) -> None:
+    session = Session(policy=POLICY, format=format)
+    session.add(user("deploy it"), assistant("Shall I?", CALL), user("first something else"))
+    folded(session)
+    assert "eu-west-7" in sent(session)
+    session.add(tool(CALL.id, "the user confirmed"))
+    body = sent(session)
+    assert "eu-west-7" in body
+    assert "the user confirmed" in body
+    if format != "gemini":
+        assert "answers no call" not in body
+        assert body.count("confirm_1") == 2
+
+
+def test_the_late_result_of_a_carried_call_is_paired_and_then_folded_with_it() -> None:
+    session = Session(policy=POLICY, format="anthropic")
+    session.add(user("deploy it"), assistant("Shall I?", CALL), user("first something else"))
+    folded(session, times=1)
+    session.add(tool(CALL.id, "the user confirmed"), assistant("Deployed."))
+    folded(session, times=2, start=5)
+    assert sent(session).count("tool_use_id") == sent(session).count('"tool_use"')
+    assert session.timeline.unanswered == {}
+
+
+def test_a_call_too_large_to_carry_is_named_with_its_arguments() -> None:
+    call = ToolCall(id="big_1", name="approve_patch", arguments=json.dumps({"id": "PR-4711", "patch": "line\n" * 9000}))
+    session = Session(policy=POLICY, model="gpt-4o")
+    session.add(user("merge it"), assistant("Shall I?", call), user("first something else"))
+    folded(session)
+    body = sent(session)
+    assert "approve_patch" in body
+    assert "PR-4711" in body
+    assert "no result yet" in body
+    assert len(body) < 20_000
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "# Objective\nbuild the steps\n# Status\nall steps so far are built and verified"]
+)
+def test_a_background_agent_that_has_not_reported_stays_named(reply: str) -> None:
+    digester = Digester(complete=Scripted(reply), model="m") if reply else None
+    session = Session(policy=POLICY, digester=digester)
+    start = ToolCall(id="task_1", name="Task", arguments='{"description": "audit licences", "run_in_background": true}')
+    session.add(user("audit it"), assistant("", start))
+    session.add(tool("task_1", "Async agent launched successfully.\nagentId: ag-7f3e (use it to ask for results)"))
+    folded(session, times=5)
+    assert "ag-7f3e" in sent(session)
+    session.add(user("<task-notification><task-id>ag-7f3e</task-id><status>completed</status></task-notification>"))
+    folded(session, times=2, start=6)
+    assert "ag-7f3e runs, no report yet" not in sent(session)
+
+
+def test_another_process_carries_the_same_calls() -> None:
+    session = Session(policy=POLICY)
+    session.add(user("deploy it"), assistant("Shall I?", CALL), user("first something else"))
+    folded(session)
+    other = Session(record=session.record)
+    assert sent(other) == sent(session)
+    folded(other, times=1, start=7)
+    assert "eu-west-7" in sent(other)
