@@ -45,9 +45,9 @@ def test_a_call_that_waits_for_the_user_is_carried_through_folds(format: str) ->
     body = sent(session)
     assert "eu-west-7" in body
     assert "the user confirmed" in body
-    if format != "gemini":
-        assert "answers no call" not in body
-        assert body.count("confirm_1") == 2
+    if format != "gemini":  # its calls and results have no ids there
+        place = body.index("the user confirmed")
+        assert "confirm_1" in body[place - 200 : place]
 
 
 def test_the_late_result_of_a_carried_call_is_paired_and_then_folded_with_it() -> None:
