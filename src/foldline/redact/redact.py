@@ -104,7 +104,10 @@ def _other_keys(text: str) -> Iterator[_Hit]:
     """Keys whose prefix contains a dot or a slash, and webhooks."""
     for shape in patterns.OTHER_KEYS:
         for prefix in shape.prefixes:
-            at, keys = text.find(prefix), _KeyReader(text)
+            at = text.find(prefix)
+            if at < 0:
+                continue
+            keys = _KeyReader(text)
             while at >= 0:
                 end = keys.end(at + len(prefix), shape)
                 address = "/" in prefix and prefix[0].isalpha()

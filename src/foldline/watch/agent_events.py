@@ -137,9 +137,10 @@ class AgentEvent:
         """For each call, the files that it edits or writes; for a Codex event, the files in its patch."""
         if self._edited is None:
             self._edited = [edited_files(text_at(call, "name"), dict_at(call, "input")) for call in self.calls]
-            patch = dict_at(self.raw, "payload") if self.kind == "response_item" else {}
-            if patch.get("name") == "apply_patch":
-                self._edited.append(patched_files(first_text(patch, ("input", "arguments"))))
+            if self.kind == "response_item":
+                patch = dict_at(self.raw, "payload")
+                if patch.get("name") == "apply_patch":
+                    self._edited.append(patched_files(first_text(patch, ("input", "arguments"))))
         return self._edited
 
 
