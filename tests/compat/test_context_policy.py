@@ -490,6 +490,14 @@ class TestCompaction:
             "<conversation-summary>\nAnd sold it.\n</conversation-summary>"
         ]
 
+    @pytest.mark.promise("S3.31")
+    def test_a_small_conversation_is_compacted_too(self) -> None:
+        messages = [user("old context " * 700), assistant("ack"), user("so?"), assistant("yes"), user("and?")]
+        found = plan_compaction(messages, ContextWindowPolicy(autocompact_threshold=2_000))
+        assert found is not None
+        assert found.covered[0] == 0
+        assert found.before - found.after >= MIN_COMPACTION_GAIN_TOKENS
+
     @pytest.mark.promise("S3.34")
     def test_a_summary_is_applied_only_to_the_messages_it_was_made_for(self) -> None:
         messages = wire(talk(20))

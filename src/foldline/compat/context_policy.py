@@ -29,6 +29,8 @@ MIN_COMPACTION_GAIN_TOKENS: int = PRESET.min_gain_tokens
 """The smallest saving for which a compaction is made."""
 _UNLIMITED = PRESET.but(window_tokens=10**15, reply_tokens=0, prune_arrival_tokens=None)
 """The preset without a window limit: a compaction has its own threshold, and `transform` enforces the window."""
+_SUMMARY_SHARE = 8
+"""A summary without a limit of its own is expected to have at most 1/8 of the tokens of the threshold."""
 CompactionConfigKey = "compaction"
 """The section of an agent's settings that holds its `CompactionConfig`."""
 
@@ -187,7 +189,7 @@ class CompactionPlan:
     """Indexes that the summary replaces."""
     before: int
     after: int
-    """Expected tokens with a summary of the largest allowed size."""
+    """Expected tokens with a summary of `summary_max_tokens`, or else of the usual size."""
     reason: str
     boundary_key: bytes = b""
     """Hash of the messages before the boundary, by which `apply_summary` recognises them."""
@@ -224,11 +226,13 @@ def plan_compaction(
     config = config or CompactionConfig()
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return None
+    expected = config.summary_max_tokens or min(PRESET.digest_tokens, policy.autocompact_threshold // _SUMMARY_SHARE)
+    base = compaction_policy(_UNLIMITED, policy, config, keep_turns=1).but(digest_tokens=expected)
     caller = CallerMessages(messages)
-    whole_turn = _plan(caller.messages, compaction_policy(_UNLIMITED, policy, config, keep_turns=1))
+    whole_turn = _plan(caller.messages, base)
     found = whole_turn.fold
     if whole_turn.verdict and (found is None or found.after > policy.autocompact_threshold):
-        found = _plan(caller.messages, compaction_policy(_UNLIMITED, policy, config, keep_turns=0)).fold or found
+        found = _plan(caller.messages, base.but(keep_turns=0)).fold or found
     if found is None:
         return None
     raw = tuple(sorted((*found.pinned, *found.carried)))
