@@ -64,6 +64,21 @@ def test_a_quoted_placeholder_no_longer_offers_recall(text: str) -> None:
     assert "ask recall" not in ph.without_imitations(text)
 
 
+@pytest.mark.parametrize("kind", ["stub", "shortened", "messages", "media"])
+@given(data=st.data())
+def test_a_placeholder_without_its_handle_has_the_same_kind(kind: str, data: st.DataObject) -> None:
+    plain = ph.without_recall(data.draw(WRITTEN[kind]))
+    assert ph.placeholder_kind(plain) == kind
+    assert "ask recall" not in plain
+    assert "#" not in plain[plain.rfind("[") :]
+    assert ph.without_recall(plain) == plain
+
+
+@given(st.text())
+def test_other_text_has_no_handle_to_remove(text: str) -> None:
+    assert ph.without_recall(text) == text
+
+
 @pytest.mark.parametrize(
     "text", ["[" * 10**6, "[1" * 10**6, "\n" * 10**6, "[1 earlier message" * 10**5, "[pruned, " * 10**5]
 )
@@ -71,4 +86,5 @@ def test_recognition_takes_linear_time(text: str) -> None:
     start = time.perf_counter()
     ph.placeholder_kind(text)
     ph.without_imitations(text)
+    ph.without_recall(text)
     assert time.perf_counter() - start < 2

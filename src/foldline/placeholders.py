@@ -166,7 +166,8 @@ _PREFIXES = (_CUT_OFF, "[call of ", "[result of ")
 _LAST_LINE = re.compile(
     r"(?P<stub>\[pruned, .*(?:, ask recall for it| characters shown(?: and \d+ attachments? left out)?)\])"
     r"|(?P<messages>\[\d+ earlier messages? not shown here(?:: (?:of )?#[\d-]+, ask recall for them)?\])"
-    r"|(?P<media>\[[^\[\]]{1,200} left out(?:, [^\[\]]{1,80}: it is in #\d+, ask recall for it)?\])"
+    r"|(?P<media>\[(?![\d,]+ characters )[^\[\]]{1,200} left out"
+    r"(?:, [^\[\]]{1,80}?(?:: it is in #\d+, ask recall for it)?)?\])"
 )
 _SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out(?:; the whole is #\d+)?\])")
 _REFERENCE = re.compile(r"(?:; the whole is|: it is in|:(?: of)?) #[\d-]+(?:, ask recall for (?:it|them))?\]\Z")
