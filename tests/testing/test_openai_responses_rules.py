@@ -47,6 +47,7 @@ COMPACTION = {"type": "compaction", "encrypted_content": "gAAA"}
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "nothing": (responses(), "empty_input", 'One of "input" or "previous_response_id"'),
+    "no model": ({"input": "hello"}, "field_missing", "Missing required parameter: 'model'."),
     "unknown field": (responses({**user(), "name": "x"}), "field_unknown", "Unknown parameter: 'input[0].name'."),
     "unknown item": (
         responses({"type": "tool_result", "x": 1}),
@@ -192,6 +193,12 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "a reference": responses({"type": "item_reference", "id": "msg_1"}, user()),
     "an output of an earlier response": responses(output("a"), previous_response_id="resp_1"),
     "an answer without id": responses(user(), {"role": "assistant", "content": "hi"}, user()),
+    "items as Codex sends them": responses(
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+        reasoning(content=None),
+        {**CUSTOM, "status": "completed"},
+        CUSTOM_OUTPUT,
+    ),
     "a web search": responses(
         user(),
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}},

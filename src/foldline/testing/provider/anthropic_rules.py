@@ -198,8 +198,9 @@ def _check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> No
         open_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
 
 
-def _answered_ids(blocks: list[Block], open_ids: list[str], number: int) -> set[str]:
-    answered = set[str]()
+def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str]:
+    """The calls that the leading results of a message answer; raises for results that answer none."""
+    open_ids, answered = set(calls), set[str]()
     leading = True
     for index, block in enumerate(blocks):
         if block["type"] != "tool_result":

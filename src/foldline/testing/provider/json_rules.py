@@ -29,7 +29,7 @@ def check_json(format: str, body: Any) -> int:
         text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
         raise RequestRefused(json_refusal(format, "unexpected character")) from error
-    except TypeError as error:
+    except (TypeError, RecursionError) as error:
         raise RequestRefused(json_refusal(format, str(error))) from error
     if text.isascii():
         return len(text)
@@ -44,7 +44,7 @@ def is_json_object(text: str) -> bool:
     """Whether a string is a JSON object, without NaN or Infinity."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict)
 

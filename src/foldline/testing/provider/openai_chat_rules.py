@@ -97,7 +97,7 @@ def _check_arguments(arguments: str, path: str) -> None:
 
 def _check_order(messages: list[Message]) -> None:
     """Every call is answered once, directly behind it; there are no other answers."""
-    open_ids: list[str] = []
+    open_ids: dict[str, None] = {}
     answered = set[str]()
     function = ""
     for number, message in enumerate([*messages, {"role": "end"}]):
@@ -120,15 +120,16 @@ def _check_order(messages: list[Message]) -> None:
                 "'function_call'.",
                 param=f"messages.[{number}].role",
             )
-        open_ids = [call["id"] for call in message.get("tool_calls") or ()]
-        answered = set()
+        open_ids, answered = {}, set()
         function = (message.get("function_call") or {}).get("name", "")
-        if len(set(open_ids)) != len(open_ids):
-            repeated = next(call for call in open_ids if open_ids.count(call) > 1)
-            _refuse("duplicate_id", f"Duplicate value for 'tool_call_id' of '{repeated}' in message[{number}]")
+        for call in message.get("tool_calls") or ():
+            if call["id"] in open_ids:
+                text = f"Duplicate value for 'tool_call_id' of '{call['id']}' in message[{number}]"
+                _refuse("duplicate_id", text)
+            open_ids[call["id"]] = None
 
 
-def _check_answer(call: str, open_ids: list[str], answered: set[str], number: int) -> None:
+def _check_answer(call: str, open_ids: dict[str, None], answered: set[str], number: int) -> None:
     if call not in open_ids:
         _refuse(
             "result_unexpected",

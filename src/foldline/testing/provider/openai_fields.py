@@ -22,14 +22,19 @@ _PLURALS = {
     "boolean": "a boolean",
     "null": "null",
 }
-_ACCEPTED = {
+_ACCEPTED: dict[str, dict[str, dict[str, Any]]] = {
     "openai_chat": {
         "ChatCompletionAssistantMessage": {"annotations": "any"},
         "ChatCompletionToolMessage": {"name": "string"},
     },
-    "openai_responses": {},
+    "openai_responses": {
+        "Message": {"id": "string"},
+        "ResponseCustomToolCall": {"status": "string"},
+        "ResponseReasoningItem": {"content": {"union": [{"list": {"object": "Content"}}, "null"]}},
+    },
 }
-"""Fields that the API takes although its types do not have them: it sends them itself, or its guides show them."""
+"""Fields that the API takes although its types do not have them so: it sends them itself, its guides show them, or its
+own clients send them."""
 _OPTIONAL = {
     "openai_responses": {
         "ResponseOutputMessage": {"id", "status", "type"},

@@ -98,6 +98,9 @@ def item_type(item: Item) -> str:
 
 
 def _check_input(body: dict[str, Any], items: list[Item]) -> None:
+    if not body.get("model"):
+        text = "Missing required parameter: 'model'."
+        _refuse("field_missing", text, param="model", code="missing_required_parameter")
     instead = ("previous_response_id", "prompt", "conversation")
     if not items and not any(body.get(key) for key in instead):
         _refuse(

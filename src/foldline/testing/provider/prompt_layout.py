@@ -33,7 +33,9 @@ class PromptPiece:
 
 def content_digest(value: Any) -> bytes:
     """A hash of a JSON value without its cache marks; the order of keys makes no difference."""
-    text = json.dumps(without_marks(value), sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    if '"cache_control":' in text:
+        text = json.dumps(without_marks(value), sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
