@@ -145,6 +145,23 @@ def test_thinking_of_earlier_turns_is_not_counted_where_the_model_forgets_it() -
     assert sizes["claude-opus-4-5"] - sizes["claude-haiku-4-5"] > 1_000
 
 
+def test_gemini_reads_only_its_own_thought_signatures() -> None:
+    account = Account()
+    question = content("user", "hi")
+    made = account.answer("gemini", gemini(question), model="gemini-3-pro", reply=call("bash"))
+    (part,) = made.body["candidates"][0]["content"]["parts"]
+    response = content("user", {"functionResponse": {"name": "bash", "response": {}, "id": part["functionCall"]["id"]}})
+    for signature, is_taken in (
+        (part["thoughtSignature"], True),
+        ("skip_thought_signature_validator", True),
+        ("c2ln", False),
+    ):
+        body = gemini(question, content("model", {**part, "thoughtSignature": signature}), response)
+        error = account.answer("gemini", body, model="gemini-3-pro").error
+        assert (error is None) == is_taken, signature
+        assert is_taken or (error is not None and error.message == "Corrupted thought signature.")
+
+
 def test_a_counter_of_the_test_is_used() -> None:
     account = Account(counter=lambda words: 10 * len(words.split()))
     assert account.answer("openai", chat(user("one two three"))).body["usage"]["prompt_tokens"] == 36

@@ -451,6 +451,15 @@ def test_beta_fields_are_taken_with_their_headers() -> None:
     assert judge("anthropic", anthropic(user(), assistant([MCP_CALL, MCP_RESULT, text()]), user()), betas=MCP) is None
 
 
+def test_clearing_thinking_is_the_first_edit() -> None:
+    edits = [{"type": "clear_thinking_20251015"}, {"type": "clear_tool_uses_20250919"}]
+    betas = ["context-management-2025-06-27"]
+    assert judge("anthropic", anthropic(user(), context_management={"edits": edits}), betas=betas) is None
+    found = judge("anthropic", anthropic(user(), context_management={"edits": edits[::-1]}), betas=betas)
+    assert found is not None
+    assert found.rule == "edit_order"
+
+
 def test_messages_alone_can_be_judged_without_their_tools() -> None:
     body = {**anthropic(*STEP), "tools": []}
     assert judge("anthropic", body, needs_tools=False) is None

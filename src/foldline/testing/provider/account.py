@@ -18,7 +18,7 @@ from foldline.testing.provider.billing import Bill, BilledRequest, price
 from foldline.testing.provider.cache import OPENAI_MINIMUM, STEP, CachedPrompt, PromptCache, minimum_tokens
 from foldline.testing.provider.error_reply import ErrorReply, RequestRefused, format_name
 from foldline.testing.provider.gemini_replies import gemini_body, gemini_usage
-from foldline.testing.provider.gemini_rules import check_gemini
+from foldline.testing.provider.gemini_rules import check_gemini, signatures_of
 from foldline.testing.provider.model_features import features_of
 from foldline.testing.provider.prompt_layout import PromptPiece, PromptReader
 from foldline.testing.provider.script import ScriptedReply
@@ -93,6 +93,9 @@ class Account:
 
     def _answer_gemini(self, body: Any, model: str, endpoint: str, reply: ScriptedReply | None) -> AccountReply:
         check_gemini(body, model=model)
+        if not self.takes_foreign and any(self.seal.read(text) is None for text in signatures_of(body)):
+            text = "Corrupted thought signature."
+            raise RequestRefused(ErrorReply(format="gemini", rule="signature_foreign", message=text))
         self.check_model("gemini", model)
         pieces = self.reader.pieces("gemini", body)
         if endpoint == "count":

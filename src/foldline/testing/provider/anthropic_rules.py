@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from foldline.testing.provider.anthropic_blocks import (
-    Block,
     blocks_of,
     check_block,
     check_cache_marks,
@@ -16,23 +15,13 @@ from foldline.testing.provider.anthropic_blocks import (
     refuse,
 )
 from foldline.testing.provider.anthropic_fields import check_anthropic_fields
+from foldline.testing.provider.anthropic_pairs import SERVER_RESULTS, check_ids, check_results, check_server_tools
 from foldline.testing.provider.json_rules import check_json
 from foldline.testing.provider.model_features import ModelFeatures, features_of
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 MAX_MESSAGES = 100_000
 THINKING = frozenset({"thinking", "redacted_thinking"})
-SERVER_RESULTS = {
-    "advisor": "advisor_tool_result",
-    "bash_code_execution": "bash_code_execution_tool_result",
-    "code_execution": "code_execution_tool_result",
-    "text_editor_code_execution": "text_editor_code_execution_tool_result",
-    "tool_search_tool_bm25": "tool_search_tool_result",
-    "tool_search_tool_regex": "tool_search_tool_result",
-    "web_fetch": "web_fetch_tool_result",
-    "web_search": "web_search_tool_result",
-}
-"""The type of the result block of each server tool."""
 ASSISTANT_ONLY = frozenset(
     {"tool_use", "server_tool_use", "mcp_tool_use", "mcp_tool_result", *THINKING, *SERVER_RESULTS.values()}
 )
@@ -54,9 +43,9 @@ def check_anthropic(
     check_tools(body)
     check_cache_marks(body)
     check_images(body)
-    _check_ids(messages)
-    _check_results(messages, is_compaction="compaction" in body)
-    _check_server_tools(messages)
+    check_ids(messages)
+    check_results(messages, is_compaction="compaction" in body)
+    check_server_tools(messages)
     _check_thinking(body, messages)
     if "compaction" not in body:
         _check_end(messages, features)
@@ -71,6 +60,10 @@ def _check_parameters(body: dict[str, Any], features: ModelFeatures, endpoint: s
             refuse("sampling", f"`{name}` is not supported on this model.")
     if "compaction" in body and "context_management" in body:
         refuse("compaction", "compaction: may not be combined with `context_management`")
+    edits = [edit["type"] for edit in (body.get("context_management") or {}).get("edits") or ()]
+    if "clear_thinking_20251015" in edits[1:]:
+        text = "context_management.edits: `clear_thinking_20251015` must be the first edit among several"
+        refuse("edit_order", text)
     for sequence in body.get("stop_sequences") or ():
         if not sequence.strip():
             refuse("stop_sequences", "stop_sequences: each stop sequence must contain non-whitespace")
@@ -165,95 +158,6 @@ def _last_type(message: dict[str, Any]) -> str:
 def _has_calls(messages: list[dict[str, Any]]) -> bool:
     kinds = {"tool_use", "tool_result"}
     return any(block["type"] in kinds for message in messages for block in blocks_of(message.get("content")))
-
-
-def _check_ids(messages: list[dict[str, Any]]) -> None:
-    seen = set[str]()
-    for message in messages:
-        for block in blocks_of(message.get("content")):
-            if block["type"] in {"tool_use", "server_tool_use", "mcp_tool_use"}:
-                if block["id"] in seen:
-                    refuse("duplicate_id", "messages: `tool_use` ids must be unique")
-                seen.add(block["id"])
-
-
-def _check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> None:
-    """All results of a step are the first blocks of the message behind it; there are no others.
-
-    A compaction request that ends in open calls gets an error of its own.
-    """
-    open_ids: list[str] = []
-    end = [] if is_compaction else [{"role": "assistant", "content": []}]
-    for number, message in enumerate([*messages, *end]):
-        blocks = blocks_of(message.get("content"))
-        answered = _answered_ids(blocks, open_ids, number)
-        missing = [call for call in open_ids if call not in answered]
-        if missing:
-            refuse(
-                "result_missing",
-                f"messages.{number - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-                f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
-                "next message.",
-            )
-        open_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
-
-
-def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str]:
-    """The calls that the leading results of a message answer; raises for results that answer none."""
-    open_ids, answered = set(calls), set[str]()
-    leading = True
-    for index, block in enumerate(blocks):
-        if block["type"] != "tool_result":
-            leading = False
-            continue
-        call = block["tool_use_id"]
-        if call not in open_ids:
-            refuse(
-                "result_unexpected",
-                f"messages.{number}.content.{index}: unexpected `tool_use_id` found in `tool_result` blocks: {call}. "
-                "Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
-            )
-        if call in answered:
-            refuse(
-                "result_repeated",
-                f"messages.{number}.content.{index}: each tool_use must have a single result. Found multiple "
-                f"`tool_result` blocks with id: {call}",
-            )
-        if leading:
-            answered.add(call)
-    return answered
-
-
-def _check_server_tools(messages: list[dict[str, Any]]) -> None:
-    """Results of server tools stand behind their calls; a call without result is only legal while it is running."""
-    calls: dict[str, tuple[int, str, str]] = {}
-    waiting = set[str]()
-    for number, message in enumerate(messages):
-        for index, block in enumerate(blocks_of(message.get("content"))):
-            kind = block["type"]
-            if kind == "server_tool_use":
-                calls[block["id"]] = (number, block["name"], SERVER_RESULTS[block["name"]])
-            elif kind == "mcp_tool_use":
-                calls[block["id"]] = (number, block["name"], "mcp_tool_result")
-            elif kind == "tool_use":
-                waiting.add((block.get("caller") or {}).get("tool_id", ""))
-            elif kind == "mcp_tool_result" or kind in SERVER_RESULTS.values():
-                _number, _name, expected = calls.pop(block["tool_use_id"], (0, "", ""))
-                if expected != kind:
-                    call = "mcp_tool_use" if kind == "mcp_tool_result" else "server_tool_use"
-                    refuse(
-                        "server_result_unexpected",
-                        f"messages.{number}.content.{index}: unexpected `tool_use_id` found in `{kind}` blocks: "
-                        f"{block['tool_use_id']}. Each `{kind}` block must have a corresponding `{call}` block before "
-                        "it.",
-                    )
-    for call, (number, name, expected) in calls.items():
-        if number != len(messages) - 1 and call not in waiting:
-            refuse(
-                "server_result_missing",
-                f"messages.{number}: `{name}` tool use with id `{call}` was found without a corresponding "
-                f"`{expected}` block",
-            )
 
 
 def _check_thinking(body: dict[str, Any], messages: list[dict[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from functools import cache
 from typing import Any, NoReturn
@@ -211,6 +212,21 @@ def _check_responses(before: _GeminiTurn, turn: _GeminiTurn) -> None:
     if answers and ids and answers != ids:
         text = "Please ensure that the function response parts have the ids of the function call parts."
         _refuse("response_id", text)
+
+
+DUMMY_SIGNATURES = frozenset(
+    form
+    for text in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+    for form in (text, base64.urlsafe_b64encode(text.encode()).decode())
+)
+"""Documented values that stand for a signature in a history that another model wrote."""
+
+
+def signatures_of(body: dict[str, Any]) -> list[str]:
+    """The thought signatures of a request, without the documented dummies."""
+    parts = [part for content in body.get("contents") or () for part in content.get("parts") or ()]
+    found = [field_of(part, "thoughtSignature") for part in parts]
+    return [text for text in found if text and text not in DUMMY_SIGNATURES]
 
 
 def _check_signatures(turns: list[_GeminiTurn]) -> None:

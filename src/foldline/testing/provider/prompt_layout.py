@@ -19,6 +19,7 @@ from foldline.testing.provider.model_features import features_of
 from foldline.testing.provider.openai_responses_rules import input_items, item_type
 
 Block = dict[str, Any]
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,10 +34,10 @@ class PromptPiece:
 
 def content_digest(value: Any) -> bytes:
     """A hash of a JSON value without its cache marks; the order of keys makes no difference."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    text = _ENCODER.encode(value)
     if '"cache_control":' in text:
-        text = json.dumps(without_marks(value), sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        text = _ENCODER.encode(without_marks(value))
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def without_marks(value: Any) -> Any:

@@ -22,15 +22,15 @@ class Seal:
         return base64.b64encode(self._mac(data) + data).decode()
 
     def read(self, text: str) -> dict[str, Any] | None:
-        """The value of a text that was signed with this key; None for any other text."""
+        """The value of a text that was signed with this key, in either alphabet of base64; None for any other text."""
         try:
-            raw = base64.b64decode(text, validate=True)
+            raw = base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):
             return None
         mac, data = raw[:16], raw[16:]
         if not hmac.compare_digest(mac, self._mac(data)):
             return None
-        value: dict[str, Any] = json.loads(data)
+        value: dict[str, Any] = json.loads(data.decode())
         return value
 
     def _mac(self, data: bytes) -> bytes:
