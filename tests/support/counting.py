@@ -17,8 +17,8 @@ WORDS = (
     *("so", "look", "at", "the", "test", "and", "change", "that", "part"),
 )
 """Words of one token each, for every vocabulary."""
-RATES = {"claude-opus-4-7": 1.2}
-"""Tokens for a word, where it is not one."""
+RATES = {"claude-sonnet-4-5": 0.95, "claude-opus-4-7": 1.13}
+"""Tokens for a word, where it is not one on average."""
 
 
 def words(count: int, seed: int = 0) -> str:
@@ -37,21 +37,22 @@ def tools(count: int, size: int = 60) -> list[dict[str, Any]]:
 
 def prompt_tokens(view: View, *, model: str = "", tools: object = (), hidden: int = 0) -> int:
     """What the provider counts for a request with this view."""
-    texts = [*_texts(view.render().body), json.dumps(tools) if tools else ""]
+    texts = [*texts_of(view.render().body), json.dumps(tools) if tools else ""]
     found = sum(len(re.findall(r"\w+|[^\w\s]", text)) for text in texts)
     return round(found * RATES.get(model, 1.0)) + hidden
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_of(value: Any) -> Iterator[str]:
+    """All texts of a JSON value, with its keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield key
-            yield from _texts(inner)
+            yield from texts_of(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _texts(inner)
+            yield from texts_of(inner)
 
 
 def reply(text: str, prompt: int, **figures: int) -> Message:
