@@ -132,7 +132,7 @@ def test_a_flag_stays_until_it_is_cleared_or_the_agent_compacts(steps: list[tupl
             warn = False
         elif step == "clear_compact":
             budget.clear_compact()
-            compact = False
+            warn = compact = False
         elif step == "compaction":
             budget.update(boundary())
             warn = compact = False
