@@ -234,6 +234,13 @@ def test_requests_are_billed_by_the_prices_of_the_test() -> None:
     assert str(account.bill) == "2 requests, $0.0014: 2,014 tokens in (1,004 read from the cache, 1,004 written), 4 out"
 
 
+def test_a_thread_is_refused_so_that_the_client_sends_everything() -> None:
+    body = anthropic(user(), thread={"type": "create"})
+    error = Account().answer("anthropic", body, betas=["message-threads-2026-08-12"]).error
+    assert error is not None
+    assert (error.status, error.code) == (400, "thread_unsupported_request")
+
+
 def test_a_refused_request_is_not_billed() -> None:
     account = Account()
     account.answer("anthropic", anthropic())

@@ -12,6 +12,7 @@ from support.provider_requests import (
     chat,
     content,
     gemini,
+    image,
     responses,
     text,
     user,
@@ -152,6 +153,14 @@ def test_a_change_of_tool_choice_loses_the_messages_only() -> None:
     whole = usage(simulated, body)["cache_read_input_tokens"]
     changed = usage(simulated, {**body, "tool_choice": {"type": "any"}})["cache_read_input_tokens"]
     assert whole > changed > 1_500
+
+
+def test_the_first_image_loses_the_cached_messages() -> None:
+    simulated = account()
+    body = anthropic(user([text(words(1_500), cache_control=MARK)]), model=MODEL, tools=[])
+    usage(simulated, body)
+    body["messages"] += [assistant(), user([text(), image()])]
+    assert usage(simulated, body)["cache_read_input_tokens"] == 0
 
 
 def test_another_model_reads_nothing() -> None:

@@ -10,6 +10,7 @@ from foldline.testing.provider.anthropic_blocks import blocks_of
 from foldline.testing.provider.anthropic_replies import anthropic_content, anthropic_message, anthropic_usage
 from foldline.testing.provider.anthropic_rules import check_anthropic
 from foldline.testing.provider.compaction import check_compaction, check_compaction_request, compaction_block
+from foldline.testing.provider.error_reply import ErrorReply, RequestRefused
 from foldline.testing.provider.model_features import features_of
 from foldline.testing.provider.script import ScriptedReply
 from foldline.testing.provider.thinking import (
@@ -34,6 +35,10 @@ def answer(
     check_anthropic(body, betas=betas, endpoint=kind, needs_tools=account.needs_tools)
     model = body["model"]
     account.check_model("anthropic", model)
+    if body.get("thread"):
+        code = "thread_unsupported_request"
+        text = "thread: This request can't be used with a thread. Send the whole conversation without `thread`."
+        raise RequestRefused(ErrorReply(format="anthropic", rule=code, message=text, code=code))
     if "compaction" in body:
         check_compaction_request(body)
     checked = _check_history(account, body)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from foldline.testing.provider.anthropic_blocks import blocks_of, nested_blocks
 from foldline.testing.provider.prompt_layout import PromptPiece, content_digest
 
 LOOKBACK = 20
@@ -130,7 +131,13 @@ def _message_settings(body: Mapping[str, Any]) -> bytes:
     """What invalidates the cached messages when it changes: tool choice, thinking, effort, whether there are images."""
     effort = (body.get("output_config") or {}).get("effort")
     thinking = {key: value for key, value in (body.get("thinking") or {}).items() if key != "block_binding"}
-    return content_digest([body.get("tool_choice"), thinking, effort])
+    has_images = any(
+        part.get("type") == "image"
+        for message in body["messages"]
+        for block in blocks_of(message.get("content"))
+        for part in (block, *(inner for _place, inner in nested_blocks(block)))
+    )
+    return content_digest([body.get("tool_choice"), thinking, effort, has_images])
 
 
 def _prefixes(root: str, pieces: list[PromptPiece], settings: bytes) -> list[bytes]:

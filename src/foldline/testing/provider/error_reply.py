@@ -8,7 +8,12 @@ from typing import Any
 FORMATS = ("anthropic", "openai_chat", "openai_responses", "gemini")
 """The request formats that the simulated provider speaks."""
 
-ALIASES = {"openai": "openai_chat", "responses": "openai_responses", "openai-chat": "openai_chat"}
+ALIASES = {
+    "openai": "openai_chat",
+    "openai-chat": "openai_chat",
+    "openai-responses": "openai_responses",
+    "responses": "openai_responses",
+}
 """Other names of these formats."""
 
 _GOOGLE_STATUS = {
