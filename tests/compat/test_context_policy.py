@@ -207,7 +207,7 @@ class TestTruncation:
     def test_the_newest_messages_stay_and_what_cannot_be_sent_is_refused(self) -> None:
         messages = talk(20)
         assert transform(messages, window(1200))[-10:] == messages[-10:]
-        with pytest.raises(ViewTooLarge, match=r"> 700 \(.*history") as caught:
+        with pytest.raises(ViewTooLarge, match=r"> 700 \(.*history.*raise max_context_tokens") as caught:
             transform(messages, window(700))
         assert caught.value.bill["history"] > 700
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from foldline.compat.caller_messages import CallerMessages
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE
-from foldline.errors import ConfigError
+from foldline.errors import ConfigError, ViewTooLarge
 from foldline.ledger.message_keys import trace
 from foldline.message import Message, Meta, Text
 from foldline.plan.plan import Plan
@@ -211,7 +211,11 @@ def transform(
     caller = CallerMessages(messages)
     session = Session(model=model, policy=truncation_policy(policy, artifacts, model), tools=tools)
     _add(session, caller.messages)
-    session.view()
+    try:
+        session.view()
+    except ViewTooLarge as error:
+        knobs = "raise max_context_tokens, or lower max_output_tokens or min_recent_messages"
+        raise ViewTooLarge(error.tokens, error.limit, error.bill, hint=knobs) from None
     return caller.restore(messages_of(session.timeline, caller.wire_format), plain=True)
 
 
