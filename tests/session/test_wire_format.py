@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import foldline
-from foldline.errors import ConfigError, FormatUnknown
+from foldline.errors import ConfigError, FormatUnknown, InputError
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.policy import Policy
 from foldline.session import Session
@@ -163,3 +163,16 @@ def test_a_view_in_the_sessions_format_is_repaired_once() -> None:
     session.add(tool("a", "late"), user("and?"))
     assert_sendable(session.view().render())
     assert_sendable(session.view().render("openai"))
+
+
+NOTHING = [(format, ()) for format in REQUEST_FORMATS]
+
+
+@pytest.mark.parametrize(
+    ("format", "texts"), [*NOTHING, ("anthropic", (" ",)), ("anthropic", ("", "\n\t")), ("gemini", ("",))]
+)
+def test_a_session_without_anything_to_send_is_an_error(format: str, texts: tuple[str, ...]) -> None:
+    session = Session(format=format)
+    session.add(*map(user, texts))
+    with pytest.raises(InputError, match="nothing to send"):
+        session.view().render()

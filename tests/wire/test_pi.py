@@ -296,9 +296,9 @@ def test_foreign_messages_become_pi_messages() -> None:
 
 
 def test_errors_name_line_and_field() -> None:
-    with pytest.raises(WireError) as caught:
-        read(lines({"type": "session", "id": "s"}, entry(0, {"role": "user", "content": 7})))
-    assert (caught.value.line, caught.value.field) == (2, "message.content")
+    (broken,) = read(lines({"type": "session", "id": "s"}, entry(0, {"role": "user", "content": 7}))).broken_lines
+    assert broken.line == 2
+    assert "message.content" in broken.text
     with pytest.raises(WireError, match="role"):
         parse_pi({"content": "x"})
     deep: Any = []

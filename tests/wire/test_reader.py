@@ -357,6 +357,36 @@ def test_a_half_written_last_line_is_left_out_and_told() -> None:
     assert parse(f"{{}}\n{conversation}\n{conversation[:9]}").notes == ((3, "half-written last line left out"),)
 
 
+LOGS = {
+    "claude-code": CLAUDE_LINE,
+    "messages": {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://e.org/a.png"}}]},
+}
+
+
+@pytest.mark.parametrize("line", LOGS.values(), ids=LOGS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("broken", ['{"type": "user", "mess', "{}{}", "half a line of something"])
+def test_a_file_with_a_broken_line_is_read_without_it(
+    tmp_path: Path, line: dict[str, Any], place: int, broken: str
+) -> None:
+    links = [{"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None} for number in range(3)]
+    lines = [json.dumps({**line, **link} if "uuid" in line else line) for link in links]
+    lines.insert(place, broken)
+    file = tmp_path / "log.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    found = read(file)
+    assert len(found.messages) == 3
+    assert [note.line for note in found.broken_lines] == [place + 1]
+    assert found.broken_lines[0].text.startswith("not JSON")
+
+
+def test_a_file_of_nothing_but_broken_lines_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    file.write_text('{"type": "user\n{"type": "user\n')
+    with pytest.raises(WireError, match="not JSON"):
+        read(file)
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", ""])
 def test_line_ends_and_other_breaks_inside_text(end: str) -> None:
     odd = {"role": "user", "content": "a\u2028b\x85c\x0b\x0cd"}

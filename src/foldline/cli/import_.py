@@ -18,7 +18,7 @@ import click
 
 from foldline import ledger, text_lines
 from foldline.cli.shared import options
-from foldline.cli.shared.files import expand_paths
+from foldline.cli.shared.files import expand_paths, read_transcripts
 from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
 from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress
 from foldline.cli.shared.settings import Settings
@@ -106,7 +106,7 @@ def _import_file(target: Ledger, file: str, settings: Settings, flags: dict[str,
             return [{**row, "file": STDIN} for row in _import_file(target, copy.name, settings, flags)]
     if _is_export(file):
         return _restore(target, file)
-    transcripts = read_all(file, flags["format"])
+    transcripts = read_transcripts(file, flags["format"])
     name = flags["session"] or _session_name(file)
     names = [name] if len(transcripts) == 1 else [f"{name}-{number + 1}" for number in range(len(transcripts))]
     return [_add(target, *pair, settings, file) for pair in zip(names, transcripts, strict=True)]

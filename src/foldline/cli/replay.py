@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.files import expand_paths, refuse_to_overwrite
+from foldline.cli.shared.files import expand_paths, refuse_to_overwrite, warn_of_broken_lines
 from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table
 from foldline.cli.shared.parallel import run_parallel, usable_cores
 from foldline.cli.shared.settings import Settings
@@ -20,6 +20,7 @@ from foldline.measure.estimator import format_tokens
 from foldline.replay import CachedCounter, Replay
 from foldline.replay import replay as replay_one
 from foldline.wire import Transcript, read_all
+from foldline.wire.formats import ReadNote
 
 SKIPPED = 3
 """How many of the skipped files are listed."""
@@ -48,6 +49,8 @@ class ReplayedFile:
     file: str
     replays: tuple[Replay, ...] = ()
     skipped: str = ""
+    broken_lines: tuple[ReadNote, ...] = ()
+    """The lines that were left out because they cannot be read."""
 
 
 @click.command()
@@ -119,12 +122,14 @@ def _jobs(files: Sequence[str], policies: tuple[Settings, ...], flags: dict[str,
 def work(job: ReplayJob) -> ReplayedFile:
     """Replay one file under all policies."""
     try:
-        replays = [one for transcript in read_all(job.file, job.format) for one in _replays(transcript, job)]
+        transcripts = read_all(job.file, job.format)
+        replays = [one for transcript in transcripts for one in _replays(transcript, job)]
     except FoldlineError as error:
         if job.lenient:
             return ReplayedFile(job.file, skipped=str(error))
         raise
-    return ReplayedFile(job.file, tuple(one for one in replays if one.requests))
+    broken = tuple(note for transcript in transcripts for note in transcript.broken_lines)
+    return ReplayedFile(job.file, tuple(one for one in replays if one.requests), broken_lines=broken)
 
 
 def _replays(transcript: Transcript, job: ReplayJob) -> Iterator[Replay]:
@@ -136,6 +141,7 @@ def _replays(transcript: Transcript, job: ReplayJob) -> Iterator[Replay]:
 def _run(jobs: list[ReplayJob], flags: dict[str, Any]) -> Iterator[ReplayedFile]:
     with progress(len(jobs), "sessions") as tick:
         for done in run_parallel(work, jobs, flags["executor"], flags["jobs"] or usable_cores()) if jobs else ():
+            warn_of_broken_lines(done.file, done.broken_lines)
             yield done
             tick()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from foldline.errors import InputError
 from foldline.fold import Fold
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message, user
@@ -15,6 +16,7 @@ from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.breakpoints import place
 from foldline.view.identity import ViewIdentity
+from foldline.wire.formats import request_format
 from foldline.wire.rendering import Rendered, render
 from foldline.wire.repair import RepairedHistory, repair
 
@@ -62,14 +64,21 @@ class View(NamedTuple):
         return f"{used}, older messages will soon be folded ({self.verdict.fired[0]})"
 
     def render(self, format: str = "") -> Rendered:
-        """The view in a wire format, by default the session's, with cache breakpoints if the format has them."""
+        """The view in a wire format, by default the session's, with cache breakpoints if the format has them.
+
+        Raises `InputError` if no message is left to send: every provider refuses an empty list.
+        """
         target = format or self.format
         if target == self.format and self.repairs is not None:
             with self.repairs.lock:
                 messages = self.repairs.update(self.messages).messages
         else:
             messages = repair(self.messages, target).messages
-        return place(render(messages, target), self.breakpoints)
+        rendered = render(messages, target)
+        if not rendered.body[request_format(target).list_key]:
+            held = f"all {len(self.messages)} messages are blank or system texts" if self.messages else "no message"
+            raise InputError(f"there is nothing to send: {held}", hint="add a message of the user first")
+        return place(rendered, self.breakpoints)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.blocks)

@@ -85,6 +85,10 @@ class ReadNote(NamedTuple):
     text: str
 
 
+BROKEN_LINE = "broken line left out: "
+"""Beginning of the note about a line of a file that cannot be read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
     """A conversation that was read: messages in the order the model saw them, leading system messages included."""
@@ -95,6 +99,12 @@ class Transcript:
     """Tool definitions as they are on the wire."""
     model: str = ""
     notes: tuple[ReadNote, ...] = ()
+
+    @property
+    def broken_lines(self) -> tuple[ReadNote, ...]:
+        """The lines that could not be read, each with the reason."""
+        broken = (note for note in self.notes if note.text.startswith(BROKEN_LINE))
+        return tuple(note._replace(text=note.text.removeprefix(BROKEN_LINE)) for note in broken)
 
 
 class Sign(NamedTuple):

@@ -18,6 +18,7 @@ from foldline.message import Message
 from foldline.text_lines import TextLine
 from foldline.wire.detect import PLAIN, Detected, detect
 from foldline.wire.formats import (
+    BROKEN_LINE,
     REQUEST_FORMATS,
     Format,
     JsonLine,
@@ -70,16 +71,19 @@ def parse(source: Any, format: str | None = None, *, default: str | None = None,
     plain = plain_message(source, form)
     if plain is not None:
         return Transcript(format=form, messages=(plain,))
-    return _only_conversation(_conversations(source, _Known(format, default)), file)
+    found = _only_conversation(_conversations(source, _Known(format, default)), file)
+    for note in found.broken_lines:
+        raise WireError(note.text, file=file, line=note.line)
+    return found
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
-    """The conversation in a file, which may be compressed with gzip."""
+    """The conversation in a file, which may be compressed with gzip. A broken line is left out, and a note names it."""
     return _only_conversation(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path))
 
 
 def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
-    """All conversations in a file, at any depth of a document."""
+    """All conversations in a file, at any depth of a document. A broken line is left out, and a note names it."""
     return list(_with_file_in_errors(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path)))
 
 
@@ -159,8 +163,30 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
         notes: list[ReadNote] = []
         yield from _from_jsonl(chain([first], _json_lines(chain(more, source), notes)), known, notes)
         return
-    text = "".join(line.text + "\n" * line.ended for line in chain(head, more, source))
-    yield from _from_value(loads(text), known, text)
+    lines = [*head, *more, *source]
+    text = "".join(line.text + "\n" * line.ended for line in lines)
+    try:
+        value = loads(text)
+    except WireError:
+        if not _is_mostly_objects(lines):
+            raise
+        notes = []
+        yield from _from_jsonl(_json_lines(lines, notes), known, notes)
+    else:
+        yield from _from_value(value, known, text)
+
+
+def _is_mostly_objects(lines: Iterable[TextLine]) -> bool:
+    """True for lines more than half of which are JSON objects, so that they are a file of lines with broken ones."""
+    filled = [line.text for line in lines if line.text.strip()]
+    return 2 * sum(map(_is_object, filled)) > len(filled)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(loads(text), dict)
+    except WireError:
+        return False
 
 
 def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
@@ -174,16 +200,15 @@ def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
 
 
 def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
-    """Each line as JSON. The last line may be incomplete if it has no line end: its writer may still be writing."""
+    """Each line as JSON; a note names a line that is not JSON. Without a line end, the last one may be incomplete."""
     for line in source:
         if not line.text.strip():
             continue
         try:
             yield JsonLine(line.number, loads(line.text), line.text.removesuffix("\r"))
         except WireError as error:
-            if line.ended:
-                raise WireError(error.reason, line=line.number) from None
-            notes.append(ReadNote(line.number, "half-written last line left out"))
+            words = f"{BROKEN_LINE}{error.reason}" if line.ended else "half-written last line left out"
+            notes.append(ReadNote(line.number, words))
 
 
 def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]) -> Iterator[Transcript]:
@@ -193,7 +218,11 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
     found = detect([line.value for line in head], *known)
     if found is not None and found.shape != "reply":
         transcript = _from_one_file(source, format_of(found.format))
-        yield replace(transcript, notes=(*transcript.notes, *notes))
+        transcript = replace(transcript, notes=(*transcript.notes, *notes))
+        if not transcript.messages:
+            for note in transcript.broken_lines:
+                raise WireError(note.text, line=note.line)
+        yield transcript
         return
     last = None
     for line in source:

@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from foldline import text_lines
 from foldline.errors import ConfigError, InputError
 from foldline.message import Message
 from foldline.replay import context_segments, without_usage
 from foldline.wire import Transcript, read_all
+from foldline.wire.formats import ReadNote
 
 STDOUT = "-"
 
@@ -35,9 +38,22 @@ class Conversation:
         return len(self.transcript.messages) - len(self.messages)
 
 
+def read_transcripts(file: str, format: str | None = None) -> list[Transcript]:
+    """Read all conversations of a file; standard error names the lines that were left out because they are broken."""
+    found = read_all(file, format)
+    warn_of_broken_lines(file, (note for transcript in found for note in transcript.broken_lines))
+    return found
+
+
+def warn_of_broken_lines(file: str, lines: Iterable[ReadNote]) -> None:
+    """Write a warning to standard error for each line."""
+    for line in lines:
+        click.echo(f"warning: {file}:{line.line}: left out: {line.text}", err=True)
+
+
 def read_conversation(file: str, format: str | None = None) -> Conversation:
     """Read a file that holds one conversation."""
-    found = read_all(file, format)
+    found = read_transcripts(file, format)
     if len(found) != 1:
         what = f"{len(found)} conversations; the command needs exactly one" if found else "no conversation"
         raise InputError(f"{file} contains {what}", hint="see what is in it with foldline inspect")

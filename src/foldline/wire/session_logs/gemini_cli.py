@@ -13,7 +13,7 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.message import Message, Meta
 from foldline.wire.field_access import list_at, object_at, string_at, time_of
-from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
+from foldline.wire.formats import BROKEN_LINE, Format, JsonLine, ReadNote, Sign, Transcript
 from foldline.wire.gemini import parse as gemini
 from foldline.wire.gemini.framing import FRAMING
 from foldline.wire.gemini.render import render
@@ -43,7 +43,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
             try:
                 messages.extend(_messages(line))
             except WireError as error:
-                raise error.at(line=line.number) from None
+                notes.append(ReadNote(line.number, f"{BROKEN_LINE}{error}"))
         else:
             notes.append(ReadNote(line.number, f"a record of type {kind!r} is no message"))
     model = next((message.meta.model for message in reversed(messages) if message.meta.model), "")

@@ -15,7 +15,7 @@ from foldline.errors import WireError
 from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.field_access import block_types, key_in, object_at, pick, plain_json, string_at, text_of, time_of
-from foldline.wire.formats import Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
+from foldline.wire.formats import BROKEN_LINE, Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
 from foldline.wire.openai_chat.framing import FRAMING
 from foldline.wire.part_mapping import arguments_object
 from foldline.wire.rendering import is_exact
@@ -216,7 +216,8 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
         try:
             message = parse(line.value, line.raw)
         except WireError as error:
-            raise error.at(line=line.number) from None
+            notes.append(ReadNote(line.number, f"{BROKEN_LINE}{error}"))
+            continue
         model = message.meta.model or model
         messages.append(replace(message, meta=replace(message.meta, source=str(line.number))))
     return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(sorted(notes)))
