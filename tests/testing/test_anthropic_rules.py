@@ -332,7 +332,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "image_pixels",
         "max allowed size for many-image requests: 2000 pixels",
     ),
-    "101 images": (anthropic(user([image() for _ in range(101)])), "too_many_images", "Too many images"),
+    "101 images for a small window": (
+        anthropic(user([image() for _ in range(101)]), model=OLD),
+        "too_many_images",
+        "Too many images: 101 > 100",
+    ),
+    "601 images": (anthropic(user([image() for _ in range(601)])), "too_many_images", "Too many images: 601 > 600"),
     "large image": (
         anthropic(user([image(data="A" * (5 * 1024 * 1024 + 4))])),
         "image_bytes",
@@ -411,6 +416,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "an image of 8,000 pixels": anthropic(user([image(8_000, 5)])),
     "20 images, one of 2,001 pixels": anthropic(user([image() for _ in range(19)] + [image(5, 2_001)])),
     "21 images of 2,000 pixels": anthropic(user([image(2_000, 2_000) for _ in range(21)])),
+    "101 images for a large window": anthropic(user([image() for _ in range(101)])),
     "an image by address": anthropic(user([{"type": "image", "source": {"type": "url", "url": "https://x.y/z.png"}}])),
     "a server tool": anthropic(user(), assistant([SEARCH, FOUND, text()]), user()),
     "a paused turn": anthropic(user(), assistant([text(), SEARCH])),

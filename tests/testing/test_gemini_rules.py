@@ -110,7 +110,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "signature_missing",
         "position 4.",
     ),
-    "first turn of the model": (gemini(content("model", "x"), ASK), "first_role", "start with a user role"),
+    "first turn of the model": (gemini(content("model", "x"), ASK), "first_role", "alternate between user and model"),
+    "two user turns": (gemini(ASK, ASK), "alternation", "alternate between user and model"),
+    "a user turn behind the responses": (gemini(*STEP, ASK), "alternation", "alternate between user and model"),
     "last turn of the model": (gemini(ASK, content("model", "x")), "last_role", "end with a user role"),
     "function name": (
         gemini(ASK, content("model", g_call("a b")), content("user", g_response("a b"))),
@@ -157,7 +159,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "an image": gemini(content("user", {"inlineData": {"mimeType": "image/png", "data": png()}})),
     "a system instruction": gemini(ASK, systemInstruction={"parts": [{"text": "x"}]}),
     "tools": gemini(ASK, tools=[{"functionDeclarations": [{"name": "a", "parametersJsonSchema": {"type": "object"}}]}]),
-    "two user turns": gemini(ASK, ASK),
+    "text behind the responses": gemini(ASK, content("model", g_call()), content("user", g_response(), "And hurry.")),
     "code execution": gemini(
         ASK,
         content(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from foldline.models.table import model as model_of
 from foldline.testing.provider import image_rules
 from foldline.testing.provider.error_reply import ErrorReply, RequestRefused
 
@@ -140,7 +141,10 @@ def check_images(body: dict[str, Any]) -> None:
             place = f"{where}.image.source.base64"
             sized.append((place, _image_size(source, place)))
     if count > image_rules.MAX_IMAGES:
-        refuse("too_many_images", f"messages: Too many images: {count} > {image_rules.MAX_IMAGES} maximum")
+        is_large = model_of(body["model"]).window > 200_000
+        most = image_rules.MAX_IMAGES_OF_LARGE_WINDOW if is_large else image_rules.MAX_IMAGES
+        if count > most:
+            refuse("too_many_images", f"messages: Too many images: {count} > {most} maximum")
     for place, size in sized:
         if size.longest > image_rules.MAX_EDGE:
             limit = f"max allowed size: {image_rules.MAX_EDGE} pixels"

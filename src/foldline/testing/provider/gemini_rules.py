@@ -169,7 +169,7 @@ def _check_system(body: dict[str, Any]) -> None:
 def _check_order(turns: list[_GeminiTurn]) -> None:
     """Calls come behind a user's turn or a response, responses directly behind calls, a user's turn last."""
     if turns[0].role == "model":
-        _refuse("first_role", "Please ensure that multiturn requests start with a user role.")
+        _refuse("first_role", "Please ensure that multiturn requests alternate between user and model.")
     before: _GeminiTurn | None = None
     for turn in turns:
         if turn.calls and (before is None or before.role == "model"):
@@ -185,6 +185,8 @@ def _check_order(turns: list[_GeminiTurn]) -> None:
             )
         if before is not None and before.calls:
             _check_responses(before, turn)
+        if before is not None and (before.role == "model") == (turn.role == "model"):
+            _refuse("alternation", "Please ensure that multiturn requests alternate between user and model.")
         before = turn
     if turns[-1].role == "model":
         _refuse("last_role", "Please ensure that multiturn requests end with a user role or a function response.")

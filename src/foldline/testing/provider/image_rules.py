@@ -17,6 +17,8 @@ MANY_IMAGES = 20
 MAX_EDGE_OF_MANY = 2_000
 """The largest side in a request with more than `MANY_IMAGES` images."""
 MAX_IMAGES = 100
+"""The most images in a request to a model with a window of 200,000 tokens."""
+MAX_IMAGES_OF_LARGE_WINDOW = 600
 MAX_BYTES = 5 * 1024 * 1024
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}\Z")
