@@ -237,6 +237,7 @@ class SlidingWindow:
     def _clip(self) -> None:
         """Move the boundary past the oldest turns until the rest fits its budget."""
         timeline = self._timeline
+        timeline.unanswered.clear()  # a turn leaves whole, also if a call in it has no result
         load = Load(
             request=timeline.prefix[timeline.lead] + timeline.history,
             history=timeline.history,
