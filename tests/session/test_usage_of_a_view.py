@@ -11,7 +11,7 @@ import pytest
 import foldline
 from foldline.digest.digester import Digester
 from foldline.errors import InputError
-from foldline.message import user
+from foldline.message import assistant, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Session
@@ -205,7 +205,7 @@ def test_other_tools_change_the_measured_size_by_their_own(before: int, after: i
 
 def test_a_fold_keeps_what_usage_taught_of_hidden_tokens_under_other_tools() -> None:
     session = Session(model=MODEL, policy=POLICY, tools=tools(10))
-    session.add(user(words(20_000)))
+    session.add(user("Hello"), assistant("Hello!"), user(words(20_000)))
     session.add(reply("It is the port.", prompt_tokens(session.view(), tools=tools(10), hidden=9_000)), user("so?"))
     assert session.fold(force=True)
     session.use(tools=tools(200))

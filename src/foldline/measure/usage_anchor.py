@@ -94,7 +94,12 @@ class Calibration:
         """The calibration after one more step, of `reported` tokens that were estimated as `estimated`."""
         low, high = RATIO
         clipped = min(max(reported, estimated * low), estimated * high)
-        return replace(self, reported=self.reported * DECAY + clipped, estimated=self.estimated * DECAY + estimated)
+        return Calibration(
+            reported=self.reported * DECAY + clipped,
+            estimated=self.estimated * DECAY + estimated,
+            hidden=self.hidden,
+            drops_thinking=self.drops_thinking,
+        )
 
 
 class _Doubt(NamedTuple):
@@ -189,7 +194,8 @@ class Gauge:
             evidence = Evidence(missing, tokens, evidence.change)
             if gauge.anchor is not None and reply.start - missing < gauge.anchor.messages:
                 return gauge  # a later request has been measured
-        return gauge._take_usage(usage, reply, message.meta.model, evidence)
+        gauge._take_usage(usage, reply, message.meta.model, evidence)
+        return gauge
 
     def after_fold(self, view: Iterable[tuple[Message, int]]) -> Gauge:
         """The gauge of a new view, with the same calibration. It ignores the usage of the replies in that view."""
@@ -297,31 +303,32 @@ class Gauge:
         left = self.stale_thinking if self.calibration.drops_thinking else 0
         return max(self.anchor.tokens + self.anchor.change + self.reported + self._estimate() - left, 0)
 
-    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> Gauge:
-        """The gauge, anchored to the usage of the newest reply if that figure is trusted."""
+    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> None:
+        """Anchor to the usage of the newest reply, if that figure is trusted. Changes the gauge: call it on a copy."""
         missing = round(self.calibration.ratio * evidence.missing_tokens)
         expected = max(self._expected() - missing - evidence.change, 0)
-        gap = usage.prompt - expected
         twice = self._tokens_counted_twice(usage, expected)
         if twice and self.anchor is None:
-            return replace(self, doubt=self._doubt(expected, gap))
-        prompt, gap = usage.prompt - twice, gap - twice
+            self._doubt_figure(expected, usage.prompt - expected)
+            return
+        prompt = usage.prompt - twice
+        gap = prompt - expected
         plausible = self._is_plausible(prompt, expected, evidence)
         if not plausible and not (self.doubt is not None and self.doubt.is_confirmed_by(expected, gap)):
-            return replace(self, doubt=self._doubt(expected, gap))
-        return replace(
-            self,
-            anchor=Anchor(tokens=prompt, messages=reply.start - evidence.missing, model=model, change=evidence.change),
-            calibration=self._calibrate(prompt, model, plausible, evidence),
-            estimated=evidence.missing_tokens,
-            reported=0,
-            reply=reply._replace(usage=usage),
-            stale_thinking=0,
-            doubt=None,
+            self._doubt_figure(expected, gap)
+            return
+        self.calibration = self._calibrate(prompt, model, plausible, evidence)
+        self.anchor = Anchor(
+            tokens=prompt, messages=reply.start - evidence.missing, model=model, change=evidence.change
         )
+        self.estimated = evidence.missing_tokens
+        self.reported = self.stale_thinking = 0
+        self.reply = reply._replace(usage=usage)
+        self.doubt = None
 
-    def _doubt(self, expected: int, gap: int) -> _Doubt:
-        return _Doubt(expected, gap) if self.doubt is None else self.doubt.followed_by(expected, gap)
+    def _doubt_figure(self, expected: int, gap: int) -> None:
+        """Remember a figure that is not trusted. Changes the gauge: call it on a copy."""
+        self.doubt = _Doubt(expected, gap) if self.doubt is None else self.doubt.followed_by(expected, gap)
 
     def _tokens_counted_twice(self, usage: Usage, expected: int) -> int:
         """The cached tokens that the figure has twice, or 0: it exceeds the expected size by just that number.
@@ -329,8 +336,10 @@ class Gauge:
         Before any trusted figure, cached tokens that are in no message look the same unless they are few.
         """
         gap, doubtful = usage.prompt - expected, SLACK // 2 + round(MARGIN * self._estimate())
+        if gap <= doubtful:
+            return 0
         for cached in {usage.cache_read, usage.cache_write, usage.cache_read + usage.cache_write}:
-            if not 0 < cached <= expected + doubtful or gap <= doubtful or abs(gap - cached) > doubtful:
+            if not 0 < cached <= expected + doubtful or abs(gap - cached) > doubtful:
                 continue
             if self.anchor is not None or cached >= WHOLE_SHARE * expected:
                 return cached

@@ -161,7 +161,7 @@ class Session:
         view that a reply answers, or its identity; by default it is the last view that this session handed out. The
         usage of the reply is used only for that view and for views grown from it.
         """
-        answered = identity_of(view)
+        answered = None if view is None else identity_of(view)
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
         for thing in things:
@@ -190,7 +190,7 @@ class Session:
         Several replies can be added at once, from a log. All but the first then answer the messages before them.
         """
         for index, message in enumerate(messages):
-            if not is_untied(message):
+            if message.meta.usage is None or not is_untied(message):
                 continue
             answered, self._handed_out = answered or self._handed_out, None
             if answered is None:

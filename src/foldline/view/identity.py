@@ -34,15 +34,19 @@ class ViewIdentity(NamedTuple):
     """Estimated tokens of the messages in the view, if `length` is given."""
 
     def __str__(self) -> str:
-        return ".".join(map(str, self if self.length >= 0 else self[:_SHORT]))
+        key, tools, length, tokens = self
+        return f"{key}.{tools}.{length}.{tokens}" if length >= 0 else f"{key}.{tools}"
 
     @classmethod
     def read(cls, text: str) -> ViewIdentity | None:
         """The identity in a stored text; None if it is none."""
-        key, *figures = text.split(".", maxsplit=_LONG)
-        if len(figures) + 1 not in {_SHORT, _LONG} or not all(figure.isdecimal() for figure in figures):
+        fields = text.split(".", _LONG)
+        try:
+            if len(fields) == _LONG:
+                return cls(fields[0], int(fields[1]), int(fields[2]), int(fields[3]))
+            return cls(fields[0], int(fields[1])) if len(fields) == _SHORT else None
+        except ValueError:
             return None
-        return cls(key, *map(int, figures))
 
     @classmethod
     def parse(cls, text: str) -> ViewIdentity:
