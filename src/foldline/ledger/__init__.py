@@ -1,4 +1,4 @@
-"""The permanent record of all messages, in one SQLite file, on a PostgreSQL server, or in memory.
+"""The permanent record of all messages: in one SQLite file, on a PostgreSQL server, or in memory.
 
 from foldline import ledger
 
@@ -49,7 +49,7 @@ def open(  # noqa: A001  # called as ledger.open
 
 
 def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
-    """The schema version of the ledger at `url`; 0 if there is none. Creates and changes nothing."""
+    """The schema version of the ledger at `url`; 0 if there is no ledger. This function creates and changes nothing."""
     database = _database(fspath(url), wait_s)
     if database.is_missing():
         return 0
@@ -116,7 +116,7 @@ def _upgrade(pool: ConnectionPool) -> None:
 
 
 def _tenant(pool: ConnectionPool, name: str) -> Tenant:
-    """The tenant with this name; its row is inserted if it is new."""
+    """The tenant with this name. If the ledger does not have the tenant yet, its row is inserted."""
     find, insert = "SELECT id FROM owners WHERE name = ?", "INSERT INTO owners (name) VALUES (?) ON CONFLICT DO NOTHING"
     while not (rows := pool.read(lambda connection: connection.run(find, (name,)))):
         pool.write(lambda connection: connection.run(insert, (name,)))

@@ -32,7 +32,7 @@ def check_name(what: str, name: str) -> None:
 
 
 def find(connection: Connection, owner: Tenant, session: str, name: str) -> Branch | None:
-    """The branch with a name; None if there is none."""
+    """The branch of a session with this name; None if there is no such branch."""
     rows = connection.run(_BRANCH + "WHERE b.owner = ? AND s.name = ? AND b.name = ?", (owner.id, session, name))
     return _branch(rows[0]) if rows else None
 
@@ -55,7 +55,7 @@ def branch_of_strand(connection: Connection, owner: Tenant, strand: int) -> Bran
 
 
 def begin_session(connection: Connection, owner: Tenant, name: str, at: float) -> Branch:
-    """The main branch of a session; both are inserted if the session is new."""
+    """The main branch of a session. If the session is new, the session and its main branch are inserted."""
     found = find(connection, owner, name, MAIN)
     if found is not None:
         return found

@@ -1,9 +1,10 @@
 """Storage of message chains.
 
-A strand is a run of consecutive messages. It continues another strand from the message where it forked off, or starts
-an empty history. The path of a branch is therefore a few ranges of rows. Appending at the end of a strand extends it;
-appending anywhere else starts a new strand. On every strand, `position` is counted from the first message of the path,
-not of the strand.
+A strand is a run of consecutive messages. A strand either starts a new history, or forks off from a message of another
+strand and continues it. So the path of a branch (all its messages in order) consists of a few ranges of rows. Messages
+that are appended at the end of a strand extend that strand; messages that are appended anywhere else start a new
+strand. The `position` of a message is counted from the first message of the path, not from the first message of its
+strand.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class ChainPosition(NamedTuple):
 
 
 class EncodedMessage(NamedTuple):
-    """A message with its body as JSON bytes and as the bytes that are stored."""
+    """A message and its body in two forms: as JSON bytes, and as the bytes that are stored."""
 
     message: Message
     body: bytes
     stored: bytes
     meta: bytes | None
     at: float | None = None
-    """When the message was first written, in seconds since 1970 (set by imports); None means now."""
+    """When the message was first written, in seconds since 1970. Only an import sets this time; None means now."""
 
 
 class InsertedMessage(NamedTuple):
@@ -78,7 +79,10 @@ def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: in
     while strand is not None and stop > start:
         rows = connection.run("SELECT base, start FROM strands WHERE owner = ? AND id = ?", (owner.id, strand))
         if not rows:
-            raise LedgerCorrupt(f"strand {strand} is missing", hint="run `foldline verify`")
+            raise LedgerCorrupt(
+                f"a part of the message chain (strand {strand}) is missing from the ledger",
+                hint="run `foldline verify`",
+            )
         base, first = rows[0]
         if first < stop:
             found.append(Span(strand, max(first, start), stop))
@@ -95,12 +99,12 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
     strand = spans(connection, owner, ChainPosition(place.strand, length), length - 1)[-1].strand
     rows = connection.run(KEY_AT, (owner.id, strand, length - 1))
     if not rows:
-        raise LedgerCorrupt(f"message {length - 1} of strand {strand} is missing", hint="run `foldline verify`")
+        raise LedgerCorrupt(f"message {length - 1} (strand {strand}) is missing", hint="run `foldline verify`")
     return ChainPosition(strand, length, rows[0][0])
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """For each strand that the logs of these branches ever used: the position at which the used part ends."""
+    """For each strand that the logs of these branches ever used, the position after the last used message."""
     found: dict[int, int] = {}
     for branch in branches:
         sql = "SELECT strand, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND strand IS NOT NULL GROUP BY 1"
@@ -117,7 +121,7 @@ def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredM
     """The first messages of a span, at most `PAGE`."""
     rows = connection.run(READ, (owner.id, span.strand, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
-        raise LedgerCorrupt(f"messages are missing on strand {span.strand}", hint="run `foldline verify`")
+        raise LedgerCorrupt(f"messages of strand {span.strand} are missing", hint="run `foldline verify`")
     return [StoredMessage._make((*place, read_message(unpack(body), meta))) for *place, body, meta in rows]
 
 
@@ -130,7 +134,10 @@ class ChainWriter:
         self.strands: list[int] = []
 
     def put(self, branch: int, place: ChainPosition, encoded: Sequence[EncodedMessage]) -> ChainPosition:
-        """Append messages and return the position after the last; messages that are already stored are not inserted."""
+        """Append messages and return the position after the last one.
+
+        Messages that are already stored are not inserted again.
+        """
         self.inserted, self.strands = [], []
         keys: list[bytes] = []
         key = place.key
@@ -145,7 +152,10 @@ class ChainWriter:
         return self._write(branch, place, list(zip(keys[known:], encoded[known:], strict=True)))
 
     def _known(self, keys: list[bytes]) -> Iterator[Values]:
-        """The rows of the keys that are stored: the first ones, since a key depends on all previous messages."""
+        """The rows of the messages that are already stored.
+
+        These are always the first messages of the list, because a key depends on all previous messages.
+        """
         for begin in range(0, len(keys), KEYS_PER_QUERY):
             batch = keys[begin : begin + KEYS_PER_QUERY]
             placeholders = ", ".join("?" * len(batch))
@@ -157,7 +167,10 @@ class ChainWriter:
                 yield found[key]
 
     def _remark(self, place: ChainPosition, meta: bytes | None, item: EncodedMessage) -> None:
-        """Store the metadata that a repeated message adds; fields that are already stored are kept."""
+        """Store the metadata that a message adds when it is appended again.
+
+        Fields that are already stored keep their values.
+        """
         if item.meta is None or item.meta == meta:
             return
         where = (self.owner.id, place.strand, place.length - 1)
@@ -190,9 +203,10 @@ class ChainWriter:
         return ChainPosition(strand, place.length + len(items), items[-1][0])
 
     def _end(self, place: ChainPosition) -> tuple[bytes, int | None]:
-        """The trace at a position, and the strand to extend; None for a new strand, if a message already follows.
+        """The trace at a position, and the strand that can be extended there.
 
-        If two writers extend the same strand, the unique index rejects one of them, and its transaction is retried.
+        The strand is None if a message already follows; then the caller starts a new strand. If two writers extend the
+        same strand, the unique index rejects one of them, and its transaction is retried.
         """
         if place.strand is None:
             return ROOT, None

@@ -20,7 +20,7 @@ from foldline.errors import LedgerBusy, LedgerError, LedgerUnavailable
 T = TypeVar("T")
 Values = tuple[Any, ...]
 _POLL_S = 0.002
-"""Seconds between two looks for a free connection."""
+"""Seconds between two attempts to find a free connection."""
 
 
 class WriteConflict(LedgerBusy):
@@ -47,7 +47,7 @@ class Connection(Protocol):
         """Start a read-only transaction that sees one snapshot."""
 
     def reset(self) -> bool:
-        """Roll back the transaction that an exception or a snapshot left open; False if the connection is unusable."""
+        """Roll back a transaction that is still open. Returns False if the connection is unusable."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -62,13 +62,13 @@ class Database(Protocol):
     wait_s: float
     """Seconds to wait for locks and connections."""
     schema_sql: dict[str, str]
-    """SQL that replaces the schema's placeholders: `{id}`, `{blob}`, and `{words}`, the table of the text index."""
+    """The SQL for each placeholder in the schema: `{id}`, `{blob}` and `{words}` (the table of the text index)."""
     delete_words: str
     """Statement that removes a message from the table `words`, by its row id and its terms."""
     for_update: str
-    """Suffix of a SELECT that locks the rows it returns."""
+    """Suffix of a SELECT that makes it lock the rows that it returns."""
     lock_writers: str
-    """Statement that blocks all other writers until the transaction ends; "" if `begin` already blocks them."""
+    """Statement that blocks all other writers until the transaction ends; "" if every write transaction does so."""
     reclaim_space: tuple[str, ...]
     """Statements that free disk space after rows were deleted."""
     has_job_queue: bool
@@ -77,13 +77,13 @@ class Database(Protocol):
     """Query that returns a row if the ledger's tables exist."""
 
     def is_missing(self) -> bool:
-        """Whether connecting would create the database file."""
+        """Whether there is no database file yet, so that connecting would create it."""
 
     def connect(self) -> Connection:
         """Open a connection."""
 
     def prepare(self, connection: Connection) -> None:
-        """Create the schema for the tables, and lock out concurrent migrations."""
+        """Create the schema for the tables, and block migrations by other processes."""
 
     def clock(self, connection: Connection) -> float:
         """Current time as seconds since 1970, the same for all clients of the ledger."""
@@ -92,7 +92,10 @@ class Database(Protocol):
         """The foldline error for an exception of the database driver; None for other exceptions."""
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
-        """A query for the ids of the rows in `words` that contain a term of every group, and the query's values."""
+        """A search query and its values.
+
+        The query returns the ids of the rows in `words` that contain at least one term of every group.
+        """
 
     def check_integrity(self, connection: Connection) -> list[str]:
         """Errors that the database finds in its own files."""
@@ -101,15 +104,19 @@ class Database(Protocol):
 class ConnectionPool:
     """Pool of connections to one database.
 
-    An exception can be raised wherever a call begins or returns: by Ctrl-C, by a signal handler, by another thread. So
-    a connection is marked with its loan in the pool before it is used, and every exit looks for that mark.
+    Ctrl-C, a signal handler or another thread can raise an exception at any point of the code. So each use of a
+    connection has its own object, the loan. The pool marks a slot with the loan before the connection is used, and at
+    the end it frees every slot with that mark.
     """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._closed = False
         self._inherited: list[_PoolSlot] = []
-        """Slots of the parent process; their connections stay open, since closing them would close the parent's."""
+        """Slots of the parent process, after a fork.
+
+        Their connections stay open, because closing them would close the parent's connections.
+        """
         self._start()
 
     def _start(self) -> None:
@@ -118,7 +125,7 @@ class ConnectionPool:
         self._slots = [_PoolSlot() for _ in range(self.database.connections)]
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Call `work` with a connection for single read statements."""
+        """Call `work` with a connection, without a transaction, and return its result."""
         loan = object()
         try:
             return work(self._borrow(loan))
@@ -133,11 +140,14 @@ class ConnectionPool:
                 raise
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Call `work` in a transaction: committed when it returns, rolled back when it raises."""
+        """Call `work` in a transaction.
+
+        The transaction is committed when `work` returns, and rolled back when it raises.
+        """
         return self.read(lambda connection: connection.write(work))
 
     def snapshot(self, work: Callable[[Connection], Iterator[T]]) -> Iterator[T]:
-        """Yield what `work` yields with a connection whose statements all see one snapshot."""
+        """Yield what `work` yields. All statements on its connection see the same snapshot of the database."""
         loan = object()
         try:
             connection = self._borrow(loan)
@@ -154,7 +164,7 @@ class ConnectionPool:
                 raise
 
     def _borrow(self, loan: object) -> Connection:
-        """A free connection, marked with the loan."""
+        """Mark a free slot with the loan and return its connection; wait for a slot if all are in use."""
         if self._closed:
             raise LedgerError("the ledger is closed", hint="open it again")
         if self._process != os.getpid():
@@ -179,7 +189,7 @@ class ConnectionPool:
         return None
 
     def _give_back(self, loan: object) -> None:
-        """Roll back what is open on the connection of a loan, and make it free. Can be repeated."""
+        """Roll back an open transaction on the connection of a loan, and free its slot. A second call has no effect."""
         for slot in self._slots:
             if slot.loan is loan:
                 connection = slot.connection
@@ -189,7 +199,7 @@ class ConnectionPool:
                 slot.loan = None
 
     def _raise_translated(self, cause: Exception) -> None:
-        """Raise the foldline error for an exception of the database driver, if it is one."""
+        """If the exception comes from the database driver, raise the foldline error for it; otherwise return."""
         error = self.database.translate_error(cause)
         if isinstance(error, ConnectionLost):
             self._close_free()  # they are lost, too
@@ -197,7 +207,7 @@ class ConnectionPool:
             raise error from cause
 
     def _close_free(self) -> None:
-        """Close the connections that are not lent."""
+        """Close the connections that are not in use."""
         loan = object()
         while (slot := self._mark_free_slot(loan)) is not None:
             connection, slot.connection = slot.connection, None
@@ -209,17 +219,17 @@ class ConnectionPool:
                 slot.loan = None
 
     def close(self) -> None:
-        """Close all connections; those that are lent are closed when they are given back."""
+        """Close all connections. Connections in use are closed when their use ends."""
         self._closed = True
         self._close_free()
 
 
 class _PoolSlot:
-    """A place for one connection."""
+    """One slot of the pool, which holds at most one connection."""
 
     __slots__ = ("connection", "loan")
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
         self.loan: object = None
-        """The loan that has the connection; None if it is free."""
+        """The loan that uses the connection; None if the slot is free."""

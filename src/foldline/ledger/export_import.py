@@ -1,8 +1,8 @@
 """Export of a ledger as lines of JSON, and import of such lines.
 
-Sessions and branches come first, then the strands with their messages (each strand after the one it forked from), then
-logs, jobs and events. Export and import handle one line at a time. An import checks every message against its key,
-which includes the tenant it was exported from; an import for another tenant gives it a new key.
+An export lists sessions and branches first, then the strands with their messages, then logs, jobs and events. A strand
+comes after the strand that it forked from. Export and import handle one line at a time. An import checks every message
+against its key. A key includes the tenant, so an import for another tenant gives every message a new key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BATCH = 256
 
 
 def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
-    """The lines of the named sessions, or of all."""
+    """The lines of an export of the named sessions; of all sessions if `sessions` is None."""
 
     def lines(connection: Connection) -> Iterator[str]:
         names = sessions
@@ -119,7 +119,7 @@ def _body(stored: bytes | None) -> Any:
 
 
 def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
-    """Import exported lines, all or none; returns the number of new messages."""
+    """Import exported lines and return the number of new messages. After an error, nothing is imported."""
 
     def work(connection: Connection) -> int:
         reader = ImportReader(connection, tx, index)
@@ -144,10 +144,13 @@ class ImportReader:
         self.owner: str | None = None
         self.branches: dict[tuple[str, str], Branch] = {}
         self.strands: dict[int, list[tuple[int, int]]] = {}
-        """For each exported strand, its parts: start position, and the strand on which the part is stored now."""
+        """For each exported strand, its parts.
+
+        A part has its start position, and the strand of this ledger that stores it.
+        """
         self.number, self.branch, self.place = 0, Branch(id=0, session=""), ChainPosition()
         self.before = ROOT
-        """The key that the previous message has in the export."""
+        """The key of the previous message in the export."""
         self.encoded: list[EncodedMessage] = []
         self.head = Head()
         self.written = 0
@@ -194,7 +197,7 @@ class ImportReader:
                 segments.append((position, strand))
 
     def _position(self, strand: int, length: int) -> ChainPosition:
-        """The position in this ledger of the exported position (`strand`, `length`)."""
+        """The position in this ledger that corresponds to the exported position (`strand`, `length`)."""
         segments = self.strands[strand]
         actual = segments[bisect_right(segments, length - 1, key=lambda segment: segment[0]) - 1][1]
         rows = self.connection.run(KEY_AT, (self.tx.owner.id, actual, length - 1))

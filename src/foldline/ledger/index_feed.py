@@ -1,8 +1,9 @@
 """Feed of new messages to a text index.
 
-Indexing many messages at once is faster than one by one. So a transaction that writes messages only adds their range as
-a row to the table `unread`. When the unindexed messages exceed a size limit, the next writer indexes them; a search
-does so, too. Since the ranges are in the ledger, nothing is missed when a process is killed or a store has no index.
+Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages only
+adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the next writer
+indexes them. A search also indexes them first. The ranges are stored in the ledger. So no message stays out of the
+index for good when a process is killed or a store has no index.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from foldline.ledger.serialize import read_message, unpack
 from foldline.message import Message
 
 MAX_UNINDEXED_BYTES = 1 << 17
-"""Bytes of messages that may stay unindexed; indexing this many takes some hundredths of a second."""
+"""Maximum size of the messages that may stay unindexed, in bytes.
+
+To index this much takes some hundredths of a second.
+"""
 ROW_BYTES = 256
-"""Bytes that are added to the size of each message when it is compared with the limit."""
+"""Bytes that each message counts in addition to its own size, when sizes are compared with the limit."""
 MAX_RANGES = 2 * MAX_UNINDEXED_BYTES // ROW_BYTES
 PAGE = 64
 _INSERT = "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?)"
@@ -39,7 +43,7 @@ class MessageIndex(Protocol):
     """A text index."""
 
     def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
-        """Index messages; those already in the index are skipped."""
+        """Add messages to the index; messages that it already has are skipped."""
 
     def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
         """Remove messages from the index before retention deletes them."""
@@ -48,7 +52,10 @@ class MessageIndex(Protocol):
 def add_unindexed(
     tx: Transactions, index: MessageIndex | None, connection: Connection, inserted: Sequence[InsertedMessage]
 ) -> None:
-    """Record that consecutive messages of one strand are unindexed; index some if too many are unindexed."""
+    """Record that these consecutive messages of one strand are not indexed yet.
+
+    If too many messages are unindexed, index some.
+    """
     if not inserted:
         return
     sql = _INSERT + " RETURNING (SELECT COALESCE(SUM(size), 0) FROM unread WHERE owner = ?)"  # noqa: S608  # constants
@@ -64,12 +71,15 @@ def add_unindexed(
 
 
 def index_pending(tx: Transactions, index: MessageIndex, connection: Connection) -> int:
-    """Wait for concurrent indexing, then index some of the recorded messages and return their number."""
+    """Index some of the unindexed messages and return their number.
+
+    If another process is indexing, wait for it first.
+    """
     return _index_ranges(tx, index, connection, _lock_ranges(tx, connection), MAX_UNINDEXED_BYTES)
 
 
 def _lock_ranges(tx: Transactions, connection: Connection, locked: str = "") -> list[Values]:
-    """The recorded ranges, locked until the transaction ends."""
+    """The first ranges of unindexed messages. Their rows are locked until the transaction ends."""
     sql = "SELECT strand, start, stop, size FROM unread WHERE owner = ? ORDER BY strand, start LIMIT ?"
     return connection.run(sql + tx.for_update + locked, (tx.owner.id, MAX_RANGES))
 
@@ -114,7 +124,7 @@ def has_unindexed(tx: Transactions) -> bool:
 
 
 def drop_unindexed(connection: Connection, owner: int, strand: int, stop: int) -> None:
-    """Remove the positions from `stop` on from the recorded ranges of a strand."""
+    """Forget the unindexed messages of a strand from position `stop` on."""
     where = (owner, strand, stop)
     connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start >= ?", where)
     connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND strand = ? AND stop > ?", (stop, *where))

@@ -1,9 +1,10 @@
 """Claims on background jobs, so that a job's result is committed once.
 
-Every change is a new row with the next number; the number is unique in the database, so two processes cannot both claim
-a job. The newest row is the job's state. Each claim has a higher fence number than the previous claim, and a commit
-with an older fence is refused. When a lease runs out, another worker may claim the job, and the expired claim counts as
-a failure. On SQLite a job can also be requested with a row, which worker processes look for.
+Every change of a job is a new row with the next number. The database accepts each number only once, so two processes
+cannot both claim a job. The newest row is the job's state. Each claim has a higher fence number than the previous
+claim, and a commit with an older fence is refused. When a lease runs out, another worker may claim the job, and the
+expired claim counts as a failure. On SQLite a session can also request a job with a row in this table; worker processes
+look for such rows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FOLD = "fold"
 HELD_KINDS = ("claim", "beat")
 REQUESTED, CANCELLED = "wanted", "cancelled"
 REQUEST_EXPIRY_S = 86_400.0
-"""Seconds after which a request that no worker took expires."""
+"""A request expires after this many seconds if no worker has claimed it."""
 
 
 class Claim(NamedTuple):
@@ -42,18 +43,18 @@ class JobState(NamedTuple):
     fence: int = 0
     holder: str = ""
     until_at: float = 0.0
-    """From when the job can be claimed: the end of the lease, or of the back-off after a failure."""
+    """The time from which the job can be claimed: the end of its lease, or of the back-off after a failure."""
     deadline_at: float = 0.0
     """The lease cannot be extended beyond this time."""
     failures: int = 0
-    """Failures in a row."""
+    """Number of failures since the last success."""
     at: float = 0.0
     body: Any = None
     """The result of the job, or the cause of its failure."""
 
     @property
     def is_held(self) -> bool:
-        """Whether the newest row is a claim; `until_at` says until when it is valid."""
+        """Whether the newest row is a claim. The claim is valid until `until_at`."""
         return self.kind in HELD_KINDS
 
 
@@ -97,10 +98,10 @@ class Jobs:
         take_over: bool = False,
         requested_at: float | None = None,
     ) -> Claim | None:
-        """Claim a job; None until its current lease or its back-off ends, and if the request was cancelled.
+        """Claim a job. Returns None while another lease or the back-off lasts, and if the request was cancelled.
 
-        `take_over` replaces a valid claim of the same holder, for a queue that gave up a job and delivers it again.
-        `requested_at` is the time of the request that the caller works on; None if it needs no request.
+        With `take_over`, a valid claim of the same holder is replaced. A queue needs this when it delivers a job a
+        second time. `requested_at` is the time of the request that the caller works on; None if there is no request.
         """
         op = new_operation_id()
 
@@ -130,7 +131,7 @@ class Jobs:
         return self.tx.write(work)
 
     def request(self, branch: Branch, name: str = FOLD) -> bool:
-        """Request a job from worker processes; False if it is requested or held already."""
+        """Request a job from worker processes. Returns False if the job is already requested or claimed."""
 
         def next_row(last: JobState, now: float) -> JobState | None:
             is_requested = last.kind == REQUESTED and last.at > now - REQUEST_EXPIRY_S / 2
@@ -175,7 +176,10 @@ class Jobs:
         _require(claim, self.get(claim.branch, claim.name))
 
     def fail(self, claim: Claim, cause: str, *, rest_s: float = 0.0) -> None:
-        """Release a job that failed; it can be claimed again after `rest_s` seconds. Idempotent."""
+        """Record that a job failed.
+
+        The job can be claimed again after `rest_s` seconds. A second call has no effect.
+        """
 
         def next_row(last: JobState, now: float) -> JobState | None:
             if (last.fence, last.kind) == (claim.fence, "failed"):
@@ -186,7 +190,7 @@ class Jobs:
         self._change(claim.branch, claim.name, next_row)
 
     def finish(self, claim: Claim, result: Any = None) -> None:
-        """Mark a job as done whose result adds no entry to the log of its branch. Idempotent."""
+        """Mark a job as done, if its result adds no entry to the log of the branch. A second call has no effect."""
 
         def next_row(last: JobState, now: float) -> JobState | None:
             return None if (last.fence, last.kind) == (claim.fence, "done") else _done(claim, last, now, result)
@@ -194,9 +198,9 @@ class Jobs:
         self._change(claim.branch, claim.name, next_row)
 
     def cancel(self, branch: Branch, name: str = FOLD, *, is_queued: bool = False) -> bool:
-        """Invalidate the current claim or request, so that no result is accepted; False if there is none.
+        """Invalidate the current claim or request, so that its result is refused. Returns False if there is none.
 
-        `is_queued` says that there is a request outside the jobs table.
+        `is_queued` tells that the job is requested in a queue outside this table.
         """
 
         def next_row(last: JobState, now: float) -> JobState | None:
@@ -214,7 +218,10 @@ class Jobs:
         self._write(connection, claim.branch, claim.name, row)
 
     def _change(self, branch: Branch, name: str, next_row: Callable[[JobState, float], JobState | None]) -> bool:
-        """Call `next_row` with the newest row and the time, and insert the row it returns; False if it returns None."""
+        """Call `next_row` with the newest row and the current time, and insert the row that it returns.
+
+        Returns False if there is no row to insert.
+        """
 
         def work(connection: Connection) -> bool:
             self.tx.lock(connection, branch)
@@ -233,7 +240,7 @@ class Jobs:
         return JobState._make((*row, body and json.loads(body)))
 
     def _write(self, connection: Connection, branch: Branch, name: str, row: JobState) -> None:
-        """Insert the row that follows `row`."""
+        """Insert a new row with the values of `row` and the next number."""
         body, now = None if row.body is None else dump(row.body), self.tx.now(connection)
         where = (self.tx.owner.id, branch.id, name, row.seq + 1, row.kind, row.fence, row.holder)
         connection.run(INSERT, (*where, row.until_at, row.deadline_at, row.failures, now, body))

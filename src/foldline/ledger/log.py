@@ -1,6 +1,7 @@
 """The log of a branch (numbered, hash-chained entries), and the transactions that write it.
 
-An entry's number is unique in the database, so of two processes that write the same number one gets a write conflict.
+The database accepts each number only once per branch. If two processes write an entry with the same number, one of them
+gets a write conflict.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MARKS = (
     "SELECT seq, kind, length, tip, at, op, key, cut, CASE WHEN cut IS NULL THEN body END FROM entries "
     "WHERE owner = ? AND branch = ? AND kind <> 'append' "
 )
-"""Query for marks, without the bodies of folds, since only one fold of a log is in force."""
+"""Query for marks. The bodies of folds are left out, because only one fold of a log is in force."""
 
 
 class NewEntry(NamedTuple):
@@ -40,7 +41,7 @@ class NewEntry(NamedTuple):
     op: str
     body: Any = None
     at: float | None = None
-    """When the entry was written, in seconds since 1970 (set by imports); None means now."""
+    """When the entry was written, in seconds since 1970. Only an import sets this time; None means now."""
 
 
 class Transactions:
@@ -51,14 +52,17 @@ class Transactions:
         self.for_update = pool.database.for_update
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run a read; it is repeated once on a new connection if the connection was lost."""
+        """Run `work`, which only reads. If the connection is lost, run it once more on a new connection."""
         try:
             return self.pool.read(work)
         except ConnectionLost:
             return self.pool.read(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which must be idempotent, in a transaction; repeat it on conflicts and on one lost connection."""
+        """Run `work` in a transaction.
+
+        After a conflict or a first lost connection it runs again, so it must be idempotent.
+        """
         lost = False
         for _ in range(ATTEMPTS):
             try:
@@ -81,7 +85,7 @@ class Transactions:
         return head(connection, self.owner, branch)
 
     def add_entry(self, connection: Connection, branch: Branch, before: Head, entry: NewEntry) -> Head:
-        """Insert the entry that follows the head `before`."""
+        """Insert an entry directly after the head `before`, and return the new head."""
         seq, to = before.seq + 1, entry.to
         at = self.now(connection) if entry.at is None else entry.at
         mark = before.mark if entry.kind == APPEND else seq
@@ -116,7 +120,7 @@ def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
 
 
 def root_key(owner: Tenant, branch: Branch) -> bytes:
-    """The key that the first entry of a branch is chained to."""
+    """The previous key for the first entry of a branch."""
     return link(owner.name, ROOT, dump([branch.session, branch.name]))
 
 
@@ -126,13 +130,13 @@ def position_of(where: Head) -> ChainPosition:
 
 
 def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> bytes:
-    """The key of an entry: the hash of its content and of the previous entry's key."""
+    """The key of an entry: the hash of its content and of the key of the previous entry."""
     seq, kind, length, tip, at, op = row
     return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
 
 
 def marks(connection: Connection, owner: Tenant, branch: Branch, upto: int | None = None) -> list[LogEntry]:
-    """All entries except appends: those inherited from the origin first, then the branch's own."""
+    """All entries of a branch except appends. Entries that the branch inherits come first."""
     found: list[LogEntry] = []
     if branch.origin is not None:
         source = branch_table.branch_by_id(connection, owner, branch.origin)
@@ -155,7 +159,10 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
 
 
 def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
-    """Whether an operation already wrote a mark or, if `after` is given, any entry with a higher number than that."""
+    """Whether an operation already wrote a mark.
+
+    If `after` is given: whether it wrote any entry with a number above `after`.
+    """
     sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
     if after is None:
         return bool(connection.run(sql + "kind <> 'append'", (owner.id, branch.id, op)))

@@ -1,7 +1,8 @@
 """Keys and traces of messages.
 
-A key is the hash of the tenant, the previous message's key, and the message's bytes. The same history therefore has the
-same keys, a re-sent history adds only its new messages, a fork shares its prefix, and damage is detected.
+A key is the hash of the tenant, the previous message's key, and the message's bytes. So the same history always has the
+same keys. If a history is sent again, only its new messages are stored; a fork shares its first messages; and damage is
+detected.
 
 Clients rarely send a reply back byte for byte: they drop empty fields, move cache marks and omit reasoning. Such a
 history is found by its trace, a second hash chain over texts, calls and results only.
@@ -34,7 +35,10 @@ def link(owner: str, before: bytes, body: bytes) -> bytes:
 
 
 def trace(owner: str, before: bytes, message: Message) -> bytes:
-    """The trace of a history with the trace `before` plus this message; `before` if the message has no content."""
+    """The trace of a history whose trace was `before` until this message.
+
+    A message without content does not change the trace.
+    """
     content = list(_content(message.parts))
     if not content:
         return before
@@ -59,7 +63,10 @@ def _content(parts: tuple[Part, ...]) -> Iterator[Any]:
 
 
 def _arguments(text: str) -> Any:
-    """The arguments as a JSON value, since clients may serialize them differently; the text if it is not JSON."""
+    """The arguments as a JSON value, because clients may serialize the same value differently.
+
+    Text that is not JSON is returned as it is.
+    """
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

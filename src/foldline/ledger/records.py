@@ -26,7 +26,10 @@ class Branch:
     session: str
     name: str = MAIN
     origin: int | None = None
-    """The branch it was forked from; entries of that branch's log up to `origin_seq` apply to this branch, too."""
+    """The id of the branch that this branch was forked from.
+
+    Entries of that branch's log up to `origin_seq` also apply to this branch.
+    """
     origin_seq: int = 0
 
 
@@ -36,14 +39,17 @@ class Head:
 
     seq: int = 0
     mark: int = 0
-    """Number of the newest entry that is not an append: the version that a fold or pin was decided on."""
+    """Number of the newest entry that is not an append.
+
+    A fold or pin names this number as the version that it was decided on.
+    """
     length: int = 0
     key: bytes = ROOT
     """Key of the newest message."""
     at: float = 0.0
     strand: int | None = None
     log: bytes = ROOT
-    """Key of the newest entry; it depends on all previous entries."""
+    """Key of the newest entry. This key depends on all previous entries."""
 
 
 class Span(NamedTuple):
@@ -83,14 +89,14 @@ class AppendResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHistory:
-    """The longest stored history with which a list of messages begins."""
+    """The longest stored history that is also the beginning of a list of messages."""
 
     count: int
-    """Number of messages of the list that are stored."""
+    """Number of messages of the list that belong to the stored history."""
     branch: Branch
     """The branch that stored the history first."""
     length: int
-    """Length of the stored path; it may include reasoning that the list omits."""
+    """Number of stored messages. This can be more than `count`, because the list may omit reasoning that is stored."""
     key: bytes
 
 
@@ -123,7 +129,7 @@ class FoldReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A pinned message, by position or by content."""
+    """A pinned message, given by its position or by its content."""
 
     name: str
     position: int | None = None
@@ -138,10 +144,13 @@ class BranchState:
     fold: Fold | None = None
     """The fold in force."""
     folds: tuple[FoldReference, ...] = ()
-    """The folds that were not taken back, oldest first; the last one is in force."""
+    """The folds that were not taken back, oldest first. The last of them is in force."""
     pins: tuple[Pin, ...] = ()
     marks: tuple[LogEntry, ...] = field(default=(), repr=False)
-    """The entries from which the state was derived, oldest first, with inherited ones; folds have no bodies."""
+    """The entries from which the state was derived, oldest first, including inherited entries.
+
+    The entries of folds have no bodies.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +178,7 @@ class IntegrityFault:
 
 
 def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
-    """Derive a branch's state from its marks and those of its origins, oldest first; `fold` is not filled in."""
+    """Derive the state of a branch from its own and inherited marks, oldest first. The field `fold` stays None."""
     marks = tuple(marks)
     folds: list[FoldReference] = []
     pins: dict[str, Pin] = {}

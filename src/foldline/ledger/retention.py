@@ -1,6 +1,6 @@
 """Deletion of sessions that were not used since a given time. Nothing else deletes messages from the ledger.
 
-Messages that a remaining session also uses stay. SQLite overwrites the deleted rows, so that their content is gone.
+Messages that are also in another session are kept. SQLite overwrites the deleted rows, so that their content is gone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def _session(connection: Connection, tx: Transactions, name: str) -> None:
 
 
 def _strands(connection: Connection, tx: Transactions, needed: dict[int, int], index: MessageIndex | None) -> None:
-    """Delete the messages that no remaining branch needs, and assign strands of deleted branches to remaining ones."""
+    """Delete the messages that no branch uses any more.
+
+    If the branch of a strand was deleted, assign the strand to another branch.
+    """
     owner = tx.owner.id
     new_branches: dict[int, int] = {}
     rows = connection.run("SELECT id, branch, base FROM strands WHERE owner = ? ORDER BY id DESC", (owner,))

@@ -72,7 +72,7 @@ CREATE TABLE documents (
     size BIGINT NOT NULL, prompt BIGINT NOT NULL);
 {words}
 """
-"""The table of what recall needs to know about a message without reading it."""
+"""Creates the table with the data about each message that recall needs, so that recall need not read the message."""
 WAITING = "CREATE INDEX jobs_wanted ON jobs (at) WHERE kind = 'wanted'"
 
 UNREAD = """
@@ -85,7 +85,10 @@ DELETE FROM documents;
 DROP TABLE words;
 {words}
 """
-"""The table of messages that are not in the text index: at first all, since this migration changes the term numbers."""
+"""Creates the table of messages that are not in the text index.
+
+At first these are all messages, because this migration changes the term numbers.
+"""
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("ledger", LEDGER),

@@ -1,8 +1,8 @@
 """Messages and folds as bytes.
 
-The wire form of a message is stored in full; its parts are stored without what the wire form contains. A part that
-repeats a string or a value of the wire form stores the index of that value, in document order, instead. If the wire
-form was parsed from text, the text is stored and parsed again on reading, so the original bytes are kept.
+The wire form of a message is stored in full. Its parts are stored without the data that is already in the wire form:
+instead of a string or value of the wire form, a part stores its index in document order. If the wire form was parsed
+from text, the text is stored and parsed again on reading, so the original bytes are kept.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from foldline.message import (
 )
 
 DEFLATE_FROM = 512
-"""Bodies with fewer bytes are not compressed, since that would save almost nothing."""
+"""A body with fewer bytes is not compressed, because compression would save almost nothing."""
 LEVEL = 1
-"""The zlib level; higher levels take two to four times as long and save a tenth more."""
+"""The zlib level. Higher levels take two to four times as long and save only a tenth more."""
 SHARED_FROM = 24
-"""Strings with fewer characters are repeated in the part instead of stored as an index."""
+"""A string with fewer characters is stored in the part itself, not as an index."""
 
 _PARTS: dict[str, type[Any]] = {
     "text": Text,
@@ -53,7 +53,7 @@ _DEFLATED = b"x"
 
 
 def pack(body: bytes) -> bytes:
-    """The bytes that are stored for a body: compressed if it is long."""
+    """The bytes that are stored for a body; a long body is compressed."""
     return zlib.compress(body, LEVEL) if len(body) >= DEFLATE_FROM else body
 
 
@@ -93,7 +93,7 @@ def message_value(message: Message) -> Any:
 
 
 def message_of(value: Any, meta: Meta = NO_META) -> Message:
-    """The message that `message_value` made this JSON value of."""
+    """The message for a JSON value that `message_value` returned."""
     wire = _wire_of(value["wire"]) if "wire" in value else None
     pieces: list[Any] | None = None
 
@@ -108,7 +108,7 @@ def message_of(value: Any, meta: Meta = NO_META) -> Message:
 
 
 def _walk(value: Any) -> Iterator[Any]:
-    """The values of a wire form that a part may refer to, in document order."""
+    """The objects, lists and long strings of a wire form, in document order. Parts refer to them by index."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -123,7 +123,7 @@ def _walk(value: Any) -> Iterator[Any]:
 
 
 class WirePieces:
-    """The indexes of the values in a wire form: strings are looked up by content, other values by identity."""
+    """The index of each value in a wire form. Strings are looked up by content, other values by identity."""
 
     def __init__(self, wire: Wire | None) -> None:
         self.strings: dict[str, int] = {}
@@ -174,7 +174,11 @@ def _part_of(value: list[Any], piece: Any) -> Part:
 
 
 def _wire_value(wire: Wire) -> list[Any]:
-    """The wire form as a list: only its text if parsing that gives the value, else the value, with any text."""
+    """The wire form as a list.
+
+    The list holds only the text if the value can be parsed from the text; otherwise the value, and the text if there is
+    one.
+    """
     if wire.raw is None:
         return [wire.format, wire.exact, "value", wire.value]
     for how in ("text", "lines"):
@@ -210,7 +214,7 @@ def meta_body(meta: Meta) -> bytes | None:
 
 
 def meta_of(body: bytes | None, *, over: bytes = b"{}") -> Meta:
-    """The metadata in stored bytes; fields that `over` has replace those of `body`."""
+    """The metadata in stored bytes. Fields that are also in `over` get their value from `over`."""
     if body is None and over == b"{}":
         return NO_META
     value = json.loads(body or b"{}") | json.loads(over)
@@ -235,7 +239,7 @@ def fold_value(fold: Fold) -> dict[str, Any]:
 
 
 def fold_of(value: dict[str, Any]) -> Fold:
-    """The fold that `fold_value` made this JSON value of."""
+    """The fold for a JSON value that `fold_value` returned."""
     given = dict(value)
     given |= {name: tuple(given[name]) for name in ("pinned", "carried")}
     given["stubs"] = {at: (_read_with_meta(stub), size) for at, stub, size in given["stubs"]}

@@ -42,9 +42,9 @@ from foldline.ledger.serialize import dump, fold_value, message_value, pack, unp
 from foldline.message import Message
 
 RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
-"""Kinds of entries that have a meaning to the ledger."""
+"""Kinds of entries that the ledger writes itself; a caller cannot use them for notes."""
 _MarkBody = Callable[[Connection, Head], tuple[Any, ChainPosition]]
-"""A function that returns the body of a mark and the new position of the branch."""
+"""A function from a connection and the current head to the body of a mark and the new position of the branch."""
 
 
 class Store:
@@ -94,7 +94,7 @@ class Store:
         return self.tx.read(lambda connection: branch_table.branches_of(connection, self.tx.owner, session))
 
     def fork(self, branch: Branch, name: str, *, at: int | None = None) -> Branch:
-        """Create a branch that shares the first `at` messages (default: all), with the folds and pins within them."""
+        """Create a branch that shares the first `at` messages (default: all), with their folds and pins."""
         branch_table.check_name("a branch", name)
         owner, op = self.tx.owner, log.new_operation_id()
 
@@ -127,8 +127,8 @@ class Store:
     ) -> AppendResult:
         """Append messages at the end, or after the first `at` messages; only new messages are inserted.
 
-        `expected` is the key of the newest message that the caller knows (`ROOT` if none); raises `Conflict` if the
-        branch's newest message has another key.
+        `expected` is the key of the newest message that the caller knows (`ROOT` if it knows none). `Conflict` is
+        raised if the newest message of the branch has another key.
         """
         encoded, op = [chains.encode(message) for message in messages], log.new_operation_id()
         first: list[int] = []
@@ -171,7 +171,7 @@ class Store:
         return self.tx.read(lambda connection: chains.spans(connection, self.tx.owner, end, start))
 
     def find(self, messages: Sequence[Message]) -> KnownHistory | None:
-        """The longest stored history with which the messages begin, compared by trace."""
+        """The longest stored history with which these messages begin, found by its trace; None if there is none."""
         owner = self.tx.owner
         traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
         sql = "SELECT strand, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
@@ -223,8 +223,8 @@ class Store:
     ) -> Head:
         """Commit a fold, and complete the job of `claim` in the same transaction.
 
-        `mark` is the `head.mark` that the fold was planned on. Raises `Conflict` if a fold, pin or move was added
-        since, or if the claim was lost; appended messages are no conflict.
+        `mark` is the `head.mark` that the fold was planned on. Raises `Conflict` if a fold, pin or move was added since
+        then, or if the claim was lost. Messages that were appended since then cause no conflict.
         """
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
@@ -265,7 +265,7 @@ class Store:
         return self._mark(branch, "unpin", lambda _, before: ({"name": name}, log.position_of(before)), mark, op)
 
     def move(self, branch: Branch, to: int = 0, *, mark: int | None = None, op: str = "") -> Head:
-        """Shorten the path to its first `to` messages; 0 clears it. The messages after it stay in the ledger."""
+        """Shorten the path to its first `to` messages; 0 empties it. The removed messages stay in the ledger."""
         return self._mark(branch, "move", lambda connection, before: self._back(connection, before, to), mark, op)
 
     def _back(self, connection: Connection, before: Head, to: int) -> tuple[Any, ChainPosition]:
@@ -273,7 +273,10 @@ class Store:
         return {"shared": to, "from": before.key.hex()}, place
 
     def _mark(self, branch: Branch, kind: str, body: _MarkBody, mark: int | None, op: str) -> Head:
-        """Add a mark, once per operation id; raises `Conflict` if another mark was added after `mark`."""
+        """Add a mark, unless this operation already added it.
+
+        Raises `Conflict` if another mark was added after `mark`.
+        """
         op = op or log.new_operation_id()
 
         def work(connection: Connection) -> Head:
@@ -308,21 +311,21 @@ class Store:
     # Maintenance
 
     def verify(self) -> Iterator[IntegrityFault]:
-        """Every row that is missing or does not match its key; yields nothing if the ledger is intact."""
+        """Yield a fault for every row that is missing or does not match its key; none if the ledger is intact."""
         return verify.verify(self.tx)
 
     def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:
-        """Some sessions, or all, as lines of JSON."""
+        """The named sessions as lines of JSON; all sessions if `sessions` is None."""
         return export_import.export(self.tx, sessions)
 
     def load(self, lines: Iterable[str]) -> int:
-        """Import exported lines, all or none; returns the number of new messages."""
+        """Import exported lines and return the number of new messages. After an error, nothing is imported."""
         return export_import.load(self.tx, lines, self.index)
 
     def prune(self, *, older_than: float) -> tuple[str, ...]:
         """Delete the sessions that were not used since `older_than` (seconds since 1970), and return their names.
 
-        Messages that other sessions also use stay, with their keys.
+        Messages that are also in other sessions are kept, with the same keys.
         """
         return retention.prune(self.tx, older_than, self.index)
 

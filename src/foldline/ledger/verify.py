@@ -25,7 +25,7 @@ DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineErro
 
 
 def verify(tx: Transactions) -> Iterator[IntegrityFault]:
-    """Every fault, with its position."""
+    """Yield every fault, with its position."""
 
     def faults(connection: Connection) -> Iterator[IntegrityFault]:
         for where, found in _parts(connection, tx):

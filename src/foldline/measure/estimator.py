@@ -1,9 +1,9 @@
-"""Counts tokens without a tokenizer, because often none is installed, public or fast enough.
+"""Counts tokens without a tokenizer. For many models no tokenizer is public or installed, or it is too slow.
 
 The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and multiplies each count
-by a weight of the vocabulary. It needs no package, takes linear time, never raises, and marks its counts as estimates.
-Other counters are the presets' rules of thumb (characters divided by 4 or 3.6, words). An estimate is the likeliest
-size. Before it is compared with a limit, `with_margin` adds a margin.
+by a weight of the vocabulary. This counter needs no package, takes linear time, never raises, and marks its counts as
+estimates. Other counters are the rules of thumb that some presets use: characters divided by 4 or 3.6, or words. An
+estimate is the likeliest size. Before it is compared with a limit, `with_margin` adds a margin.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from foldline.errors import ConfigError
 
 MARGIN = 0.15
-"""The share by which an estimate may be too low: the 95th percentile of the errors on prose, code and tool output."""
+"""The share by which an estimate may be too low.
+
+This is the 95th percentile of the errors on prose, code and tool output.
+"""
 
 DEFAULT_FAMILY = "cl100k_base"
-"""The family for unknown models. It counts English and code like newer vocabularies, and other scripts higher."""
+"""The family for unknown models.
+
+Its counts are close to those of newer vocabularies for English and code, and higher for other scripts.
+"""
 
 
 class Count(NamedTuple):
@@ -36,7 +42,7 @@ class Count(NamedTuple):
     source: str
 
     def __add__(self, other: Count) -> Count:  # type: ignore[override]  # counts add up, they are not concatenated
-        """The sum. It is exact only if both counts are, and names every source once."""
+        """The sum of two counts. The sum is exact only if both counts are exact, and it names every source once."""
         if self.source == other.source:
             source = self.source
         else:
@@ -53,7 +59,7 @@ class Count(NamedTuple):
 
 
 def with_margin(tokens: int) -> int:
-    """Estimated tokens with the margin, to check against a limit."""
+    """The number of tokens plus the margin of an estimate, to check against a limit."""
     return ceil(tokens * (1 + MARGIN))
 
 
@@ -101,7 +107,7 @@ class CharRatioCounter:
 CHARS_4 = CharRatioCounter("chars/4", 40)
 """The most common rule of thumb. For Claude 4.7 and later, its counts are a third to a half too low."""
 CHARS_36 = CharRatioCounter("chars/3.6", 36)
-"""Counts a little more than `CHARS_4`, and still far too little for CJK, base64 and dense JSON."""
+"""Its counts are a little higher than those of `CHARS_4`, but still far too low for CJK, base64 and dense JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ class WordCounter:
     exact: bool = False
 
     def count(self, text: str) -> Count:
-        """The number of words, separated by white space; 1 for text of white space only."""
+        """The number of words, separated by white space; 1 for a text that is only white space."""
         return Count(len(text.split()) or int(bool(text)), False, self.name)
 
 
@@ -123,8 +129,8 @@ WORDS = WordCounter()
 class Estimator:
     """The default counter: counts patterns of byte classes, with the weights of one family of vocabularies.
 
-    It adds two corrections: for a script that shares its class with a more common one (Lao with Hindi, Hebrew with
-    Arabic), and for long runs without white space or punctuation (base64, a key).
+    Two corrections are added: for a script that is in the same byte class as a more common script (Lao and Hindi,
+    Hebrew and Arabic), and for long runs without white space or punctuation (base64, a key).
     """
 
     family: str = DEFAULT_FAMILY
@@ -136,7 +142,7 @@ class Estimator:
 
     @property
     def name(self) -> str:
-        """For example `estimate o200k_base`."""
+        """The name of the counter, for example `estimate o200k_base`."""
         return f"estimate {self.family}"
 
     def count(self, text: str) -> Count:
@@ -163,7 +169,7 @@ class Estimator:
 
 
 class _Weights(NamedTuple):
-    """The weights of one family; the ASCII patterns are separate from the other patterns."""
+    """The weights of one family. ASCII patterns are kept separate, because pure ASCII text needs only them."""
 
     classes: bytes
     unbroken: bytes
@@ -172,7 +178,10 @@ class _Weights(NamedTuple):
     box: float
     solid: float
     scripts: tuple[tuple[int, tuple[tuple[bytes, float], ...]], ...]
-    """Corrections by the first byte of a script, so that a script that is absent costs only one test."""
+    """Corrections for scripts, grouped by the first byte of their characters.
+
+    If that byte is not in a text, its whole group is skipped.
+    """
 
 
 _CLASSES = (
@@ -180,9 +189,13 @@ _CLASSES = (
     (0x41, "A"), (0x5B, "p"), (0x61, "a"), (0x7B, "p"), (0x7F, "t"), (0x80, "x"), (0xC0, "l"), (0xCC, "g"), (0xD0, "c"),
     (0xD5, "h"), (0xE0, "i"), (0xE2, "s"), (0xE3, "j"), (0xE4, "z"), (0xEA, "k"), (0xEE, "y"), (0xF0, "e"),
 )  # fmt: skip
-"""The first byte of each class: letters, digits, space, line ends, other control, punctuation, then UTF-8 by script."""
+"""The first byte of each class of bytes.
+
+The classes are letters, digits, space, line ends, other control characters, punctuation, and the UTF-8 bytes of each
+script.
+"""
 _SOLID = 64
-"""The least length of a run of letters, digits, + and / that cannot be a word: the length of a line of a PEM file."""
+"""A run of at least this many letters, digits, + and / cannot be a word. This is the length of a line in a PEM file."""
 
 
 @cache

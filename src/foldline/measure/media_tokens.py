@@ -1,7 +1,8 @@
 """Counts the tokens of an image, a document, a sound or a film.
 
-Vendors count pixels, not base64. So width and height are read from the first bytes of the data, and the model's
-`MediaRule` gives the tokens. If they are unknown (a URL, a damaged header), the rule's upper estimate is used.
+Vendors count the pixels of an image, not its base64 text. So width and height are read from the first bytes of the
+data, and the model's `MediaRule` gives the number of tokens. If width and height are unknown (a URL, a damaged header),
+the rule's figure for images of unknown size is used.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from foldline.message import Media
 from foldline.models.table import MediaRule
 
 _PDF_PAGE_BYTES = 75_000
-"""Bytes of an average PDF page, for PDFs whose pages cannot be counted."""
+"""The assumed size of a PDF page in bytes, for PDFs whose pages cannot be counted."""
 _AUDIO_BYTES, _VIDEO_BYTES = 8_000, 125_000
-"""Bytes per second of compressed sound (64 kbit) and film (1 Mbit): low values, so that durations are not too short."""
+"""The assumed number of bytes per second of compressed sound (64 kbit/s) and film (1 Mbit/s).
+
+The values are low, so that the estimated duration is not too short.
+"""
 _UNKNOWN_SECONDS = 60
 """The assumed duration of a sound or film that is given by its URL."""
 
@@ -51,7 +55,7 @@ def _image_tokens(media: Media, by: MediaRule) -> int:
 
 
 def _low_detail(media: Media) -> bool:
-    """Whether the request asks for an image in low detail, which OpenAI's formats allow."""
+    """Whether the request asks for an image in low detail. Only OpenAI's formats have this option."""
     value = media.wire.value if media.wire else None
     if not isinstance(value, dict):
         return False
@@ -66,7 +70,10 @@ def base64_of(media: Media) -> str:
 
 
 def image_size(data: str) -> tuple[float, float] | None:
-    """Width and height from the header of base64 data (PNG, GIF, WebP, JPEG). Decodes no more than is needed."""
+    """Width and height of a PNG, GIF, WebP or JPEG image in base64; None if unknown.
+
+    Only the start of the data is decoded.
+    """
     head = _bytes(data, 48)
     size: tuple[int, int] | None = None
     if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR":
@@ -84,7 +91,7 @@ def image_size(data: str) -> tuple[float, float] | None:
 
 
 def _bytes(data: str, chars: int) -> bytes:
-    """The bytes of the first characters of base64 text; b"" if it is not base64."""
+    """The decoded bytes of the first `chars` characters of base64 text; b"" if the text is not base64."""
     piece = "".join(data[:chars].split())
     try:
         return a2b_base64(piece[: len(piece) // 4 * 4].replace("-", "+").replace("_", "/"))
@@ -110,7 +117,7 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
-    """The size in the frame header of a JPEG, which may follow long comments and thumbnails."""
+    """Width and height in the frame header of a JPEG. Long comments and thumbnails may come before this header."""
     at = 2
     while at + 4 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
@@ -122,7 +129,10 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
 
 
 def _pages(media: Media) -> int:
-    """Pages of a PDF: counted if its page objects are uncompressed, else estimated from its size; at least 1."""
+    """The number of pages of a PDF, at least 1.
+
+    The pages are counted if the page objects are uncompressed; otherwise their number is estimated from the file size.
+    """
     data = base64_of(media)
     size = len(data) * 3 // 4
     raw = _bytes(data, 4_194_304)
@@ -132,7 +142,10 @@ def _pages(media: Media) -> int:
 
 
 def _seconds(media: Media, bytes_per_second: int) -> float:
-    """Seconds of a sound or film: by the header of a WAV, else by its size."""
+    """The duration of a sound or film in seconds.
+
+    The header of a WAV file states the duration; for other files it is estimated from the size of the data.
+    """
     data = base64_of(media)
     if not data:
         return _UNKNOWN_SECONDS

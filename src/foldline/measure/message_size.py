@@ -1,7 +1,8 @@
 """Computes the size of messages and tool definitions on the wire, in tokens.
 
-The provider puts tokens around each message, part, call and result, images are counted by their pixels, and encrypted
-thinking cannot be read. So every kind of part has its own rule. An unknown kind counts by its serialised form.
+Every kind of part has its own rule. The provider adds tokens around each message, part, call and result. Images are
+counted by their pixels. Encrypted thinking cannot be read, so its size is estimated. A part of an unknown kind is
+counted in its serialised form.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Framing:
 
 
 TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)
-"""No framing tokens: for the presets of other designs, which count only text."""
+"""A framing without tokens, for the presets of other designs, which count only text."""
 
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:
@@ -87,14 +88,15 @@ def tools_tokens(tools: Iterable[Any], counter: Counter, framing: Framing) -> in
 def encrypted_tokens(chars: int) -> int:
     """The size of encrypted reasoning, from the length of its base64.
 
-    The rule is Codex's own: three quarters of the characters, less an envelope of 650 bytes, at four bytes a token.
-    Bounded, because no reply thinks for longer, and a large string may be an image.
+    This is the rule that Codex uses: three quarters of the characters, minus 650 bytes, divided by four bytes per
+    token. The result is limited, because no reply has more reasoning than that, and because a large string may be an
+    image.
     """
     return min(max(1, (chars * 3 // 4 - 650) // 4), _MAX_ENCRYPTED_TOKENS) if chars else 0
 
 
 def value_tokens(value: Any, counter: Counter) -> int:
-    """The size of a JSON value in serialised form; `encrypted_tokens` gives the size of base64 strings in it.
+    """The size of a JSON value in serialised form. Long base64 strings in it are counted with `encrypted_tokens`.
 
     The function walks the value instead of serialising it, so that deep nesting or an unknown object raises no error.
     """
@@ -131,11 +133,11 @@ def _text_of_value(item: object) -> str:
 _MIN_BASE64_CHARS = 1_024
 """Strings shorter than this count as text, even if they are base64 (an id, a hash)."""
 _MAX_ENCRYPTED_TOKENS = 32_000
-"""The most tokens that one encrypted string counts for."""
+"""The largest number of tokens that is assumed for one encrypted string."""
 
 
 def _is_base64(text: str) -> bool:
-    """True for a long string of only base64 characters, with both cases and digits, and without short lines."""
+    """True for a long string of base64 characters with lower case, upper case and digits, and without short lines."""
     if len(text) < _MIN_BASE64_CHARS or not text.isascii():
         return False
     if text.startswith("data:") and ";base64," in text[:200]:
@@ -150,7 +152,7 @@ def _is_base64(text: str) -> bool:
 _BASE64 = dict.fromkeys(map(ord, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-\r\n"))
 """A translation table that deletes the characters of both base64 alphabets."""
 _SHORTEST_LINE = 60
-"""A string with a shorter first line is not base64, which is wrapped at 64 or 76 characters."""
+"""A string whose first line is shorter is not base64, because base64 text is wrapped at 64 or 76 characters."""
 
 
 def _citation_tokens(part: Text, counter: Counter) -> int:

@@ -1,9 +1,10 @@
 """Computes the size of a request: the provider's last trusted usage figure, plus an estimate of the later messages.
 
 An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply has
-neither fault, but it measured one request: it is one reply old, sometimes wrong, and says nothing about a view that did
-not grow from that request. A `Gauge` receives every message of a view in order, with the relation of its usage to the
-view, and depends on nothing else, so two processes that read the same messages get the same size.
+neither fault. But it measured an earlier request, it is sometimes wrong, and it says nothing about a view that did not
+grow from that request. A `Gauge` receives every message of a view in order. With each usage figure it also receives the
+difference between the measured request and the view (`Evidence`). A gauge depends on nothing else, so two processes
+that read the same messages compute the same size.
 """
 
 from __future__ import annotations
@@ -16,40 +17,53 @@ from foldline.measure.estimator import MARGIN, Count, with_margin
 from foldline.message import Message, Thinking, Usage
 
 CREDIT = 2_000
-"""Initial value of both sums of the ratio, in tokens, so that a few small steps do not change the ratio much."""
+"""Initial value, in tokens, of the two sums whose quotient is the ratio.
+
+With this start value, a few small steps change the ratio only a little.
+"""
 DECAY = 0.95
-"""The weight of an earlier step decays by this factor with each newer one, so that the ratio follows changes."""
+"""With each new step, the weight of all earlier steps is multiplied by this factor. So newer steps count more."""
 RATIO = (0.5, 2.0)
-"""Bounds of the ratio of one step. A ratio beyond them comes from a change in hidden tokens, not from the tokenizer."""
+"""Lowest and highest ratio of one step.
+
+A ratio outside this range is caused by a change in hidden tokens, not by the tokenizer.
+"""
 JUMP = 0.5
-"""A usage figure that differs by more than this share from the expected size is doubted."""
+"""A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share."""
 SLACK = 1_000
-"""A difference of fewer tokens raises no doubt, because the smallest requests are mostly framing."""
+"""A figure is not doubted for a difference of fewer tokens, because very small requests consist mostly of framing."""
 AGREE = 0.5
-"""A doubted figure is trusted if the deviation changed by at most this share of the growth since an earlier one."""
+"""A doubted figure is trusted if an earlier doubted figure deviated by nearly the same amount.
+
+The two deviations may differ by at most this share of the growth between the requests.
+"""
 LEAST_GROWTH = 100
-"""Between two doubted figures the request must grow by this many tokens; otherwise they are as good as one figure."""
+"""Two doubted figures confirm each other only if the request grew by at least this many tokens between them."""
 WHOLE_SHARE = 0.8
-"""A first figure that exceeds the estimate by its cached tokens is doubted if they are this share of the estimate."""
+"""The first figure may exceed the estimate by exactly its cached tokens.
+
+Then the figure is doubted if the cached tokens are at least this share of the estimate, because they were probably
+counted twice.
+"""
 PLACEHOLDER_SHARE = 0.7
-"""An output figure below this share of the reply's estimate is a placeholder (Claude Code logs them)."""
+"""An output figure below this share of the reply's estimate is ignored. Claude Code logs such placeholders."""
 NOTICEABLE = 256
-"""With more tokens of old thinking than this, a usage figure shows whether the provider dropped them."""
+"""If earlier turns have more tokens of thinking than this, a usage figure shows whether the provider dropped them."""
 
 
 class Evidence(NamedTuple):
-    """The relation of a usage figure to the current view: how the measured request differs from it."""
+    """How the request that a usage figure measured differs from the current view."""
 
     missing: int = 0
-    """Messages of the current view before the reply that the request did not have yet."""
+    """Number of messages that come before the reply in the current view, but were not in the measured request."""
     missing_tokens: int = 0
     """Estimated tokens of those messages."""
     change: int = 0
-    """Estimated tokens by which the rest of the view has grown since, e.g. by new tools; negative if it shrank."""
+    """Estimated tokens by which the rest of the view (for example the tools) has grown since; negative if it shrank."""
 
 
 SAME_REQUEST = Evidence()
-"""The request was the view as it is now, up to the reply."""
+"""The measured request was the same as the current view up to the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +74,16 @@ class Anchor:
     messages: int
     model: str = ""
     change: int = 0
-    """Estimated tokens by which these messages and the tools have grown since, negative if they shrank."""
+    """Estimated tokens by which these messages and the tools have grown since the request; negative if they shrank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Corrections of the estimate, learned from usage. They concern the provider, so they stay valid after a fold.
+    """Corrections of the estimate, learned from usage.
 
-    The ratio is learned from increments only: over a whole context, hidden tokens would make the estimator look wrong.
+    These corrections describe the provider, so they stay valid after a fold. The ratio is learned only from the growth
+    between two requests. A ratio of whole requests would also include hidden tokens, which are no error of the
+    estimator.
     """
 
     reported: float = CREDIT
@@ -77,21 +93,21 @@ class Calibration:
     hidden: int = 0
     """Tokens in every request that belong to no message. The initial value is the size of the tool schemas."""
     drops_thinking: bool = False
-    """Whether the thinking of earlier turns leaves the prompt with the next user message (OpenAI, older Claude)."""
+    """Whether the provider removes the thinking of earlier turns at the next user message (OpenAI, older Claude)."""
 
     @classmethod
     def from_stored(cls, values: Mapping[str, Any]) -> Calibration:
-        """The calibration from a fold record; records of version 0.1 have other names."""
+        """The calibration that is stored with a fold. Version 0.1 stored the fields under other names."""
         names = {"told": "reported", "guessed": "estimated"}
         return cls(**{names.get(name, name): value for name, value in values.items()})
 
     @property
     def ratio(self) -> float:
-        """Real tokens for one estimated token."""
+        """The number of real tokens per estimated token."""
         return self.reported / self.estimated
 
     def with_step(self, reported: int, estimated: int) -> Calibration:
-        """The calibration after one more step, of `reported` tokens that were estimated as `estimated`."""
+        """The calibration after one more step, which had `reported` tokens and was estimated as `estimated` tokens."""
         low, high = RATIO
         clipped = min(max(reported, estimated * low), estimated * high)
         return Calibration(
@@ -111,33 +127,40 @@ class _Doubt(NamedTuple):
     """The figure minus that size."""
 
     def is_confirmed_by(self, expected: int, gap: int) -> bool:
-        """Whether a later figure deviates by the same amount, although the request has grown.
+        """Whether a later figure deviates by about the same amount, although the request has grown.
 
-        A deviation that grows with the request comes from tokens counted twice, not from hidden tokens.
+        Hidden tokens cause a constant deviation. A deviation that grows with the request comes from tokens that are
+        counted twice.
         """
         growth = expected - self.expected
         return growth >= LEAST_GROWTH and abs(gap - self.gap) <= AGREE * growth
 
     def followed_by(self, expected: int, gap: int) -> _Doubt:
-        """The doubt to keep after one more doubted figure: the older one until the request has grown."""
+        """The doubt to keep after one more doubted figure.
+
+        If the two figures are nearly equal, the older one is kept.
+        """
         is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
         return self if is_same else _Doubt(expected, gap)
 
 
 class _NewestReply(NamedTuple):
-    """The model's newest reply, which may be several messages: its estimate and its usage."""
+    """The estimate and the usage of the model's newest reply, which may consist of several messages."""
 
     id: str
     start: int
     size: int = 0
     thinking: int = 0
     has_thinking: bool = False
-    """Whether its messages contain thinking. Only such thinking is sent back with the next request."""
+    """Whether the messages of the reply contain thinking.
+
+    If not, the thinking in its usage is not part of the next request.
+    """
     usage: Usage = Usage()
 
     @property
     def reported(self) -> int:
-        """The tokens that the reply adds to the next prompt, from usage; 0 without a figure or for a placeholder."""
+        """The tokens that the reply adds to the next prompt, from its usage; 0 if there is no usable figure."""
         output = self.usage.output - (0 if self.has_thinking else self.usage.reasoning)
         return output if output >= PLACEHOLDER_SHARE * self.size else 0
 
@@ -149,9 +172,10 @@ class _NewestReply(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Gauge:
-    """The size of a request made now. `add` returns a new gauge, in a time that does not depend on the length.
+    """Measures the size of a request that would be sent now.
 
-    The class is not frozen, because a gauge is made for every message and a frozen one takes several times as long.
+    `add` returns a new gauge; its time does not depend on the number of messages. The class is not frozen, because a
+    gauge is made for every message, and a frozen object takes several times as long to create.
 
     >>> from foldline.message import assistant, user
     >>> gauge = Gauge().add(user("Hello"), 10).add(assistant("Hi"), 6)
@@ -163,9 +187,9 @@ class Gauge:
     calibration: Calibration = Calibration()
     messages: int = 0
     total: int = 0
-    """Estimate of the whole view without the newest reply."""
+    """Estimated tokens of the whole view without the newest reply."""
     estimated: int = 0
-    """The part of `total` that neither the anchor nor an output figure covers."""
+    """The part of `total` that is only estimated: neither the anchor nor an output figure includes it."""
     reported: int = 0
     """Tokens of the replies after the anchor, from their output figures."""
     reply: _NewestReply | None = None
@@ -174,14 +198,15 @@ class Gauge:
     stale_thinking: int = 0
     """Tokens of thinking in earlier turns that are part of the current size."""
     doubt: _Doubt | None = None
-    """The last figure, if it was doubted."""
+    """The last usage figure, if it was doubted; otherwise None."""
 
     def add(
         self, message: Message, tokens: int, *, thinking: int = 0, evidence: Evidence | None = SAME_REQUEST
     ) -> Gauge:
-        """The gauge with one more message, of an estimated `tokens` tokens, of which `thinking` are thinking.
+        """The gauge with one more message of about `tokens` tokens. Of these, `thinking` tokens are thinking.
 
-        `evidence` is the relation of the message's usage to this view; None if it measured another view.
+        `evidence` tells how the request that the message's usage measured differs from this view; None if it was a
+        request of another view.
         """
         gauge = self._append(message, tokens, thinking)
         usage = message.meta.usage
@@ -198,7 +223,10 @@ class Gauge:
         return gauge
 
     def after_fold(self, view: Iterable[tuple[Message, int]]) -> Gauge:
-        """The gauge of a new view, with the same calibration. It ignores the usage of the replies in that view."""
+        """The gauge for the messages of a new view, with the same calibration.
+
+        The usage of the replies in that view is ignored.
+        """
         gauge = Gauge(calibration=self.calibration)
         for message, tokens in view:
             gauge = gauge._append(message, tokens, 0)
@@ -280,7 +308,7 @@ class Gauge:
         return gauge
 
     def _settle_reply(self) -> None:
-        """Count the newest reply as part of the next prompt. Changes the gauge: call it on a copy."""
+        """Count the newest reply as part of the next prompt. This changes the gauge, so call it on a copy."""
         reply = self.reply
         if reply is None:
             return
@@ -304,7 +332,10 @@ class Gauge:
         return max(self.anchor.tokens + self.anchor.change + self.reported + self._estimate() - left, 0)
 
     def _take_usage(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> None:
-        """Anchor to the usage of the newest reply, if that figure is trusted. Changes the gauge: call it on a copy."""
+        """Make the usage of the newest reply the anchor if that figure is trusted; otherwise remember it as doubted.
+
+        This changes the gauge, so call it on a copy.
+        """
         missing = round(self.calibration.ratio * evidence.missing_tokens)
         expected = max(self._expected() - missing - evidence.change, 0)
         twice = self._tokens_counted_twice(usage, expected)
@@ -327,13 +358,15 @@ class Gauge:
         self.doubt = None
 
     def _doubt_figure(self, expected: int, gap: int) -> None:
-        """Remember a figure that is not trusted. Changes the gauge: call it on a copy."""
+        """Remember a figure that is not trusted. This changes the gauge, so call it on a copy."""
         self.doubt = _Doubt(expected, gap) if self.doubt is None else self.doubt.followed_by(expected, gap)
 
     def _tokens_counted_twice(self, usage: Usage, expected: int) -> int:
-        """The cached tokens that the figure has twice, or 0: it exceeds the expected size by just that number.
+        """The number of cached tokens that the figure counts twice; 0 if none.
 
-        Before any trusted figure, cached tokens that are in no message look the same unless they are few.
+        Cached tokens are counted twice if the figure exceeds the expected size by just their number. Before the first
+        trusted figure, the excess may also be hidden tokens that are cached. So only a large number of cached tokens
+        (`WHOLE_SHARE`) is then taken as counted twice.
         """
         gap, doubtful = usage.prompt - expected, SLACK // 2 + round(MARGIN * self._estimate())
         if gap <= doubtful:
@@ -346,7 +379,7 @@ class Gauge:
         return 0
 
     def _is_plausible(self, prompt: int, expected: int, evidence: Evidence) -> bool:
-        """False for a figure far from the expected size. The first figure may exceed that size by any amount."""
+        """False if a figure is far from the expected size. The first figure may be larger by any amount."""
         if self.anchor is None:
             total = self.total - evidence.missing_tokens
             return prompt >= (1 - JUMP) * self.calibration.ratio * total - SLACK

@@ -1,1 +1,4 @@
-"""Decides what to fold, without a clock, I/O or a model: gate, cut, prune, media budget, cost of a fold."""
+"""Decides what to fold: gate, cut, prune, media budget and cost of a fold.
+
+This package uses no clock, no I/O and no model.
+"""

@@ -1,8 +1,8 @@
-"""Where to cut: the index of the first kept message.
+"""Computes the cut: the index of the first kept message.
 
-Floors are minimum sizes of the newest part, which stays; the largest floor applies. A fold removes no more than is
-needed to reach the target size. The newest unit (unanswered prompts, or the newest step) always stays. The newest
-prompt stays verbatim even when the steps after it are folded, so that one long turn can be folded, too.
+A floor is a minimum size of the newest part, which is not folded. The largest floor applies. A fold removes no more
+than is needed to reach the target size. The newest unit (unanswered prompts, or the newest step) always stays. Even a
+single long turn can be folded: its first steps are folded, and its prompt stays verbatim.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from foldline.policy import Policy
 
 
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
-    """The last legal cut that keeps the messages within all floors; `timeline.cut` if nothing may be folded.
+    """The last legal cut that respects all floors; `timeline.cut` if nothing may be folded.
 
-    With `snap="forward"` the kept part is at most as large as the token floor, but always has the newest unit.
+    With `snap="forward"`, the kept part is at most as large as the token floor, but it always includes the newest unit.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
     bounds = [newest_unit(timeline, policy)]

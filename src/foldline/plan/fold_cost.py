@@ -1,10 +1,11 @@
-"""The cost and the savings of a fold, which invalidates the provider's prompt cache from the digest on.
+"""Computes the cost and the savings of a fold.
 
-With a warm cache, the kept part has to be written again, and every later request costs less because it is smaller. With
-a cold cache, a fold saves from the first request on. The end of a session is unknown, so the gate does not fold at
-once: it sends the removable part at the read price until the sum of these costs, called rent, reaches the price of the
-fold. Rent counts only as far as it is covered by earlier savings and the stake, a small share of the cost of the
-session so far. So a session costs at most the stake more than without folds. Amounts are in the unit of `TokenPrices`.
+A fold invalidates the provider's prompt cache from the digest on. If the cache is warm, the kept part must be written
+to it again; later requests cost less, because they are smaller. If the cache is cold, a fold saves money from the first
+request on. The number of requests that will follow is unknown, so the gate does not fold at once. First the removable
+part is sent at the read price, until the sum of these costs (the rent) reaches the price of the fold. Rent counts only
+up to a limit: what earlier folds saved, plus a small share of the session's cost so far (the stake). So folds make a
+session more expensive by at most the stake. Amounts are in the unit of `TokenPrices`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from foldline.models.table import Model
 from foldline.plan.timeline import Timeline
 
 STAKE = 0.01
-"""How much more a session may cost than without folds, as a share. This is the largest value tried (0 to 0.05) with
-which no session of the training half cost more than without folds (`bench/economy.py`). With 0, folds come later."""
+"""How much more a session may cost than without folds, as a share of that cost.
+
+Values from 0 to 0.05 were tried (`bench/economy.py`). This is the largest one with which no session of the training
+half cost more than without folds. With 0, folds come later.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +38,9 @@ class TokenPrices:
     """The price of a prompt token that is not cached."""
     output: float = 5.0
     ttl_seconds: float = 300.0
-    """The seconds after its last use at which a cache entry expires."""
+    """A cache entry expires this many seconds after its last use."""
     min_prefix: int = 1024
-    """The least number of tokens of a prefix that is cached."""
+    """A prefix is cached only if it has at least this many tokens."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.read <= self.write:
@@ -49,7 +53,10 @@ class TokenPrices:
 
 
 def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
-    """The prices of a model, with its cache for one hour if `hour`; the default prices if its prices are unknown."""
+    """The prices of a model; the default prices if its own are unknown.
+
+    With `hour`, the prices of a cache that lasts one hour.
+    """
     ttl = 3600.0 if hour else float(model.cache.ttl_seconds)
     rules = TokenPrices(ttl_seconds=ttl, min_prefix=model.cache.min_tokens)
     prices = model.prices
@@ -60,7 +67,7 @@ def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
 
 
 def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) -> bool:
-    """True if a request sent `now` finds the last one in the cache, or if one of the two times is unknown."""
+    """True if the request sent at `last` is still in the cache at `now`, or if one of the two times is unknown."""
     return last is None or now is None or now - last <= prices.ttl_seconds
 
 
@@ -71,12 +78,17 @@ def request_cost(prices: TokenPrices, *, tokens: int, common: int, warm: bool) -
 
 
 def digest_cost(prices: TokenPrices, *, covered: int, digest: int) -> float:
-    """The cost of a digest by a model, which reads the covered tokens without a cache and writes the digest."""
+    """The cost of a digest by a model.
+
+    The model reads the covered tokens, which are not cached, and writes the digest.
+    """
     return prices.input * covered + prices.output * digest
 
 
 def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm: bool) -> float:
-    """The price of a fold, without its savings: the digest, and the cached tokens that have to be written again.
+    """The price of a fold, without its savings.
+
+    The price is the cost of the digest, plus the cost of writing cached tokens again.
 
     >>> fold_price(TokenPrices(), rewritten=10_000, digest_price=0.0, warm=True)
     11500.0
@@ -87,7 +99,9 @@ def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm
 
 
 def break_even(prices: TokenPrices, *, rewritten: int, gain: int, digest_price: float, warm: bool) -> int | None:
-    """The number of requests, including the folded one, after which the savings cover the price; None if they never do.
+    """The number of requests after which the savings cover the price of the fold; None if they never do.
+
+    The number includes the first request after the fold.
 
     >>> break_even(TokenPrices(), rewritten=10_000, gain=40_000, digest_price=0.0, warm=True)
     3
@@ -128,7 +142,7 @@ class FoldProposal:
 
     @property
     def is_worthwhile(self) -> bool:
-        """True if the fold removes more than its digest takes."""
+        """True if the fold removes more tokens than its digest has."""
         return self.gain > self.digest
 
 
@@ -136,8 +150,8 @@ class ProposalCosts(NamedTuple):
     """The costs of a proposed fold.
 
     `price` is the price of the fold without its savings. `rent` is the cost of sending the removable part once more.
-    `rate` is the price of a token that the last request had, too. `baseline` is the cost of this request in a session
-    without folds.
+    `rate` is the price of a token that was already in the last request. `baseline` is what this request would cost in a
+    session without folds.
     """
 
     price: float
@@ -164,10 +178,13 @@ class FoldAccount:
     savings: float = 0.0
     """The savings of all folds so far, minus their prices."""
     baseline_cost: float = 0.0
-    """The cost of the session if nothing had ever been folded."""
+    """What the session would have cost if nothing had ever been folded."""
 
     def costs_of(self, proposal: FoldProposal, prices: TokenPrices) -> ProposalCosts:
-        """The costs of a proposed fold. New tokens are written with or without it, so they add nothing to its price."""
+        """The costs of a proposed fold.
+
+        Tokens that are new in this request must be written in any case, so the price does not include them.
+        """
         warm = self.size >= prices.min_prefix and is_cache_warm(prices, self.at, proposal.at)
         added = max(0, proposal.size - self.size)
         kept = proposal.folded - proposal.head - proposal.digest
@@ -185,10 +202,11 @@ class FoldAccount:
         )
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """How much of the price of the fold is earned, as a share; 0 if it is not worthwhile, `inf` if it is free.
+        """The earned share of the price of the fold: the earned amount divided by the price.
 
-        The earned amount is the rent of this request, plus the rent paid since the last fold as far as earlier savings
-        and the stake cover it.
+        The share is 0 if the fold is not worthwhile, and `inf` if the fold is free. The earned amount is the rent of
+        this request, plus the rent that was paid since the last fold. The paid rent counts only up to the earlier
+        savings plus the stake.
         """
         if not proposal.is_worthwhile or proposal.folded < prices.min_prefix:
             return 0.0
@@ -199,7 +217,7 @@ class FoldAccount:
         return (costs.rent + max(0.0, min(self.rent_paid, cover))) / costs.price
 
     def after_fold(self, proposal: FoldProposal, prices: TokenPrices) -> FoldAccount:
-        """The account after the proposed fold, before the folded request is sent."""
+        """The account after the proposed fold. The request after the fold is not yet included."""
         costs = self.costs_of(proposal, prices)
         kept = proposal.folded - proposal.head - proposal.digest
         new = min(kept, max(0, proposal.size - self.size))
@@ -214,7 +232,7 @@ class FoldAccount:
         )
 
     def after_request(self, proposal: FoldProposal, prices: TokenPrices) -> FoldAccount:
-        """The account after the request was sent without a fold."""
+        """The account after the request was sent without the proposed fold."""
         costs = self.costs_of(proposal, prices)
         return FoldAccount(
             size=proposal.size,
@@ -231,7 +249,7 @@ def propose_fold(
 ) -> FoldProposal:
     """The effect of a fold at `floor_at`; `fixed` is the number of tokens outside the timeline (tools, memory).
 
-    Pins and carried messages of the last fold are assumed to stay.
+    The computation assumes that the pins and the carried messages of the last fold stay.
     """
     fold, prefix = timeline.fold, timeline.prefix
     kept = fold.pinned_tokens + fold.carried_tokens if fold else 0

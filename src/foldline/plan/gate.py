@@ -1,7 +1,7 @@
 """The gate decides whether a fold is needed, and why.
 
-SOFT: a rule asks for an action, but the request can be sent as it is. HARD: the request does not fit the window.
-To add a basis for rules, add it to `Basis` in policy.py and its figure to `Load`.
+SOFT: a rule asks for an action, but the request can be sent as it is. HARD: the request does not fit the window. Every
+rule tests one figure, its basis. To add a new basis, add its name to `Basis` in policy.py and its figure to `Load`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ class Need(IntEnum):
 class Load(NamedTuple):
     """The figures that the gate tests. Sizes are in the counter's unit.
 
-    `usable` is the largest request allowed. `fixed` is the part of the request outside the timeline, which no fold can
-    remove: tool schemas, memory, and tokens that only usage shows. `upper` is the size of the request with the margin
-    of its estimate (0 if the size is exact). `margin` is the margin of an estimate without usage, as a share.
-    `earned_share` is the share of the price of a fold that is earned (see fold_cost.py).
+    `usable` is the largest request allowed. `fixed` is the part of the request that no fold can remove, because it is
+    not in the timeline: tool schemas, memory, and hidden tokens that are known only from usage. `upper` is the size of
+    the request plus the margin of its estimate; 0 if the size is exact. `margin` is the margin, as a share, of an
+    estimate that is not based on usage. `earned_share` is the share of the price of a fold that is earned (see
+    fold_cost.py).
     """
 
     request: int
@@ -44,7 +45,7 @@ class Load(NamedTuple):
 
     @property
     def ceiling(self) -> int:
-        """The largest estimate of a new view that fits with its margin."""
+        """The largest estimate with which a new view still fits after its margin is added."""
         return int(self.usable / (1 + self.margin))
 
     def value_for(self, rule: Rule) -> float:
@@ -54,7 +55,10 @@ class Load(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The gate's answer. `fired` has the rules that hold now and the latched rules that held since the last fold."""
+    """The gate's answer.
+
+    `fired` contains the rules that fire now, and the latched rules that fired since the last fold.
+    """
 
     need: Need
     action: str = ""
@@ -66,7 +70,7 @@ class Verdict(NamedTuple):
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""The verdict of nearly every turn."""
+"""The verdict if nothing is to be done, which is the case in nearly every turn."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 

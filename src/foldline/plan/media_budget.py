@@ -1,8 +1,8 @@
 """The media budget: how many images and other media a request may carry, and how many bytes they may have.
 
-A provider refuses a request with too many media, or with one that is too large, even if they count few tokens. A
-medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media leave together, down
-to half of the limit, so that the prompt prefix changes rarely and not with each new image.
+A provider refuses a request with too many media, or with a medium that is too large, even if the media have few tokens.
+A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed at
+once until only half of the limit is used. So the prompt prefix changes rarely, and not with each new image.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from foldline.placeholders import missing_media
 from foldline.plan.timeline import Timeline, handle
 
 TEXT_BYTES = 8
-"""Bytes reserved for each token of text; in total at most half of the largest request."""
+"""Bytes that are reserved for each token of text. The reserve is at most half of the largest request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaAllowance:
-    """The limits on media in one request; None if no limit is known."""
+    """The limits on media in one request. A limit that is not known is None."""
 
     max_count: int | None = None
     max_bytes: int | None = None
-    """The largest size of one medium in the form in which it is sent (base64)."""
+    """The largest allowed size of one medium, in bytes of base64."""
     max_total_bytes: int | None = None
 
 
@@ -44,7 +44,7 @@ def media_allowance(*, most: int | None, each: int | None, request: int | None, 
 
 
 def media_in(message: Message) -> list[Media]:
-    """All media of a message in order, those inside results included."""
+    """All media of a message in order, including those inside tool results."""
     found: list[Media] = []
     for part in message.parts:
         inner = part.parts if isinstance(part, ToolResult) else (part,)
@@ -89,9 +89,10 @@ class MediaBudget:
         return not _is_within(self.totals, self.allowance, 1.0)
 
     def stub_oldest(self, size: Callable[[Message], int], *, may_fold: bool = True) -> dict[int, tuple[Message, int]]:
-        """Stubs without the oldest media, so that the view is within the limits; pins and unanswered prompts stay.
+        """Stubs (messages without their media) for the oldest messages, so that the view is within the limits.
 
-        Raises `ViewTooLarge` if that is not enough, or if the policy never folds (`may_fold`).
+        Pins and unanswered prompts keep their media. Raises `ViewTooLarge` if this is not enough, or if `may_fold` is
+        False because the policy never folds.
         """
         timeline, left, out = self.timeline, self.totals, dict[int, set[int]]()
         for index in range(timeline.cut, len(timeline)) if may_fold else ():
@@ -127,7 +128,7 @@ def _is_within(totals: MediaTotals, allowance: MediaAllowance, share: float) -> 
 
 
 def _without_media(parts: Iterable[Part], chosen: set[int], name: str, reason: str) -> tuple[Part, ...]:
-    """The parts with a placeholder for each chosen medium."""
+    """The parts, with a placeholder in place of each chosen medium."""
     left: list[Part] = []
     for part in parts:
         if isinstance(part, Media) and id(part) in chosen:

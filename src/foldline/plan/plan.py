@@ -1,7 +1,7 @@
-"""Plans a fold: gate, then cut, then prune, until the view fits or it is clear that it cannot fit.
+"""Plans a fold in three steps: gate, cut, prune. Raises `ViewTooLarge` if the view cannot fit.
 
-The same timeline, sizes and policy always give the same plan. The digest is not written yet, so the plan reserves its
-largest size; the true size of the fold is measured afterwards.
+The same timeline, sizes and policy always give the same plan. The digest is not written yet, so the plan reserves the
+largest size that it may have. Its true size is measured later.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from foldline.policy import Policy, Rule
 MARKER_TOKENS = 60
 """Tokens reserved for the one-line marker that replaces folded messages if there is no digest."""
 OPEN_SHARE = 0.05
-"""The largest share of the usable window for steps that stay in the view because a call of theirs has no result."""
+"""The share of the usable window that the steps with unanswered calls may take, if a fold keeps them in the view."""
 DIGEST_SHARE = 0.175
-"""The largest share of the window that is reserved for a digest, so that a small window still has a history."""
+"""The largest share of the usable window that is reserved for a digest, so that a small window has room for history."""
 
 
 _FLOORS = ("keep_tokens", "keep_ratio", "keep_messages", "keep_turns")
 
 
 class Plan(NamedTuple):
-    """What to do: make `fold`, which has no digest yet, or nothing if `fold` is None."""
+    """What to do next: make `fold`, or nothing if `fold` is None. The fold has no digest yet."""
 
     verdict: Verdict
     fold: Fold | None = None
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 
 
 NOTHING_TO_DO = Plan(NOTHING_DUE)
-"""The plan of nearly every turn."""
+"""The plan if nothing is to be done, which is the case in nearly every turn."""
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
@@ -65,7 +65,10 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
 
 
 def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
-    """The plan for a verdict that calls for a fold. It cuts into the floors only if the view does not fit otherwise."""
+    """The plan for a verdict that asks for a fold.
+
+    Messages that the floors protect are folded only if the view does not fit otherwise.
+    """
     draft = _FoldDraft(timeline, load, policy, size)
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
     goal = _goal(rule, policy, load)
@@ -94,7 +97,10 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
 
 
 def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Plan:
-    """The fold that a user asks for, within the floors, or with `force` a fold of everything before the newest turn."""
+    """The plan for a fold that a user asks for.
+
+    The floors apply; with `force`, everything before the newest turn is folded.
+    """
     draft = _FoldDraft(timeline, load, policy, size)
     if force:
         turns = timeline.cuts["turn"]
@@ -122,7 +128,10 @@ def _fits(timeline: Timeline, load: Load, size: Size, policy: Policy) -> bool:
 
 
 def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
-    """The size to reach: the rule's own limit for a clip, the policy's target for a fold."""
+    """The size to reach, in tokens.
+
+    A rule with the action "clip" has its own limit; otherwise the policy's target applies.
+    """
     if rule is None or rule.action != "clip" or rule.basis == "cost":
         return int(policy.target_ratio * load.usable)
     return load.usable if rule.basis == "count" else _bound(rule, load)
@@ -135,7 +144,7 @@ def _bound(rule: Rule, load: Load) -> int:
 
 
 def _start(rule: Rule, timeline: Timeline, load: Load) -> int:
-    """The first cut after which a rule on history or count does not fire; 0 for other rules."""
+    """The first cut with which a rule on `history` or `count` no longer fires; 0 for other rules."""
     if rule.basis == "history":
         return bisect_left(timeline.prefix, timeline.prefix[-1] - _bound(rule, load))
     return len(timeline) - _bound(rule, load) if rule.basis == "count" else 0
@@ -157,7 +166,10 @@ class _FoldDraft:
         self.digest = digest_reserve(policy, load.usable)
 
     def cut_to(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
-        """Make the smallest cut from `start` on that reaches the goal, at most at `floor_at`, then prune."""
+        """Cut at the first legal position from `start` on that reaches the goal, and prune.
+
+        Cut at `floor_at` if that comes first.
+        """
         timeline = self.timeline
         tail = max(0, goal - (0 if basis == "history" else self._tokens_before(floor_at)))
         cut = cutting.cut_within(timeline, self.policy, floor_at=floor_at, max_tokens=tail, start=start)
@@ -165,7 +177,7 @@ class _FoldDraft:
         self.stubs = stubs_at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
 
     def relax_floors(self, ceiling: int) -> None:
-        """Cut into the floors until the view fits, at most up to the newest unit."""
+        """Fold messages that the floors protect until the view fits. The newest unit always stays."""
         last = cutting.newest_unit(self.timeline, self.policy)
         tail = max(0, ceiling - self._tokens_before(last))
         self.cut = max(self.cut, cutting.cut_within(self.timeline, self.policy, floor_at=last, max_tokens=tail))
@@ -174,7 +186,7 @@ class _FoldDraft:
         self.stubs = {index: stub for index, stub in self.stubs.items() if index >= self.cut}
 
     def shrink_to(self, ceiling: int) -> None:
-        """Prune the largest kept results, then every message that can be shortened, until the view fits."""
+        """Prune kept results, the largest first, and then shorten other messages, until the view fits."""
         order = dict.fromkeys(largest_first(self.timeline, self.cut, self.policy))
         order |= dict.fromkeys(range(self.cut, len(self.timeline)))
         excess = self.after - ceiling
@@ -206,7 +218,10 @@ class _FoldDraft:
         return head + self._digest_tokens(cut, (*kept, cut)) + self._tokens(kept, kept)
 
     def _digest_tokens(self, cut: int, kept: tuple[int, ...]) -> int:
-        """Tokens of the digest or marker, and of the marker added if the view would not start with a user message."""
+        """Tokens of the digest or marker.
+
+        If the view would not start with a user message, the tokens of an additional marker are included.
+        """
         timeline, policy = self.timeline, self.policy
         if cut <= timeline.lead:
             return 0
@@ -215,7 +230,7 @@ class _FoldDraft:
         return self.digest + (MARKER_TOKENS if unseen and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
-        """The size in the view of some messages that precede the cut, if the messages `kept` stay."""
+        """The tokens of these messages before the cut, as the view shows them if the messages `kept` stay."""
         timeline, total = self.timeline, 0
         for index in indices:
             message = timeline.kept_message(index, kept)
@@ -223,7 +238,10 @@ class _FoldDraft:
         return total
 
     def kept_before(self, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Indexes of messages before a cut that stay: pins, shown before the digest, and others, shown after it."""
+        """Indexes of the messages before a cut that stay in the view: pins, then other messages.
+
+        The view shows the pins before the digest and the others after it.
+        """
         timeline = self.timeline
         pins = {index for index in timeline.pins if index < cut}
         if self.policy.keep_first_prompt and timeline.prompts and timeline.prompts[0] < cut:
@@ -244,7 +262,10 @@ class _FoldDraft:
         return tuple(sorted(pins)), tuple(sorted(carried))
 
     def _unanswered_before(self, cut: int) -> set[int]:
-        """Indexes of the steps with calls that may still get a result, newest first, within a share of the window."""
+        """Indexes of the messages of steps before the cut that have a call without a result.
+
+        The newest steps are taken first, up to `OPEN_SHARE` of the window.
+        """
         timeline, room = self.timeline, int(OPEN_SHARE * self.load.usable)
         kept: set[int] = set()
         for index in sorted(set(timeline.unanswered.values()), reverse=True):
@@ -258,7 +279,10 @@ class _FoldDraft:
         return kept
 
     def _is_in_view(self, index: int) -> bool:
-        """Whether the view shows a message now, so that every process that reads the record knows it."""
+        """Whether the view shows a message now.
+
+        Only such messages are in memory in every process that reads the record.
+        """
         fold = self.timeline.fold
         return fold is None or index >= fold.cut or index in fold.carried
 

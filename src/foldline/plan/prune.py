@@ -1,7 +1,8 @@
 """Pruning: in the view, a stub with a handle replaces a large result.
 
-A stub holds the start of the text and one line that says what is missing and where the full text is. Results are pruned
-on arrival, before they were ever sent, or together with a cut, so that the prompt prefix changes once.
+A stub holds the start of the text and one line that says what is missing and where the full text is. A result is pruned
+either on arrival, before it is first sent, or at a fold, together with the cut. So the prompt prefix changes only once
+per fold.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ Size = Callable[[Message], int]
 SizedMessage = tuple[Message, int]
 
 REPEAT_CHARS = 400
-"""The least length of a text that is replaced by a reference to its repetition."""
+"""A result whose text is repeated later is pruned only if the text has at least this many characters."""
 ARGUMENT_CHARS = 400
-"""Call arguments and strings in them that are longer may be shortened if the view does not fit otherwise."""
+"""If the view does not fit otherwise, strings of more characters in call arguments are shortened."""
 
 
 def stub_result(result: ToolResult, name: str, policy: Policy, *, reason: str = TOO_LARGE_TO_STAY) -> ToolResult:
@@ -71,7 +72,7 @@ def _shorter_stub(result: ToolResult, name: str, policy: Policy, *, reason: str)
 
 
 def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
-    """The message with stubs for results of at least `limit` tokens; None if it has none or would not be smaller."""
+    """The message with stubs for its results of at least `limit` tokens; None if that makes the message no smaller."""
     large = [part for part in _prunable(message, policy) if size(message.with_parts(part)) >= limit]
     if not large:
         return None
@@ -80,7 +81,10 @@ def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int,
 
 
 def stubs_at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size: Size) -> dict[int, SizedMessage]:
-    """Stubs, by index, for messages from `start` to `end` whose results the policy prunes at a fold; pins stay."""
+    """The stubs of the messages from `start` to `end` whose results the policy prunes at a fold, by index.
+
+    Pinned messages are not pruned.
+    """
     stubs: dict[int, SizedMessage] = {}
     if policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens:
         for index, reason in _prune_reasons(timeline, start, end, policy):
@@ -91,7 +95,10 @@ def stubs_at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size
 
 
 def _prune_reasons(timeline: Timeline, start: int, end: int, policy: Policy) -> Iterator[tuple[int, str]]:
-    """Indexes of messages with a prunable result, and the reason: repeated later, read again later, or large."""
+    """Indexes of messages with a result that can be pruned, each with the reason.
+
+    The reasons are: the same text comes again later, the same file is read again later, or the result is large.
+    """
     texts: dict[str, int] = {}
     reads: dict[str, int] = {}
     calls = {call.id: call for index in range(start, len(timeline)) for call in timeline.messages[index].calls}
@@ -113,13 +120,13 @@ def _prune_reasons(timeline: Timeline, start: int, end: int, policy: Policy) -> 
 
 
 def largest_first(timeline: Timeline, start: int, policy: Policy) -> list[int]:
-    """Indexes of kept messages with prunable results, the largest first."""
+    """Indexes of the messages from `start` on with results that may be pruned, the largest message first."""
     found = [index for index in range(start, len(timeline)) if any(_prunable(timeline.shown[index], policy))]
     return sorted(found, key=lambda index: (-timeline.tokens(index), index))
 
 
 def _message_stub(timeline: Timeline, index: int, policy: Policy, size: Size, reason: str) -> SizedMessage | None:
-    """A message with stubs for all prunable results, and its size; None if that is not smaller than the message."""
+    """The message with stubs for all results that may be pruned, and its size; None if this makes it no smaller."""
     message = timeline.messages[index]
     chosen = tuple(_prunable(message, policy))
     if not chosen:
@@ -130,9 +137,9 @@ def _message_stub(timeline: Timeline, index: int, policy: Policy, size: Size, re
 
 
 def smallest_form(timeline: Timeline, index: int, policy: Policy, size: Size) -> SizedMessage | None:
-    """The shortest form of a message and its size: short stubs for results, long call arguments shortened.
+    """The shortest form of a message, and its size. Results become short stubs, and long call arguments are shortened.
 
-    None if that is not smaller than the message, or if the message is pinned.
+    Returns None if this form is not smaller than the message, or if the message is pinned.
     """
     if index in timeline.pins:
         return None
@@ -153,7 +160,10 @@ def _short_call(part: Part, name: str) -> Part:
 
 
 def shorten_json(text: str, name: str) -> str:
-    """JSON text with its long strings shortened; it stays valid JSON with the same keys. Other text is unchanged."""
+    """JSON text in which long strings are shortened.
+
+    The keys stay the same. Text that is not JSON is returned unchanged.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Finds what a caller can change when a view does not fit: a knob with a value, or the block that is too large."""
+"""Finds what a caller can change when a view does not fit: a setting of the policy, or the block that is too large."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _KNOBS: tuple[dict[str, Any], ...] = (
     {"digest_tokens": 500},
     {"leave": "marker"},
 )
-"""Changes to a policy that make a view smaller, in the order in which they are tried: the first costs the least."""
+"""Changes to a policy that make a view smaller, in the order in which they are tried.
+
+The first changes lose the least.
+"""
 _OF_BLOCK = {
     "system": "shorten the system messages",
     "tools": "send fewer or shorter tools",
@@ -36,9 +39,10 @@ def too_large(
     tokens: int,
     fits: Callable[[Policy], bool],
 ) -> ViewTooLarge:
-    """The error for a view of `tokens` tokens, margin included, that the policy cannot make smaller.
+    """The error for a view that does not fit. `tokens` is the size of the view, including the margin.
 
-    `fits` tells whether the view would fit under another policy. The first knob that helps becomes the hint.
+    `fits` tells whether the view would fit under another policy. The first change in `_KNOBS` that helps becomes the
+    hint.
     """
     folds = can_fold(policy)
     knobs = [knobs for knobs in _KNOBS if ("rules" in knobs) != folds and _differs(policy, knobs)]
@@ -56,7 +60,7 @@ def can_fold(policy: Policy) -> bool:
 
 
 def _differs(policy: Policy, knobs: Mapping[str, Any]) -> bool:
-    """Whether setting these knobs would change the policy; `digest_tokens` only if it becomes smaller."""
+    """Whether these settings differ from those of the policy. A larger `digest_tokens` does not count."""
     if "digest_tokens" in knobs:
         return policy.leave == "digest" and policy.digest_tokens > knobs["digest_tokens"]
     if knobs.get("leave") == "marker":

@@ -21,7 +21,7 @@ GONE = Message(role="gone")
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Timeline:
-    """The messages of a branch with their sizes in the view, and the positions where it may be cut.
+    """The messages of a branch, their sizes in the view, and the positions where the branch may be cut.
 
     A cut between two messages is legal if no call is open there, the second message is not a result, and the first is
     not reasoning that belongs to the second.
@@ -33,34 +33,37 @@ class Timeline:
     prefix: list[int] = field(default_factory=lambda: [0])
     """`prefix[i]` is the number of tokens of the first i messages as shown."""
     cuts: dict[Atom, list[int]] = field(default_factory=lambda: {"message": [], "step": [], "turn": []})
-    """The legal cuts by atom, ascending."""
+    """The legal cuts for each atom (message, step or turn), in ascending order."""
     prompts: list[int] = field(default_factory=list)
     """Indexes of the prompts."""
     lead: int = 0
     """The number of system messages at the start."""
     tail: int = 0
-    """Start of the newest unit, which is never folded: the unanswered prompts, or else the newest step."""
+    """Start of the newest unit: the unanswered prompts, or else the newest step. The newest unit is never folded."""
     pins: set[int] = field(default_factory=set)
     """Indexes of messages that every fold must keep."""
     waiting: dict[str, int] = field(default_factory=dict)
     """For each call with only an interim result, the index of that result. A fold keeps the steps of these calls."""
     unanswered: dict[str, int] = field(default_factory=dict)
-    """For each call that other messages followed without a result, the index of its message: it may still get one."""
+    """For each call that has no result although other messages follow it, the index of its message.
+
+    The result may still come.
+    """
     late_results: list[tuple[int, int]] = field(default_factory=list)
-    """Indexes of a call and of its result, for results that came after other messages."""
+    """For each result that came after other messages: the index of its call, and the index of the result."""
     broken: list[int] = field(default_factory=list)
     """Indexes of messages that `repair` corrects in a view: unpaired calls and results, repeated ids, blank texts."""
     fold: Fold | None = None
     _awaits_reply: bool = False
     """Whether the newest prompt has no reply yet, so that further prompts belong to the same turn."""
     _follows_model: bool = False
-    """Whether the last message is the model's."""
+    """Whether the last message is from the model."""
     _follows_lead: bool = False
-    """Whether the last message belongs to the next one (reasoning)."""
+    """Whether the last message is reasoning that belongs to the next message."""
     _open_calls: dict[str, int] = field(default_factory=dict)
     """The calls of the newest step that have no result yet, with the index of their message."""
     _leading: int = -1
-    """Index of the first message of reasoning that no output has followed yet; -1 if there is none."""
+    """Index of the first message of reasoning that is not yet followed by its output; -1 if there is none."""
     _call_ids: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
@@ -77,9 +80,10 @@ class Timeline:
         return self.prefix[-1] - self.prefix[self.cut]
 
     def blocks(self, tools: int, fold: Fold | None = None, tail: int | None = None) -> dict[str, int]:
-        """Tokens of each block in the order of the view; `tools` is the number of tokens of the tools block.
+        """Tokens of each block, in the order of the view. `tools` is the number of tokens of the block `tools`.
 
-        The view is that of the fold in force, or of another `fold` after which `tail` tokens of messages stay unfolded.
+        By default, the blocks are those of the current view. With `fold` they are those of the view after that fold, in
+        which `tail` tokens of messages stay unfolded.
         """
         fold = fold or self.fold
         return {
@@ -97,7 +101,10 @@ class Timeline:
     def append(
         self, message: Message, tokens: int, shown: Message | None = None, traits: MessageTraits | None = None
     ) -> None:
-        """Add a message of `tokens` tokens, shown as `shown` or else unchanged. `traits` are computed unless given."""
+        """Add a message of `tokens` tokens.
+
+        The view shows `shown` in its place, if given. `traits` are computed unless given.
+        """
         index, prefix = len(self.messages), self.prefix
         self.messages.append(message)
         self.shown.append(shown or message)
@@ -119,7 +126,7 @@ class Timeline:
             self._leave_open_calls()
 
     def _leave_open_calls(self) -> None:
-        """Note that the newest step ended without results for these calls; they may still come."""
+        """Record that the newest step has ended and that its open calls have no result. The results may still come."""
         self.unanswered |= self._open_calls
         self._open_calls.clear()
 
@@ -151,7 +158,10 @@ class Timeline:
             self.broken.append(index)
 
     def _join_to_reasoning(self, index: int, traits: MessageTraits) -> bool:
-        """Make cuts illegal between reasoning and its output `index`; False if the reasoning has another output."""
+        """Forbid cuts between reasoning and its output, the message `index`.
+
+        Returns False if the reasoning belongs to another output.
+        """
         first, self._leading = self._leading, -1
         if traits.has_thinking or not self._is_one_reply(first, index):
             return False
@@ -184,7 +194,7 @@ class Timeline:
             self._open_calls.pop(result.call_id, None)
 
     def apply(self, fold: Fold) -> None:
-        """Put a fold in force: the view then shows its stubs in place of the pruned messages."""
+        """Put a fold in force. The view then shows the stubs of the fold in place of the pruned messages."""
         self.fold = fold
         first = min(fold.stubs, default=len(self.messages))
         sizes = [self.tokens(index) for index in range(first, len(self.messages))]
@@ -216,7 +226,7 @@ class Timeline:
         return range(self.last_cut("step", index), self.first_cut("step", index + 1))
 
     def kept_message(self, index: int, kept: Container[int]) -> Message:
-        """A message before the cut as the view shows it: without its results if their calls are not in `kept`."""
+        """A message before the cut, as the view shows it. Results whose calls are not in `kept` are left out."""
         message = self.shown[index]
         if self.last_cut("step", index) in kept or not message.results:
             return message
@@ -232,20 +242,20 @@ def timeline_of(messages: Iterable[Message], tokens: Iterable[int]) -> Timeline:
 
 
 class MessageTraits(NamedTuple):
-    """The properties of a message that the index needs, from one pass over its parts."""
+    """The properties of a message that the timeline needs, collected in one pass over its parts."""
 
     calls: list[ToolCall]
     results: list[ToolResult]
     is_prompt: bool
     """The value of `Message.is_prompt`."""
     leads_next: bool
-    """Whether it holds only reasoning or opaque items, which belong to the next message."""
+    """Whether the message holds only reasoning or opaque items, which belong to the next message."""
     has_thinking: bool
-    """Whether it holds reasoning."""
+    """Whether the message holds reasoning."""
     is_blank: bool
-    """Whether it has no parts, or a blank text."""
+    """Whether the message has no parts, or has a blank text."""
     has_media: bool
-    """Whether it holds media, inside or outside a tool result."""
+    """Whether the message holds media, inside or outside a tool result."""
 
 
 _TEXT_ONLY = {
@@ -256,7 +266,7 @@ _TEXT_ONLY = {
         [], [], is_prompt=True, leads_next=False, has_thinking=False, is_blank=False, has_media=False
     ),
 }
-"""The traits of the most common messages: one text of the user or the model."""
+"""The traits of the most common messages, which hold one text of the user or of the model."""
 
 
 def traits_of(message: Message) -> MessageTraits:

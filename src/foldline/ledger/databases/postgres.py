@@ -21,10 +21,10 @@ SCHEMA = "foldline"
 CONNECTIONS = 8
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 MAX_IDLE_S = 60
-"""Seconds without a statement after which the server ends a write transaction, if its client hangs or is suspended."""
+"""The server ends a write transaction after this many seconds without a statement, because its client may hang."""
 BEGIN = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{MAX_IDLE_S}s'; {CLOCK}"
 IDLE, OPEN_TRANSACTION = 0, (2, 3)
-"""States of a connection, as libpq numbers them (PQtransactionStatus): no transaction; in one, or in a failed one."""
+"""The numbers of two states in libpq (PQtransactionStatus): no transaction, and an open or failed transaction."""
 MIGRATING = 0x666F6C64
 """Number of the advisory lock that serializes migrations."""
 
@@ -55,7 +55,7 @@ class Postgres:
         self.url, self.wait_s, self._psycopg = url, wait_s, psycopg
 
     def is_missing(self) -> bool:
-        """False: a server always exists."""
+        """Always False: there is no file that connecting could create."""
         return False
 
     def connect(self) -> PostgresConnection:
@@ -79,7 +79,10 @@ class Postgres:
             connection.run(f"CREATE SCHEMA {SCHEMA}")
 
     def clock(self, connection: pool.Connection) -> float:
-        """The server's time, since the clocks of hosts differ. A transaction asks for it only once, at its start."""
+        """The server's time, because the clocks of different hosts may differ.
+
+        A transaction asks the server for its time only once, at the start.
+        """
         if isinstance(connection, PostgresConnection) and connection.began is not None:
             at, since = connection.began
             return at + (time.monotonic() - since)
@@ -104,13 +107,16 @@ class Postgres:
         return LedgerError(where)
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
-        """A query for the ids of the rows in `words` that contain a term of every group, and the query's values."""
+        """A search query and its values.
+
+        The query returns the ids of the rows in `words` that contain at least one term of every group.
+        """
         terms = " AND ".join(["terms && CAST(? AS integer[])"] * len(groups))
         # OFFSET stops the planner from scanning all messages backwards for the first match
         return f"SELECT rowid FROM (SELECT rowid FROM words WHERE {terms} OFFSET 0) AS matches", [*groups]  # noqa: S608
 
     def check_integrity(self, connection: pool.Connection) -> list[str]:  # noqa: ARG002  # no query for it
-        """An empty list: Returns no errors: PostgreSQL checks its own pages."""
+        """Always an empty list: PostgreSQL checks its pages itself."""
         return []
 
 
@@ -138,7 +144,10 @@ class PostgresConnection:
             cursor.executemany(_with_psycopg_placeholders(sql), rows)
 
     def write(self, work: Callable[[pool.Connection], T]) -> T:
-        """Call `work` in a transaction, and commit when it returns; the server has then written it to disk."""
+        """Call `work` in a transaction, and commit when `work` returns.
+
+        After the commit, the server has the data on disk.
+        """
         self._begin()
         value = work(self)
         self.commit()
@@ -161,9 +170,10 @@ class PostgresConnection:
         self.link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def reset(self) -> bool:
-        """Roll back; False if the connection was closed, now or before, because no statement can be sent on it.
+        """Roll back an open transaction. Returns False if the connection cannot be used; it is then closed.
 
-        After an interrupt, a statement may still run on the server: it is cancelled before the connection is closed.
+        After an interrupt, a statement may still run on the server. That statement is cancelled before the connection
+        is closed.
         """
         self.began = None
         if not self.link.closed and self.link.info.transaction_status in OPEN_TRANSACTION:

@@ -17,13 +17,13 @@ MEMORY = ":memory:"
 CACHE_KIB = 8_192
 CONNECTIONS = 4
 LOCK_STEP_S = 0.1
-"""Seconds that SQLite itself waits for a lock; a longer wait is made of such steps."""
+"""Seconds that SQLite itself waits for a lock. A longer wait consists of several attempts of this length."""
 OLDEST = (3, 35, 0)
 """The oldest SQLite version that can be used: the first one with RETURNING."""
 
 
 class Sqlite:
-    """A SQLite database file, or one in memory."""
+    """A SQLite database, in a file or in memory."""
 
     name = "sqlite"
     schema_sql = {  # noqa: RUF012  # constant
@@ -72,10 +72,10 @@ class Sqlite:
         return SqliteConnection(link, wait_s=self.wait_s)
 
     def prepare(self, connection: pool.Connection) -> None:
-        """Do nothing: the file exists, and the transaction is exclusive."""
+        """Do nothing: SQLite has no schema to create, and its write transaction already blocks other migrations."""
 
     def clock(self, connection: pool.Connection) -> float:  # noqa: ARG002  # the protocol passes it
-        """The time of this host; all processes that use the file run on it."""
+        """The time of this host. All processes that use the file run on this host."""
         return time.time()
 
     def translate_error(self, cause: Exception) -> Exception | None:
@@ -97,7 +97,10 @@ class Sqlite:
         return LedgerError(where)
 
     def match_words(self, groups: list[list[int]]) -> tuple[str, list[Any]]:
-        """A query for the ids of the rows in `words` that contain a term of every group, and the query's values."""
+        """A search query and its values.
+
+        The query returns the ids of the rows in `words` that contain at least one term of every group.
+        """
         terms = " AND ".join(f"({' OR '.join(map(str, group))})" for group in groups)
         return "SELECT rowid FROM words WHERE words MATCH ?", [terms]
 
@@ -117,7 +120,10 @@ class SqliteConnection:
         self.link, self.wait_s = link, wait_s
 
     def run(self, sql: str, values: pool.Values = ()) -> list[pool.Values]:
-        """Run one statement and return all its rows; waits for locks in short steps, so that Ctrl-C ends the wait."""
+        """Run one statement and return all its rows.
+
+        A wait for a lock is split into short steps, so that Ctrl-C can end it.
+        """
         end = 0.0
         while True:
             try:
@@ -132,9 +138,10 @@ class SqliteConnection:
         self.link.executemany(sql, rows)
 
     def write(self, work: Callable[[pool.Connection], T]) -> T:
-        """Call `work` as the only writer, and commit when it returns; the data is then on disk.
+        """Call `work` as the only writer, and commit when `work` returns. After the commit, the data is on disk.
 
-        The `with` of a sqlite3 connection commits or rolls back in C code, so no interrupt can come in between.
+        The `with` statement of a sqlite3 connection commits or rolls back in C code, which no interrupt can stop
+        halfway.
         """
         with self.link:
             self.run("BEGIN IMMEDIATE")
@@ -145,7 +152,7 @@ class SqliteConnection:
         self.link.execute("BEGIN DEFERRED")
 
     def reset(self) -> bool:
-        """Roll back, unless SQLite did so itself."""
+        """Roll back an open transaction, unless SQLite has already rolled it back."""
         self.link.rollback()
         return True
 
