@@ -129,6 +129,11 @@ def late_result_line(result: ToolResult) -> str:
     return f"[result of an earlier call, which came late: {name}]"
 
 
+def compacted_by_provider(text: str) -> str:
+    """The text of a provider's own compaction block, for models that cannot read the block."""
+    return f"[summary of earlier messages, written by the provider]\n{text}"
+
+
 def continue_prompt(broken: str = "") -> str:
     """The prompt that asks the model to continue a reply that stopped at its length limit.
 

@@ -184,6 +184,8 @@ class Policy:
     """The number of lines that a stub shows at most. `preview_chars` applies, too."""
 
     # Sending
+    bound_thinking: Literal["strip", "drop_block"] = "strip"
+    """Thinking that its provider has bound to messages before a fold: leave it out, or ask the provider to drop it."""
     breakpoints: int = 4
     """The largest number of cache breakpoints in a request. 0: no breakpoints."""
     continue_max: int = 2

@@ -100,6 +100,8 @@ class Model:
     media: MediaRule
     drops_thinking: bool
     """Whether the provider removes the thinking of earlier turns from the prompt when a new user message arrives."""
+    binds_thinking: bool
+    """Whether the provider refuses thinking behind other messages than those it was written behind."""
     prices: Prices | None
     """None if the table has no prices for the model."""
     cache: CacheRules
@@ -167,6 +169,7 @@ def _build(name: str, values: dict[str, Any], media: MediaRule, source: str) -> 
         reply=min(values["reply"], values["window"]),
         media=media,
         drops_thinking=values["drops_thinking"],
+        binds_thinking=values["binds_thinking"],
         prices=prices,
         cache=CacheRules(
             min_tokens=values["cache_min"],
@@ -303,6 +306,7 @@ _ENTRY_FIELDS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
     **dict.fromkeys(("input", "output", "read", "write", "write_1h"), _PRICE),
     **dict.fromkeys(("vendor", "format", "family", "vocabulary", "media"), _WORD),
     "drops_thinking": _FLAG,
+    "binds_thinking": _FLAG,
 }
 """For each field of an entry: a function that checks the value, a description of valid values, and a hint."""
 _MEDIA_FIELDS = dict.fromkeys([field.name for field in fields(MediaRule)], (_is_amount, "a number", "write 0 or more"))

@@ -2,16 +2,18 @@
 
 A provider refuses a request with too many media, or with a medium that is too large, even if the media have few tokens.
 A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed at
-once until only half of the limit is used. So the prompt prefix changes rarely, and not with each new image.
+once until only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. Anthropic
+accepts no large image in a request with many images: then the large ones are scaled down or removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
+from foldline.measure.media_tokens import base64_of, image_size
 from foldline.message import Media, Message, Part, Text, ToolResult
 from foldline.placeholders import missing_media
 from foldline.plan.timeline import Timeline, handle
@@ -28,19 +30,49 @@ class MediaAllowance:
     max_bytes: int | None = None
     """The largest allowed size of one medium, in bytes of base64."""
     max_total_bytes: int | None = None
+    max_pixels: int | None = None
+    """The largest side of an image."""
+    many_images: int | None = None
+    """With more images than this, `max_pixels_of_many` is the limit."""
+    max_pixels_of_many: int | None = None
 
 
 class MediaTotals(NamedTuple):
-    """The number of media and their bytes."""
+    """The number of media and their bytes, and how many of them are images and large images."""
 
     number: int = 0
     size: int = 0
+    images: int = 0
+    large: int = 0
+
+    def plus(self, media: Media, allowance: MediaAllowance, sign: int = 1) -> MediaTotals:
+        """The totals with one medium more, or with `sign=-1` one less."""
+        is_image = media.kind == "image"
+        large = is_image and is_large(media, allowance.max_pixels_of_many)
+        size = self.size + sign * len(media.data)
+        return MediaTotals(self.number + sign, size, self.images + sign * is_image, self.large + sign * large)
 
 
-def media_allowance(*, most: int | None, each: int | None, request: int | None, usable: int) -> MediaAllowance:
-    """The limits on media in a request of at most `request` bytes that holds up to `usable` tokens of text."""
-    total = None if request is None else request - min(request // 2, TEXT_BYTES * usable)
-    return MediaAllowance(max_count=most, max_bytes=each, max_total_bytes=total)
+Downscale = Callable[[Media, int], Media | None]
+"""Returns an image scaled down to a number of pixels on its longer side; None if it cannot be scaled."""
+
+
+def no_scaling(_media: Media, _pixels: int) -> Media | None:
+    """A `Downscale` that scales nothing."""
+    return None
+
+
+def is_large(media: Media, pixels: int | None) -> bool:
+    """True for an image that has more pixels on a side; False if its size cannot be read."""
+    if pixels is None or media.kind != "image" or not (data := base64_of(media)):
+        return False
+    size = image_size(data)
+    return size is not None and max(size) > pixels
+
+
+def bytes_for_media(request: int | None, usable: int) -> int | None:
+    """The bytes that media may have in a request of at most `request` bytes with up to `usable` tokens of text."""
+    return None if request is None else request - min(request // 2, TEXT_BYTES * usable)
 
 
 def media_in(message: Message) -> list[Media]:
@@ -52,15 +84,25 @@ def media_in(message: Message) -> list[Media]:
     return found
 
 
-def without_oversized_media(message: Message, index: int, allowance: MediaAllowance) -> Message:
-    """The message with placeholders for media that are too large to send; the same object if there are none."""
-    each = allowance.max_bytes
-    if each is None:
-        return message
-    heavy = {id(media) for media in media_in(message) if len(media.data) > each}
+def without_oversized_media(
+    message: Message, index: int, allowance: MediaAllowance, downscale: Downscale = no_scaling
+) -> Message:
+    """The message with smaller images or placeholders for media that are too large to send.
+
+    The same object if there are none.
+    """
+    each, pixels = allowance.max_bytes, allowance.max_pixels
+    media = media_in(message)
+    if pixels is not None:
+        wide = {id(one): downscale(one, pixels) for one in media if is_large(one, pixels)}
+        if wide:
+            reason = f"over {pixels:,} pixels on a side"
+            message = message.with_parts(*_replaced(message.parts, wide, handle(index), reason))
+            media = media_in(message)
+    heavy = {id(one): None for one in media if each is not None and len(one.data) > each}
     if not heavy:
         return message
-    return message.with_parts(*_without_media(message.parts, heavy, handle(index), f"over {each:,} bytes"))
+    return message.with_parts(*_replaced(message.parts, heavy, handle(index), f"over {each:,} bytes"))
 
 
 class MediaBudget:
@@ -73,7 +115,7 @@ class MediaBudget:
     def add(self, message: Message) -> None:
         """Count the media of a new message."""
         for media in media_in(message):
-            self.totals = MediaTotals(self.totals.number + 1, self.totals.size + len(media.data))
+            self.totals = self.totals.plus(media, self.allowance)
 
     def recount(self) -> None:
         """Count all media of the view again, after a fold."""
@@ -86,37 +128,62 @@ class MediaBudget:
     @property
     def is_exceeded(self) -> bool:
         """True if a provider would refuse the request for its media."""
-        return not _is_within(self.totals, self.allowance, 1.0)
+        return not _is_within(self.totals, self.allowance, 1.0) or _has_large_among_many(self.totals, self.allowance)
 
-    def stub_oldest(self, size: Callable[[Message], int], *, may_fold: bool = True) -> dict[int, tuple[Message, int]]:
+    def stub_oldest(
+        self, size: Callable[[Message], int], *, may_fold: bool = True, downscale: Downscale = no_scaling
+    ) -> dict[int, tuple[Message, int]]:
         """Stubs (messages without their media) for the oldest messages, so that the view is within the limits.
 
-        Pins and unanswered prompts keep their media. Raises `ViewTooLarge` if this is not enough, or if `may_fold` is
-        False because the policy never folds.
+        Large images among many are scaled down with `downscale` or removed before others. Pins and unanswered prompts
+        keep their media. Raises `ViewTooLarge` if this is not enough, or if `may_fold` is False because the policy
+        never folds.
         """
-        timeline, left, out = self.timeline, self.totals, dict[int, set[int]]()
-        for index in range(timeline.cut, len(timeline)) if may_fold else ():
-            if index in timeline.pins or (index >= timeline.tail and timeline.messages[index].is_prompt):
+        allowance, left = self.allowance, self.totals
+        places = list(self._replaceable()) if may_fold else []
+        scaled: dict[tuple[int, int], Media | None] = {}
+        """The large images that leave, by message and `id`, with the smaller image that replaces one."""
+        for index, media in places:
+            if _has_large_among_many(self.totals, allowance) and is_large(media, allowance.max_pixels_of_many):
+                smaller = downscale(media, allowance.max_pixels_of_many or 0)
+                scaled[index, id(media)] = smaller
+                left = left.plus(media, allowance, -1)
+                left = left.plus(smaller, allowance) if smaller else left
+        out: dict[int, dict[int, Media | None]] = {}
+        for (index, name), smaller in scaled.items():
+            out.setdefault(index, {})[name] = smaller
+        for index, media in places:
+            goal = 0.5 if index < self.timeline.tail else 1.0
+            kept = scaled.get((index, id(media)), media)
+            if kept is None or (_is_within(left, allowance, goal) and not _has_large_among_many(left, allowance, goal)):
                 continue
-            goal = 0.5 if index < timeline.tail else 1.0
-            for media in media_in(timeline.shown[index]):
-                if _is_within(left, self.allowance, goal):
-                    break
-                out.setdefault(index, set()).add(id(media))
-                left = MediaTotals(left.number - 1, left.size - len(media.data))
-        if not _is_within(left, self.allowance, 1.0):
+            out.setdefault(index, {})[id(media)] = None
+            left = left.plus(kept, allowance, -1)
+        if not _is_within(left, allowance, 1.0) or _has_large_among_many(left, allowance):
             raise self._refusal(left)
         stubs: dict[int, tuple[Message, int]] = {}
         for index, chosen in out.items():
-            shown = timeline.shown[index]
-            parts = _without_media(shown.parts, chosen, handle(index), "too many for one request")
-            message = shown.with_parts(*parts)
+            shown = self.timeline.shown[index]
+            message = shown.with_parts(*_replaced(shown.parts, chosen, handle(index), "too many for one request"))
             stubs[index] = message, size(message)
         return stubs
+
+    def _replaceable(self) -> Iterator[tuple[int, Media]]:
+        """The media that may leave, oldest first, each with the index of its message."""
+        timeline = self.timeline
+        for index in range(timeline.cut, len(timeline)):
+            if index in timeline.pins or (index >= timeline.tail and timeline.messages[index].is_prompt):
+                continue
+            for media in media_in(timeline.shown[index]):
+                yield index, media
 
     def _refusal(self, left: MediaTotals) -> ViewTooLarge:
         most, total = self.allowance.max_count, self.allowance.max_total_bytes
         hint = "send fewer or smaller media at once, or use a policy that folds"
+        many = self.allowance.many_images
+        if many is not None and _has_large_among_many(left, self.allowance):
+            hint = f"send images of at most {self.allowance.max_pixels_of_many:,} pixels on a side, or fewer"
+            return ViewTooLarge(left.images, many, {"media": left.images}, unit="images with a large one", hint=hint)
         if most is not None and left.number > most:
             return ViewTooLarge(left.number, most, {"media": left.number}, unit="media", hint=hint)
         return ViewTooLarge(left.size, total or 0, {"media": left.size}, unit="bytes of media", hint=hint)
@@ -127,15 +194,21 @@ def _is_within(totals: MediaTotals, allowance: MediaAllowance, share: float) -> 
     return (most is None or totals.number <= most * share) and (total is None or totals.size <= total * share)
 
 
-def _without_media(parts: Iterable[Part], chosen: set[int], name: str, reason: str) -> tuple[Part, ...]:
-    """The parts, with a placeholder in place of each chosen medium."""
+def _has_large_among_many(totals: MediaTotals, allowance: MediaAllowance, share: float = 1.0) -> bool:
+    """True if there are many images and a large one among them."""
+    many = allowance.many_images
+    return many is not None and totals.large > 0 and totals.images > many * share
+
+
+def _replaced(parts: Iterable[Part], chosen: Mapping[int, Media | None], name: str, reason: str) -> tuple[Part, ...]:
+    """The parts with a smaller image, or else a placeholder, for each chosen medium."""
     left: list[Part] = []
     for part in parts:
         if isinstance(part, Media) and id(part) in chosen:
-            left.append(Text(text=missing_media(part.kind, reason, name)))
+            left.append(chosen[id(part)] or Text(text=missing_media(part.kind, reason, name)))
         elif isinstance(part, ToolResult) and any(id(inner) in chosen for inner in part.parts):
             wire = part.wire and part.wire._replace(raw=None, exact=False)
-            left.append(replace(part, parts=_without_media(part.parts, chosen, name, reason), wire=wire))
+            left.append(replace(part, parts=_replaced(part.parts, chosen, name, reason), wire=wire))
         else:
             left.append(part)
     return tuple(left)

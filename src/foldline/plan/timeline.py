@@ -7,7 +7,7 @@ and at message 1,000,000. The same messages and folds always give the same timel
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -193,14 +193,15 @@ class Timeline:
                 self.waiting.pop(result.call_id, None)
             self._open_calls.pop(result.call_id, None)
 
-    def apply(self, fold: Fold) -> None:
-        """Put a fold in force. The view then shows the stubs of the fold in place of the pruned messages."""
+    def apply(self, fold: Fold, stubs: Mapping[int, tuple[Message, int]] | None = None) -> None:
+        """Put a fold in force: the view then shows its stubs, or those given, in place of the pruned messages."""
         self.fold = fold
-        first = min(fold.stubs, default=len(self.messages))
+        stubs = fold.stubs if stubs is None else stubs
+        first = min(stubs, default=len(self.messages))
         sizes = [self.tokens(index) for index in range(first, len(self.messages))]
         del self.prefix[first + 1 :]
         for index, size in enumerate(sizes, start=first):
-            self.shown[index], tokens = fold.stubs.get(index, (self.shown[index], size))
+            self.shown[index], tokens = stubs.get(index, (self.shown[index], size))
             self.prefix.append(self.prefix[-1] + tokens)
 
     def last_cut(self, atom: Atom, index: int) -> int:

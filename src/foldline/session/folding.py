@@ -156,4 +156,5 @@ def _emit_committed(session: Session, fold: Fold) -> None:
     if fold.stubs:
         session.emit("pruned", results=len(fold.stubs))
     by = fold.digest.by if fold.digest else ""
-    session.emit("committed", cut=fold.cut, before=fold.before, after=fold.after, by=by)
+    unbound = session.state.unbound or None
+    session.emit("committed", cut=fold.cut, before=fold.before, after=fold.after, by=by, thinking_left_out=unbound)

@@ -1,17 +1,19 @@
-"""Notes at a reply which view it answers, so that its usage is used for no other view."""
+"""Notes at a reply which view it answers, so that its usage and its thinking are used for no other view."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from foldline.message import Message, Meta
+from foldline.view.bound_thinking import has_thinking
 from foldline.view.identity import ViewIdentity
 
 
 def is_untied(message: Message) -> bool:
-    """Whether a message is a reply with usage of which it is not noted which view it answers."""
-    meta = message.meta
-    return meta.usage is not None and not meta.view and message.role == "assistant"
+    """Whether a message is a reply with usage or thinking of which it is not noted which view it answers."""
+    if message.role != "assistant" or message.meta.view:
+        return False
+    return message.meta.usage is not None or has_thinking(message)
 
 
 def tie_reply(message: Message, identity: ViewIdentity) -> Message:

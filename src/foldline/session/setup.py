@@ -15,7 +15,7 @@ from foldline.measure.message_size import TEXT_ONLY, Framing, tools_tokens
 from foldline.measure.tokenizers import counter_for
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
-from foldline.plan.media_budget import MediaAllowance, media_allowance
+from foldline.plan.media_budget import MediaAllowance, bytes_for_media
 from foldline.policy import Policy, no_usable_window, read_knobs
 from foldline.wire.formats import REQUEST_FORMATS, framing_of, grammar_of
 
@@ -117,7 +117,14 @@ def setup(  # noqa: PLR0913 (all are named at the call)
         assumption="" if chosen.window_tokens or known.is_window_known else _assumption(known),
         usable=usable,
         arrival_limit=min(limit for limit in arrival_limits if limit is not None),
-        media=media_allowance(most=limits.media, each=limits.media_bytes, request=limits.total_bytes, usable=usable),
+        media=MediaAllowance(
+            max_count=limits.media,
+            max_bytes=limits.media_bytes,
+            max_total_bytes=bytes_for_media(limits.total_bytes, usable),
+            max_pixels=limits.pixels,
+            many_images=limits.many_images,
+            max_pixels_of_many=limits.pixels_of_many,
+        ),
     )
 
 

@@ -27,8 +27,10 @@ from foldline.policy import Rule
 from foldline.session.block_table import scale_blocks
 from foldline.session.record import Snapshot, Version
 from foldline.session.setup import Setup
+from foldline.view.bound_thinking import answers_view, has_thinking, without_thinking
 from foldline.view.compose import ComposedView, View, head
 from foldline.view.identity import ViewIdentity, view_key
+from foldline.view.image_scaling import downscaled
 
 PAGE = 64
 """Messages read at once when the newest prompt is looked for."""
@@ -59,6 +61,9 @@ class State:
         """What the conversation has cost for sending the part that could leave."""
         self._latches = any(rule.latched for rule in setup.policy.rules)
         self._view_key = self._key_with(None)
+        self._binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
+        self.unbound = 0
+        """Messages of the view whose thinking is bound to another view, so that it is left out or dropped."""
         self._read_all(read)
 
     def _initial_calibration(self) -> Calibration:
@@ -136,6 +141,11 @@ class State:
                 if shown is not None:
                     tokens = self.size(shown)
                     self.pruned += 1
+        if self._binds_thinking and self._is_unbound(message, len(self.timeline)):
+            self.unbound += 1
+            if self.policy.bound_thinking == "strip":
+                shown = without_thinking(shown or message)
+                tokens = self.size(shown)
         sent = self.timeline.messages
         if self._account is not None and message.role == "assistant" and sent and sent[-1].role != "assistant":
             self._account = self._account.after_request(self._proposal(message.meta.at), self._prices)
@@ -144,17 +154,39 @@ class State:
             self.media.add(shown or message)
         return tokens
 
+    def _is_unbound(self, message: Message, index: int) -> bool:
+        """Whether a message holds thinking that was written for a view with another prefix."""
+        if not has_thinking(message):
+            return False
+        answers = answers_view(message, self._view_key, self.tools)
+        return index < self.snapshot.changed_at if answers is None else not answers
+
+    def _without_bound_thinking(self, fold: Fold) -> dict[int, tuple[Message, int]]:
+        """The stubs of a new fold, and the kept messages without thinking that is bound to the view before it."""
+        timeline, stubs, self.unbound = self.timeline, dict(fold.stubs), 0
+        if not self._binds_thinking:
+            return stubs
+        for index in sorted({*fold.pinned, *fold.carried, *range(fold.cut, len(timeline))}):
+            shown = stubs[index][0] if index in stubs else timeline.shown[index]
+            if not self._is_unbound(timeline.messages[index], index):
+                continue
+            self.unbound += 1
+            if self.policy.bound_thinking == "strip" and has_thinking(shown):
+                bare = without_thinking(shown)
+                stubs[index] = bare, self.size(bare)
+        return stubs
+
     def _shortened(self, message: Message, tokens: int) -> Message | None:
         """The shortened form of a message that is too large or has oversized media; None to show all of it."""
         index, limit = len(self.timeline), self.setup.arrival_limit
-        sendable = without_oversized_media(message, index, self.setup.media)
+        sendable = without_oversized_media(message, index, self.setup.media, downscaled)
         shown = sendable if sendable is not message else None
         if tokens >= limit and index not in self.timeline.pins:
             return stub_on_arrival(sendable, index, self.policy, limit=limit, size=self.size) or shown
         return shown
 
     def _thinking(self, message: Message) -> int:
-        if message.role != "assistant":
+        if message.role != "assistant" or (self.unbound and not has_thinking(self.timeline.shown[-1])):
             return 0
         thoughts = (part for part in message.parts if isinstance(part, Thinking))
         return sum(part_tokens(part, self.setup.counter, self.setup.framing) for part in thoughts)
@@ -227,7 +259,7 @@ class State:
 
     def _apply(self, fold: Fold) -> None:
         timeline = self.timeline
-        timeline.apply(fold)
+        timeline.apply(fold, self._without_bound_thinking(fold))
         if self.setup.measured:
             kept = ((timeline.shown[index], timeline.tokens(index)) for index in range(timeline.cut, len(timeline)))
             front = ((message, self.size(message)) for message in head(timeline))
@@ -283,7 +315,7 @@ class State:
             return None
         timeline, before = self.timeline, self.load().request
         folds = any(rule.action in {"fold", "clip"} for rule in self.policy.rules)
-        stubs = self.media.stub_oldest(self.size, may_fold=folds)
+        stubs = self.media.stub_oldest(self.size, may_fold=folds, downscale=downscaled)
         return replace(
             timeline.fold or Fold(cut=timeline.cut),
             stubs=stubs,
@@ -353,4 +385,6 @@ class State:
             format=setup.format,
             repairs=self._composed.repairs,
             identity=self.identity(),
+            unbound=self.unbound,
+            drops_blocks=self.policy.bound_thinking == "drop_block",
         )

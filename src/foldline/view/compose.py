@@ -5,6 +5,7 @@ Order: system, memory, pins, digest, history, input. Between folds a view only g
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from foldline.errors import InputError
@@ -14,6 +15,7 @@ from foldline.message import Message, user
 from foldline.placeholders import missing_messages
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
+from foldline.view.bound_thinking import BINDING_BETA, DROP_BLOCK
 from foldline.view.breakpoints import place
 from foldline.view.identity import ViewIdentity
 from foldline.wire.formats import request_format
@@ -49,6 +51,10 @@ class View(NamedTuple):
     """Repairs the messages in that format when the view is rendered; shared by the views between two folds."""
     identity: ViewIdentity | None = None
     """Ties a reply to this view (see `Session.add`). `str(view.identity)` is the same in every process."""
+    unbound: int = 0
+    """Number of messages whose thinking the provider has bound to an earlier view; it is left out, or dropped there."""
+    drops_blocks: bool = False
+    """Whether the provider is asked to drop that thinking (`bound_thinking` in the policy)."""
 
     @property
     def need(self) -> Need:
@@ -78,7 +84,10 @@ class View(NamedTuple):
         if not rendered.body[request_format(target).list_key]:
             held = f"all {len(self.messages)} messages are blank or system texts" if self.messages else "no message"
             raise InputError(f"there is nothing to send: {held}", hint="add a message of the user first")
-        return place(rendered, self.breakpoints)
+        rendered = place(rendered, self.breakpoints)
+        if self.unbound and self.drops_blocks and target == "anthropic":
+            return replace(rendered, parameters=DROP_BLOCK, betas=(BINDING_BETA,))
+        return rendered
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.blocks)

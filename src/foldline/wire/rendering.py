@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foldline.message import Message, Part, ToolCall, ToolResult
@@ -18,6 +18,10 @@ class Rendered:
     format: str
     body: dict[str, Any]
     lost: tuple[Lost, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Request fields beside the messages that this request needs, to be merged with yours."""
+    betas: tuple[str, ...] = ()
+    """Values for the provider's beta header that `parameters` need."""
 
 
 def render(messages: Iterable[Message], format: str) -> Rendered:

@@ -106,6 +106,8 @@ class RepairContext:
     """For the index of each system message inside the list, the index of the last other message before it."""
     has_thinking: bool = False
     """True when a message holds thinking or an opaque part."""
+    is_first: bool = False
+    """Whether the message that is being repaired is the first of the conversation."""
     ending: bool = True
     """Whether a history that ends with a reply gets a placeholder at its end, if the format demands one."""
 
@@ -161,6 +163,19 @@ def side_of(message: Message, context: RepairContext) -> str:
     return "system" if grammar.inline_system == "free" else "user"
 
 
+def native_summary(part: Part) -> str:
+    """The text of a provider's own compaction block; "" for any other part, and for a block without a text."""
+    if not isinstance(part, Opaque) or part.kind != "compaction" or not isinstance(part.value, dict):
+        return ""
+    content = part.value.get("content")
+    return content if isinstance(content, str) and content.strip() else ""
+
+
+def is_signed_summary(part: Part) -> bool:
+    """True for a compaction block that the provider accepts only as the first block of a conversation."""
+    return bool(native_summary(part)) and bool(part.value.get("signature"))  # type: ignore[union-attr]
+
+
 def is_silent(message: Message, context: RepairContext) -> bool:
     """True for a message that renders to nothing.
 
@@ -171,6 +186,8 @@ def is_silent(message: Message, context: RepairContext) -> bool:
     for part in parts:
         kind = type(part)
         if kind is ToolCall or kind is ToolResult or kind is Media or (isinstance(part, Text) and part.text.strip()):
+            return False
+        if kind is Opaque and native_summary(part):
             return False
     if context.grammar.empty == () and not any(isinstance(part, Thinking | Opaque) for part in parts):
         return message.role == "system" and not parts and context.own(message.wire) and content_of(message.wire) == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from foldline.message import Media, Message, Opaque, Text, user
 from foldline.placeholders import NO_EARLIER_PROMPT, NO_NEW_PROMPT
 from foldline.wire.rendering import leading_system
-from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote
+from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote, is_signed_summary
 from foldline.wire.repair.server_calls import is_paused
 
 
@@ -26,6 +26,8 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         message, note = end_placeholder(last.origin)
         context.notes.append(note)
         repaired.append(OutgoingMessage(last.origin, message, "user"))
+    if first.message.parts and is_signed_summary(first.message.parts[0]):
+        return repaired  # nothing may be in front of a compaction block of the provider
     if grammar.start and first.side not in grammar.start:
         code, words = "start", "the history starts with the assistant: a placeholder of the user precedes it"
     elif grammar.needs_user and not any(is_from_user(out[place], context) for place in talk):

@@ -106,6 +106,7 @@ def _read(
             head.extend(repair_prompt(index, message, context))
             continue
         silent = is_silent(message, context)
+        context.is_first = leading
         side = side_of(message, context)
         repaired = message if silent else repair_message(index, message, side, context)
         if repaired is None:

@@ -14,10 +14,17 @@ from operator import is_not
 from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
-from foldline.placeholders import NO_OUTPUT, call_as_text, unsupported_media
+from foldline.placeholders import NO_OUTPUT, call_as_text, compacted_by_provider, unsupported_media
 from foldline.wire.formats import LossCollector
 from foldline.wire.json_values import needs_replacement, sendable_value
-from foldline.wire.repair.context import RepairContext, content_of, edited, has_same_parts
+from foldline.wire.repair.context import (
+    RepairContext,
+    content_of,
+    edited,
+    has_same_parts,
+    is_signed_summary,
+    native_summary,
+)
 from foldline.wire.validate import check
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
@@ -214,6 +221,12 @@ def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairCon
 def _repair_opaque(part: Opaque, index: int, message: Message, side: str, context: RepairContext) -> Part | None:
     grammar = context.grammar
     own = context.own(part.wire)
+    summary = native_summary(part)
+    is_misplaced = is_signed_summary(part) and not (context.is_first and part is message.parts[0])
+    if summary and (not own or is_misplaced):
+        why = "it is not first" if own else "only its maker reads it"
+        context.note("compaction", index, f"a compaction block of the provider is sent as text: {why}")
+        return Text(text=compacted_by_provider(summary))
     if (part.kind in _BROKEN or part.kind.startswith(_UNKNOWN_CALL)) and own:
         context.note("shape", index, f"a malformed part was left out ({part.kind or 'without a type'})")
         return None

@@ -1,0 +1,57 @@
+"""Compaction blocks of a provider: first and unchanged towards their maker, readable text for anybody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from foldline import Session
+from foldline.message import Message, user
+from foldline.testing import violations
+from foldline.testing.provider import judge
+from foldline.wire.formats import REQUEST_FORMATS, format_of
+from foldline.wire.rendering import render
+from foldline.wire.repair import RepairedHistory, repair
+
+BLOCK = {"type": "compaction", "content": "The port is 8417.", "signature": "c2lnbmVk", "tool_changes": []}
+
+
+def native(**fields: Any) -> Message:
+    return format_of("anthropic").parse({"role": "assistant", "content": [{**BLOCK, **fields}]}, None)
+
+
+@pytest.mark.parametrize("role", ["assistant", "user"])
+def test_a_signed_block_stands_first_and_unchanged(role: str) -> None:
+    session = Session(model="claude-opus-5-5", format="anthropic")
+    session.add({"role": role, "content": [BLOCK]}, {"role": "user", "content": "go on"})
+    messages = session.view().render().body["messages"]
+    assert messages[0]["content"] == [BLOCK]
+    body = {"model": "claude-opus-5-5", "max_tokens": 100, "messages": messages}
+    refused = judge("anthropic", body, betas=["compact-2026-09-04"])
+    assert refused is None or refused.rule == "compaction_block_signature_invalid", refused
+
+
+def test_a_signed_block_that_is_not_first_is_sent_as_text() -> None:
+    history = [user("go"), native(), user("go on")]
+    rendered = render(repair(history).messages, "anthropic")
+    assert violations(rendered) == ()
+    assert "signature" not in str(rendered.body)
+    assert "8417" in str(rendered.body)
+    growing = RepairedHistory("anthropic")
+    for count in range(1, len(history) + 1):
+        assert growing.update(history[:count]) == repair(history[:count])
+
+
+@pytest.mark.parametrize("format", [name for name in REQUEST_FORMATS if name != "anthropic"])
+def test_another_provider_gets_the_text(format: str) -> None:
+    rendered = render(repair([native(), user("go on")], format).messages, format)
+    assert "8417" in str(rendered.body)
+    assert "c2lnbmVk" not in str(rendered.body)
+    assert violations(rendered) == ()
+
+
+def test_a_block_of_the_earlier_beta_stays_where_it_is() -> None:
+    block = {"type": "compaction", "content": "The port is 8417."}
+    message = format_of("anthropic").parse({"role": "assistant", "content": [block]}, None)
+    assert repair([user("go"), message, user("go on")]).notes == ()
