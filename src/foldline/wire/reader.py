@@ -218,11 +218,9 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
     found = detect([line.value for line in head], *known)
     if found is not None and found.shape != "reply":
         transcript = _from_one_file(source, format_of(found.format))
-        transcript = replace(transcript, notes=(*transcript.notes, *notes))
         if not transcript.messages:
-            for note in transcript.broken_lines:
-                raise WireError(note.text, line=note.line)
-        yield transcript
+            _raise_for_broken_line([*transcript.notes, *notes])
+        yield replace(transcript, notes=(*transcript.notes, *notes))
         return
     last = None
     for line in source:
@@ -234,8 +232,16 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
         except WireError as error:
             raise error.at(line=line.number) from None
     if last is None:
+        _raise_for_broken_line(notes)
         raise unknown_format([line.value for line in head], "file")
     yield replace(last, notes=(*last.notes, *notes))
+
+
+def _raise_for_broken_line(notes: Iterable[ReadNote]) -> None:
+    """Raise for the first broken line; used if nothing else of a file can be read."""
+    for note in notes:
+        if note.text.startswith(BROKEN_LINE):
+            raise WireError(note.text.removeprefix(BROKEN_LINE), line=note.line)
 
 
 def _from_one_file(source: Iterator[JsonLine], target: Format) -> Transcript:
