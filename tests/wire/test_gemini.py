@@ -151,6 +151,10 @@ def test_each_wire_part_becomes_its_kind_of_part(value: dict[str, Any], part: Pa
     assert gemini.parse({"role": "model", "parts": [value]}).parts == (part,)
 
 
+FOREIGN = "skip_thought_signature_validator"
+"""Stands in for the signature of a call that another model made, which Gemini 3 demands."""
+
+
 def test_roles() -> None:
     roles = [gemini.parse({"role": role, "parts": []}).role for role in ("user", "model", "function", "odd")]
     assert roles == ["user", "assistant", "tool", "odd"]
@@ -184,7 +188,7 @@ def test_results_of_one_turn_travel_in_one_content_and_are_named() -> None:
     body = render([user("go"), calls, *answers, user("thanks")], "gemini").body
     assert [content["role"] for content in body["contents"]] == ["user", "model", "user", "user"]
     assert body["contents"][1]["parts"] == [
-        {"functionCall": {"id": "1", "name": "ls", "args": {}}},
+        {"functionCall": {"id": "1", "name": "ls", "args": {}}, "thoughtSignature": FOREIGN},
         {"functionCall": {"id": "2", "name": "rm", "args": {"f": 1}}},
     ]
     assert body["contents"][2]["parts"] == [
@@ -220,7 +224,10 @@ def test_parts_that_gemini_cannot_hold_are_reported_as_lost() -> None:
                 {"inlineData": {"mimeType": "image/png", "data": "AA"}},
                 {"fileData": {"fileUri": "https://x/y.png"}},
                 {"text": "[image left out]"},
-                {"functionCall": {"id": "1", "name": "shell", "args": {"input": "ls -l"}}},
+                {
+                    "functionCall": {"id": "1", "name": "shell", "args": {"input": "ls -l"}},
+                    "thoughtSignature": FOREIGN,
+                },
                 {"functionCall": {"id": "2", "name": "odd", "args": {"input": "[1]"}}},
             ],
         },

@@ -30,7 +30,8 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
         if not isinstance(content, dict):
             request.refuse("shape", index, "not an object")
             continue
-        role = _ROLES.get(content.get("role") or "user") if isinstance(content.get("role"), str | None) else None
+        name = content.get("role")
+        role = "user" if name is None else _ROLES.get(name) if isinstance(name, str) else None
         parts = content.get("parts")
         if role is None:
             request.refuse("role", index, f"the role {content.get('role')!r} is unknown")

@@ -17,6 +17,9 @@ from foldline.wire.gemini.parse import NAME, parse_part
 from foldline.wire.part_mapping import arguments_value, media_placeholder
 from foldline.wire.rendering import is_exact
 
+_NO_SIGNATURE = "skip_thought_signature_validator"
+"""What Gemini 3 accepts in place of the signature of a call that another model made (page thought signatures)."""
+
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
     """The content for one message; an empty list when nothing of it can be carried."""
@@ -46,7 +49,12 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
 
 
 def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
-    return [written for part in parts for written in _render_part(part, loss)]
+    written = [each for part in parts for each in _render_part(part, loss)]
+    own = any(part.wire is not None and element_format(part.wire.format) == NAME for part in parts)
+    first = next((place for place, each in enumerate(written) if "functionCall" in each), None)
+    if first is not None and not own:
+        written[first] = {**written[first], "thoughtSignature": _NO_SIGNATURE}
+    return written
 
 
 def _render_part(part: Part, loss: LossCollector) -> list[Any]:

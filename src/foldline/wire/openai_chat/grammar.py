@@ -100,9 +100,10 @@ def _calls(message: Mapping[str, Any], index: int, request: PlainRequest) -> lis
         request.refuse("empty", index, "tool_calls is not a list with at least one call")
         calls = None
     for call in calls or ():
-        kind = (call.get("type") or "function") if isinstance(call, dict) else None
+        kind = call.get("type", "function") if isinstance(call, dict) else None
         if kind not in ("function", "custom") and isinstance(kind, str):
-            blocks.append(PlainBlock("call", index, string(call.get("id")), kind))
+            request.refuse("block-type", index, f"a tool call of the unknown type {kind[:80]!r}")
+            blocks.append(PlainBlock("call", index, string(call.get("id")), kind or "unknown"))
             continue
         inside = call.get(kind) if isinstance(kind, str) else None
         if not isinstance(inside, dict):

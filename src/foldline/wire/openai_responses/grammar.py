@@ -74,7 +74,9 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
         if not isinstance(item, dict):
             request.refuse("shape", index, "not an object")
             continue
-        kind = string(item.get("type") or ("message" if "role" in item else "item_reference" if "id" in item else ""))
+        kind = string(item.get("type"))
+        if item.get("type") is None:
+            kind = "message" if "role" in item else "item_reference" if "id" in item else ""
         key = item.get("id")
         if isinstance(key, str) and key and kind not in ("item_reference", "local_shell_call_output"):
             if key in seen:
