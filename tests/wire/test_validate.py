@@ -156,7 +156,7 @@ ANTHROPIC: list[tuple[str, Any, set[str]]] = [
         {"system-place"},
     ),
     ("directive without content", [{"role": "system", "content": []}, u()], set()),
-    ("only system", [{"role": "system", "content": "s"}], set()),
+    ("only system", [{"role": "system", "content": "s"}], {"system-place"}),
     ("unknown role", [{"role": "tool", "content": "x"}, u()], {"role"}),
     ("not an object", ["hi"], {"shape"}),
     ("content is a number", [u(5)], {"shape"}),

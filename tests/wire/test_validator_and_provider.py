@@ -35,9 +35,10 @@ def refusal(format: str, body: dict[str, Any]) -> str:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(messages=st.one_of(sound(), broken()))
 def test_both_give_the_same_verdict_before_and_after_a_repair(format: str, messages: list[Message]) -> None:
-    for each in (messages, repair(messages, format).messages):
-        body = render(each, format).body
-        found = [str(violation) for violation in violations(body, format)]
+    # "no-user" is the answer of servers that speak OpenAI's format, not of OpenAI itself
+    for history in (messages, repair(messages, format).messages):
+        body = render(history, format).body
+        found = [str(each) for each in violations(body, format) if each.code != "no-user"]
         answer = refusal(format, body)
         assert bool(found) == bool(answer), (found, answer)
 

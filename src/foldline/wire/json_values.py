@@ -39,17 +39,16 @@ def fault_of(value: Any) -> str:
     return ""
 
 
-def is_json_text(value: Any) -> bool:
-    """True for a text that is JSON, without the constants NaN and Infinity that Python accepts.
+def is_json_object(value: Any) -> bool:
+    """True for the text of a JSON object, without the constants NaN and Infinity that Python accepts.
 
-    >>> is_json_text('{"a": 1}'), is_json_text('{"a": NaN}'), is_json_text('{"a"')
+    >>> is_json_object('{"a": 1}'), is_json_object('{"a": NaN}'), is_json_object("[]")
     (True, False, False)
     """
     try:
-        json.loads(value, parse_constant=_refuse)
-    except (ValueError, TypeError, RecursionError):
+        return isinstance(value, str) and isinstance(json.loads(value, parse_constant=_refuse), dict)
+    except (ValueError, RecursionError):
         return False
-    return isinstance(value, str)
 
 
 def _refuse(name: str) -> float:

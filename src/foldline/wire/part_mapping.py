@@ -13,7 +13,7 @@ from foldline import json_text
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
 from foldline.placeholders import TOOL_ERROR, unsupported_media
 from foldline.wire.formats import LossCollector
-from foldline.wire.json_values import finite_json, is_json_text
+from foldline.wire.json_values import finite_json, is_json_object
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
@@ -114,6 +114,6 @@ def arguments_value(call: ToolCall) -> dict[str, Any]:
 
 def arguments_object(call: ToolCall) -> str:
     """The text of a JSON object with the arguments of a call; the same text if it is one already."""
-    if is_json_text(call.arguments) and call.arguments.lstrip().startswith("{"):
+    if is_json_object(call.arguments):
         return call.arguments
     return json_text.dumps(arguments_value(call))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.grammar import Grammar, RequestLimits
-from foldline.wire.json_values import is_json_text
+from foldline.wire.json_values import is_json_object
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
@@ -123,8 +123,8 @@ def _calls(message: Mapping[str, Any], index: int, request: PlainRequest) -> lis
 def _check_input(arguments: Any, kind: str, index: int, request: PlainRequest) -> None:
     if not isinstance(arguments, str):
         request.refuse("input-form", index, "the arguments of a call are not text")
-    elif kind == "function" and not is_json_text(arguments):
-        request.refuse("input-form", index, "the arguments of a call are not JSON")
+    elif kind == "function" and not is_json_object(arguments):
+        request.refuse("input-form", index, "the arguments of a call are not a JSON object")
 
 
 def _is_malformed(element: Mapping[str, Any]) -> bool:
@@ -140,7 +140,7 @@ def _is_malformed(element: Mapping[str, Any]) -> bool:
 
 def _has_valid_input(call: Mapping[str, Any]) -> bool:
     inner = call.get("function", call.get("function_call"))
-    return not (isinstance(inner, dict) and "arguments" in inner) or is_json_text(inner["arguments"])
+    return not (isinstance(inner, dict) and "arguments" in inner) or is_json_object(inner["arguments"])
 
 
 _UNANSWERED = (

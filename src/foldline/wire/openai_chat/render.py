@@ -7,7 +7,6 @@ from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import LossCollector
-from foldline.wire.json_values import is_json_text
 from foldline.wire.openai_chat import parse as messages
 from foldline.wire.openai_chat.parse import NAME, OTHER_CALL, SIDE_FIELDS, is_call_part, is_side_fields
 from foldline.wire.part_mapping import (
@@ -64,8 +63,7 @@ def _render_content(
         if unchanged is not None and is_side_fields(unchanged):
             beside.update(unchanged)
         elif isinstance(part, ToolCall) and not part.id and single:
-            arguments = part.arguments if is_json_text(part.arguments) else arguments_object(part)
-            beside["function_call"] = {"name": part.name, "arguments": arguments}
+            beside["function_call"] = {"name": part.name, "arguments": arguments_object(part)}
         elif isinstance(part, ToolCall):
             calls.append(unchanged or _render_call(part, loss))
         elif unchanged is not None and isinstance(part, Opaque) and part.kind.startswith(OTHER_CALL):
@@ -138,11 +136,9 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
     if call.kind == "custom_tool":
         fields = {"name": call.name, "input": call.arguments}
         return {**own, "id": call.id, "type": "custom", "custom": {**own.get("custom", {}), **fields}}
-    arguments = call.arguments if is_json_text(call.arguments) else arguments_object(call)
     if call.kind != "function":
         loss.add(f"call {call.kind}", "Chat Completions knows only function and custom calls: sent as a function call")
-        arguments = arguments_object(call)
-    fields = {"name": call.name, "arguments": arguments}
+    fields = {"name": call.name, "arguments": arguments_object(call)}
     return {**own, "id": call.id, "type": "function", "function": {**own.get("function", {}), **fields}}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.grammar import Grammar
-from foldline.wire.json_values import is_json_text
+from foldline.wire.json_values import is_json_object
 from foldline.wire.openai_chat.grammar import LIMITS, ROLES, media_size
 from foldline.wire.validate.plain_request import (
     PlainBlock,
@@ -152,8 +152,8 @@ def _is_shell_output(value: Any) -> bool:
 
 
 def _call(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
-    if kind == "function_call" and not is_json_text(item.get("arguments")):
-        request.refuse("input-form", index, "the arguments of a call are not JSON in a text")
+    if kind == "function_call" and not is_json_object(item.get("arguments")):
+        request.refuse("input-form", index, "the arguments of a call are not the text of a JSON object")
     elif kind == "custom_tool_call" and not isinstance(item.get("input"), str):
         request.refuse("input-form", index, "the input of a call is not text")
     if not string(item.get("call_id")):
@@ -210,7 +210,7 @@ GRAMMAR = Grammar(
     item_ids=True,
     conversation_fields=("previous_response_id", "conversation", "prompt"),
     is_malformed=_is_malformed,
-    has_valid_input=lambda call: call.get("type") != "function_call" or is_json_text(call.get("arguments")),
+    has_valid_input=lambda call: call.get("type") != "function_call" or is_json_object(call.get("arguments")),
     says={
         "empty-request": "Missing required parameter: 'input'.",
         "block-type": "Invalid value. Supported values are listed in the error",

@@ -12,7 +12,6 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import LossCollector
-from foldline.wire.json_values import is_json_text
 from foldline.wire.openai_responses import parse as items
 from foldline.wire.openai_responses.parse import CALLS, NAME, OUTPUTS, TEXTUAL
 from foldline.wire.part_mapping import (
@@ -49,8 +48,10 @@ def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
         held = items.payload(call) if name else None
     except WireError:
         held = None
-    if call.kind == "function" and not is_json_text(call.arguments):
+    if call.kind == "function":
         held = arguments_object(call)
+        if held != call.arguments:
+            loss.add("call function", "its arguments were not a JSON object: rewritten")
     if held is None:
         loss.add(f"call {call.kind}", "sent as a function call")
         loss.kinds[call.id] = "function"

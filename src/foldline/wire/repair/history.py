@@ -102,7 +102,7 @@ def _read(
     leading, last = not entries, start - 1
     for index, original in enumerate(messages, start):
         message = with_sendable_values(index, original, context)
-        if leading and message.role == "system" and belongs_to_prompt(message, messages, context):
+        if leading and message.role == "system" and belongs_to_prompt(message, context):
             head.extend(repair_prompt(index, message, context))
             continue
         silent = is_silent(message, context)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from foldline.message import Message, Part, Text, ToolCall, ToolResult
 from foldline.placeholders import call_as_text, result_as_text
 from foldline.wire.rendering import leading_system
-from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_silent
+from foldline.wire.repair.context import OutgoingMessage, RepairContext
 from foldline.wire.repair.server_calls import is_paused
 
 
-def belongs_to_prompt(message: Message, messages: Iterable[Message], context: RepairContext) -> bool:
+def belongs_to_prompt(message: Message, context: RepairContext) -> bool:
     """True for a leading system message that goes into the request's system field, even if it came in the list."""
     if leading_system((message,), context.target):
         return True
-    if not message.parts or context.grammar.inline_system != "after user":
-        return False
-    return any(each.role != "system" and not is_silent(each, context) for each in messages)
+    return bool(message.parts) and context.grammar.inline_system == "after user"
 
 
 def repair_prompt(index: int, message: Message, context: RepairContext) -> list[OutgoingMessage]:

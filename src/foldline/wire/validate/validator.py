@@ -160,7 +160,7 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
 
 def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
     """Violations in system messages, for formats in which those inside the list must end a user turn."""
-    if grammar.inline_system != "after user" or all(turn.role == "system" for turn in turns):
+    if grammar.inline_system != "after user":
         return
     before: PlainTurn | None = None
     for turn, after in zip_longest(turns, turns[1:]):
