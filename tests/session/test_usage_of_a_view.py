@@ -97,6 +97,19 @@ def test_a_message_that_was_added_while_the_reply_was_on_its_way_is_counted() ->
     assert "usage of reply" in view.source
 
 
+def test_replies_of_a_caller_that_goes_on_without_another_view_are_tied_to_what_it_sent() -> None:
+    """It asks for a view once and then adds to its own list; the first reply has no usage."""
+    session = Session(model=MODEL, policy=POLICY)
+    session.add(user(words(3_000)))
+    session.view()
+    session.add(assistant("Let me look."), user(words(4_000)))
+    session.add(reply("And there.", prompt_tokens(session.state.view())), user("so?"))
+    assert session.load().request == pytest.approx(prompt_tokens(session.state.view()), abs=50)
+    assert session.fold(force=True)
+    session.add(reply("Done.", 7_200), user("and then?"))
+    assert session.load().request < 5_000, "the reply to the unfolded list says nothing about the folded view"
+
+
 def test_an_older_request_does_not_replace_the_figure_of_a_newer_one() -> None:
     session = Session(model=MODEL, policy=POLICY)
     fill(session, 5_000)

@@ -103,7 +103,9 @@ class Session:
         self.running: StopSignal | None = None
         """The stop signal of the fold that is being made by a call of this session."""
         self._handed_out: ViewIdentity | None = None
-        """The identity of the last view that was handed out, until a reply with usage is added."""
+        """The identity of the last view that was handed out."""
+        self._is_answered = False
+        """Whether the last message is a reply."""
         self._assumption = ""
         """The assumption about the window that was emitted last."""
         self.skip_reason = ""
@@ -185,20 +187,25 @@ class Session:
             state.add(message)
 
     def _tie_replies(self, messages: list[Message], answered: ViewIdentity | None) -> None:
-        """Note at each reply with usage which view it answers.
+        """Note at each reply with usage which view it answers: `answered`, or the last one that was handed out.
 
-        Several replies can be added at once, from a log. All but the first then answer the messages before them.
+        A caller that goes on without asking for another view has sent the messages that it added since.
         """
         for index, message in enumerate(messages):
-            if message.meta.usage is None or not is_untied(message):
+            if message.role != "assistant":
+                if self._is_answered and self._handed_out is not None:
+                    self._handed_out, self._is_answered = self._handed_out.opened, False
                 continue
-            answered, self._handed_out = answered or self._handed_out, None
-            if answered is None:
-                state = self.state
-                is_first = index == 0 and len(state.timeline.messages) == state.snapshot.changed_at
-                answered = UNKNOWN_VIEW if is_first else state.identity(is_open=True)
-            messages[index] = tie_reply(message, answered)
-            answered = None
+            self._is_answered = True
+            if message.meta.usage is not None and is_untied(message):
+                messages[index] = tie_reply(message, answered or self._handed_out or self._next_view(index))
+                answered = None
+
+    def _next_view(self, added: int) -> ViewIdentity:
+        """The view that a reply answers if none was handed out and `added` messages are added before the reply."""
+        state = self.state
+        is_change_newer = not added and len(state.timeline.messages) == state.snapshot.changed_at
+        return UNKNOWN_VIEW if is_change_newer else state.identity().opened
 
     @_locked
     def view(self) -> View:
@@ -217,7 +224,7 @@ class Session:
                 continue
             unchanged = self.state is state and state.snapshot is snapshot and len(state.timeline.messages) == length
             view = state.view(load, plan.verdict) if unchanged else self.state.view()
-            self._handed_out = view.identity
+            self._handed_out, self._is_answered = view.identity, False
             return view
         raise too_many_conflicts()
 

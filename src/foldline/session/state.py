@@ -122,10 +122,8 @@ class State:
         setup = self.setup
         return view_key(fold, setup.model.name, setup.format, setup.counter.name, setup.framing.name)
 
-    def identity(self, *, is_open: bool = False) -> ViewIdentity:
-        """The identity of the view as it stands; with `is_open`, of the view that ends right before a later reply."""
-        if is_open:
-            return ViewIdentity(self._view_key, self.tools)
+    def identity(self) -> ViewIdentity:
+        """The identity of the view as it stands."""
         length = len(self.timeline.messages)
         return ViewIdentity(self._view_key, self.tools, length, self._tokens(length))
 

@@ -37,6 +37,11 @@ class ViewIdentity(NamedTuple):
         key, tools, length, tokens = self
         return f"{key}.{tools}.{length}.{tokens}" if length >= 0 else f"{key}.{tools}"
 
+    @property
+    def opened(self) -> ViewIdentity:
+        """The identity of a view that grew from this one and ends right before the reply that is tied to it."""
+        return ViewIdentity(self.key, self.tools)
+
     @classmethod
     def read(cls, text: str) -> ViewIdentity | None:
         """The identity in a stored text; None if it is none."""
