@@ -120,7 +120,7 @@ class RandomSession:
 
     def __init__(self, opens: Callable[[], Ledger], seed: int, tally: Tally, provider: CountingProvider) -> None:
         self.opens, self.tally, self.provider = opens, tally, provider
-        self.chance = random.Random(seed)
+        self.seed, self.chance = seed, random.Random(seed)
         self.texts = [text for kind in KINDS for text in documents(3, seed)[kind]]
         self.model, self.branches, self.last = FIRST_MODEL, 0, "start"
         self.tools = self.random_tools()
@@ -180,11 +180,12 @@ class RandomSession:
                 self.ledger.wait(WAIT_S)
             elif what == "message":
                 self.session.add(user(self.text(2_000)))
+                name = str(view.identity)
             elif what == "fold":
                 self.opens_again().fold(force=self.chance.random() < 0.5)
             else:
                 self.do_restart()
-                name = str(view.identity) if self.chance.random() < 0.5 else None
+                name = str(view.identity) if self.chance.random() < 0.5 else name
         self.reply_to(view, name)
 
     def ask(self) -> View | None:
@@ -206,8 +207,8 @@ class RandomSession:
             raise AssertionError(f"{view.blocks} do not add up to {view.tokens}")
         if abs(view.tokens - real) > MARGIN * real:
             alone = view.identity.tools + view.identity.tokens if view.identity else 0
-            line = f"{view.tokens:,} for {real:,} after {self.last} ({view.source}; {alone:,} by the estimator alone)"
-            self.tally.outside.append(line)
+            source = f"{view.source}; {alone:,} by the estimator alone"
+            self.tally.outside.append(f"{self.seed}: {view.tokens:,} for {real:,} after {self.last} ({source})")
         return view
 
     def reply_to(self, view: View, name: str | None = None) -> None:
@@ -245,7 +246,7 @@ class RandomSession:
         added = self.session.record.read(self.asked_at, fold.made_at) if fold.made_at > self.asked_at else ()
         real = self.asked_size + sum(map(self.session.size, added))
         if fold.before > (1 + MARGIN) * real:
-            self.tally.stale.append(f"{fold.before:,} for {real:,} after {self.last} ({fold.reason})")
+            self.tally.stale.append(f"{self.seed}: {fold.before:,} for {real:,} after {self.last} ({fold.reason})")
 
     def do_fold(self) -> None:
         """A fold by hand."""

@@ -85,6 +85,21 @@ def test_a_fold_of_another_process_voids_the_reply_on_its_way(opens: Open, same_
         assert reader.folds == 1
 
 
+def test_a_process_that_made_no_request_does_not_take_a_late_reply_for_an_answer_to_the_folded_view(
+    opens: Open,
+) -> None:
+    ledger = opens()
+    session = ledger.session("s", model=MODEL, policy=POLICY)
+    fill(session, 40_000)
+    session.add(user("and now?"))
+    sent = session.view()
+    assert ledger.session("s").fold(force=True)
+    receiver = ledger.session("s")
+    receiver.add(user("one more thing"))
+    receiver.add(reply("It is the port.", prompt_tokens(sent)), user("and then?"))
+    assert is_near(receiver, prompt_tokens(receiver.view()))
+
+
 def test_a_message_that_was_added_while_the_reply_was_on_its_way_is_counted() -> None:
     session = Session(model=MODEL, policy=POLICY)
     fill(session, 10_000)

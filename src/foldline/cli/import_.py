@@ -149,7 +149,7 @@ def _export_lines(name: str, transcript: Transcript, settings: Settings, compact
         session = temporary.session(name, model=model, policy=settings.policy, tools=transcript.tools)
         first = len(context_segments(transcript)[0])
         seen, lost = transcript.messages[:first], transcript.messages[first:compacted]
-        session.record.append(tie_replies(seen, session.state.identity().opened))
+        session.record.append(tie_replies(seen, session.state.identity().extension))
         session.record.append(tie_replies(lost, UNKNOWN_VIEW))
         _append_context(session, transcript.messages, max(first, compacted), compacted)
         return list(temporary.export())
@@ -206,7 +206,7 @@ def _append_context(session: Session, messages: Sequence[Message], start: int, c
         session.refresh()
     fold = session.timeline.fold
     is_same = (fold.cut if fold else 0) == compacted
-    identity = session.state.identity().opened if is_same else UNKNOWN_VIEW
+    identity = session.state.identity().extension if is_same else UNKNOWN_VIEW
     session.record.append(tie_replies(messages[start:], identity))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import chain, islice
 from logging import DEBUG
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -194,18 +195,24 @@ class Session:
         for index, message in enumerate(messages):
             if message.role != "assistant":
                 if self._is_answered and self._handed_out is not None:
-                    self._handed_out, self._is_answered = self._handed_out.opened, False
+                    self._handed_out, self._is_answered = self._handed_out.extension, False
                 continue
             self._is_answered = True
             if message.meta.usage is not None and is_untied(message):
-                messages[index] = tie_reply(message, answered or self._handed_out or self._next_view(index))
+                messages[index] = tie_reply(message, answered or self._handed_out or self._next_view(messages[:index]))
                 answered = None
 
-    def _next_view(self, added: int) -> ViewIdentity:
-        """The view that a reply answers if none was handed out and `added` messages are added before the reply."""
-        state = self.state
-        is_change_newer = not added and len(state.timeline.messages) == state.snapshot.changed_at
-        return UNKNOWN_VIEW if is_change_newer else state.identity().opened
+    def _next_view(self, added: Sequence[Message]) -> ViewIdentity:
+        """The view that a reply answers if none was handed out here; `added` are the messages added before it.
+
+        The first reply after a fold or another change may answer an earlier view of another process.
+        """
+        state, changed_at = self.state, self.state.snapshot.changed_at
+        if changed_at:
+            known = islice(state.timeline.messages, changed_at, None)
+            if not any(message.role == "assistant" for message in chain(known, added)):
+                return UNKNOWN_VIEW
+        return state.identity().extension
 
     @_locked
     def view(self) -> View:

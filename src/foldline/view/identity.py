@@ -38,7 +38,7 @@ class ViewIdentity(NamedTuple):
         return f"{key}.{tools}.{length}.{tokens}" if length >= 0 else f"{key}.{tools}"
 
     @property
-    def opened(self) -> ViewIdentity:
+    def extension(self) -> ViewIdentity:
         """The identity of a view that grew from this one and ends right before the reply that is tied to it."""
         return ViewIdentity(self.key, self.tools)
 
