@@ -1,1 +1,4 @@
-"""The documented APIs of five other systems. Each one only translates its terms; the engine makes the decisions."""
+"""The documented APIs of five other systems.
+
+Each module translates the terms of one system; foldline's engine makes the decisions.
+"""

@@ -1,4 +1,4 @@
-"""Block budget: a prompt of system text, memory, summary, the newest history and a new message, each under a cap.
+"""Block budget: builds a prompt from blocks (memory, summary, history), each with a cap on its size.
 
 `AgentConfig` is the documented configuration. `MemoryManager` loads memory, summary and history from a storage and
 builds the messages of a request; `PromptAssembler` does the same with blocks that the caller passes. Nothing is stored,
@@ -34,7 +34,7 @@ SUMMARY_HEADING = "## Conversation Summary"
 _LOG = logging.getLogger("foldline.block_budget")
 _HISTORY, _TOTAL = "context_history_max_words", "context_total_max_words"
 _STRICT = ("anthropic", "gemini")
-"""Formats whose list must begin with a user message and cannot hold the system prompt."""
+"""Formats in which the list of messages must begin with a user message and cannot hold the system prompt."""
 
 
 class MemoryPort(Protocol):
@@ -56,8 +56,9 @@ class MemoryPort(Protocol):
 class MemoryManager:
     """Builds the messages of each request from a storage, under the caps of the documented configuration.
 
-    `owner_aliases` are the ids of the owner, each a text, or an object or mapping with `address` and `channel`; in the
-    history the owner is labelled `owner`. The other settings are those of `AgentConfig`.
+    `owner_aliases` are the ids of the bot's owner. An id is a text, or an object or mapping with `address` and
+    `channel`. In the history, messages from these ids are labelled `owner`. The other settings are those of
+    `AgentConfig`.
     """
 
     def __init__(
@@ -88,10 +89,10 @@ class MemoryManager:
         user_message: str,
         system_prompt: str,
     ) -> list[Any]:
-        """System message, the labelled history that fits, and the new message.
+        """The messages of a request: system message, the labelled history that fits, and the new message.
 
-        Messages that are not in the storage have the type of the stored ones. The history is that of all channels, so
-        `channel` and `sender_id` make no difference here.
+        The system message and the new message have the same type as the stored messages. The history has the messages
+        of all channels, so `channel` and `sender_id` have no effect.
         """
         history = await _awaited(self._storage.load_history())
         made = self._assembler.assemble(
@@ -106,7 +107,7 @@ class MemoryManager:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledPrompt:
-    """A prompt: the system text, the messages in the caller's format, and a report of the caps."""
+    """A prompt: the system text, the messages in the caller's format, and a report on the caps."""
 
     system: str
     turns: list[Any]
@@ -126,7 +127,7 @@ class AssembledPrompt:
 
 
 class PromptAssembler:
-    """Assembles prompts under one configuration, with a token counter that the application passes."""
+    """Assembles prompts under one configuration, with the application's token counter."""
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class PromptAssembler:
         )
 
     def _caps(self, count: int, format: str) -> AgentConfig:
-        """The settings; the caps leave room for the line that precedes a cut history if the format needs one."""
+        """The settings. If the format needs a marker before a cut history, the caps are lowered by its size."""
         config = replace(self.config, context_budget_mode="words") if self.fallback else self.config
         if format not in _STRICT:
             return config
@@ -178,7 +179,10 @@ class PromptAssembler:
         )
 
     def _labelled(self, message: Message, item: Any) -> Message:
-        """The message with its channel and sender before its text; unchanged if it has no channel or has the label."""
+        """The message with a label (channel and sender) before its text.
+
+        A message without a channel, or with the label already, is returned unchanged.
+        """
         channel, sender = (
             text_of(pick(item, "channel")),
             text_of(pick(item, "senderId")) or text_of(pick(item, "sender")),
@@ -195,7 +199,7 @@ class PromptAssembler:
 
 
 def _config(settings: dict[str, Any]) -> AgentConfig:
-    """The settings as a configuration; a total below the history's cap lowers that cap."""
+    """The settings as a configuration. If the total cap is below the history cap, the history cap is lowered to it."""
     known = AgentConfig.__dataclass_fields__
     for name in settings:
         if name not in known:
@@ -211,7 +215,7 @@ async def _awaited(found: Any) -> Any:
 
 
 def _like(history: Sequence[Any], role: str, text: str) -> Any:
-    """A new message of the type of the stored ones, or a plain one."""
+    """A new message of the same type as the newest stored message; a `PlainMessage` if that is not possible."""
     newest: Any = history[-1] if history else None
     if isinstance(newest, dict):
         return {"role": role, "content": text}
@@ -230,7 +234,7 @@ def _alias(given: Any) -> tuple[str, str]:
 
 
 def _headed(memory: str, summary: str) -> str:
-    """Memory and summary under their headings; an empty block is left out."""
+    """The text of memory and summary, each under its heading. An empty block is left out."""
     blocks = ((MEMORY_HEADING, memory), (SUMMARY_HEADING, summary))
     return "\n\n".join(f"{heading}\n\n{text}" for heading, text in blocks if text.strip())
 
@@ -240,7 +244,7 @@ def _omission_marker(left_out: int) -> Message:
 
 
 def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
-    """A marker for the omitted messages if the list must begin with a user message and does not; else ()."""
+    """A marker for the omitted messages if the list needs one, because it must begin with a user message; else ()."""
     cut = fitted.report.left_out
     opens = format not in _STRICT or not cut or fitted.history[0].role == "user"
     return () if opens else (_omission_marker(cut),)

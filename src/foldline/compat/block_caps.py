@@ -1,7 +1,8 @@
 """Caps for the blocks of a request: memory, summary and history.
 
-If all blocks together exceed the total, history is cut to its newest messages first, then the summary is shortened,
-then memory. The newest messages, which must stay, are shortened last, and only if they alone exceed the total.
+If all blocks together exceed the total cap, they are reduced in this order: the oldest messages of the history are
+removed, the summary is shortened, memory is shortened. If the newest messages, which must stay, exceed the total alone,
+their texts are shortened.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ BudgetMode = Literal["words", "tokens"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """The caps, in the unit of `context_budget_mode`; the documented field names say `words` in both modes."""
+    """The caps, in words or tokens (`context_budget_mode`). The documented field names say `words` in both modes."""
 
     context_budget_mode: BudgetMode = "words"
     context_memory_max_words: int = 300
     context_summary_max_words: int = 500
     context_history_max_words: int = 2_500
-    """Cap for the history, which keeps its newest messages."""
+    """Cap for the history; the newest messages are kept."""
     context_total_max_words: int = 4_500
     """Cap for memory, summary and history together, without the base prompt and the new message."""
     context_dedupe_summary_against_memory: bool = True
-    """Whether to remove lines of the summary that memory has too."""
+    """Whether to remove lines of the summary that are also in memory."""
     context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
-    """How many of the newest messages stay, shortened if they alone exceed the total."""
+    """How many of the newest messages are always kept. These messages are shortened if they alone exceed the total."""
     context_memory_end: End = "head"
-    """Which end of the memory stays, in whole lines."""
+    """Which end of the memory is kept when it is shortened ("head" or "tail")."""
     context_summary_end: End = "tail"
-    """Which end of the summary stays, in whole lines."""
+    """Which end of the summary is kept when it is shortened ("head" or "tail")."""
 
     def __post_init__(self) -> None:
         for knob in fields(self):
@@ -71,19 +72,19 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockReport:
-    """The size of each block before and after the caps, in their unit."""
+    """The size of each block before and after the caps were applied, in the unit of the caps."""
 
     unit: str
     before: Mapping[str, int]
     after: Mapping[str, int]
     removed_lines: int = 0
-    """Number of digest lines that were removed because memory has them too."""
+    """Number of summary lines that were removed because they are also in memory."""
     left_out: int = 0
     """Number of messages of the history that are not sent."""
     shortened: int = 0
     """Number of messages of the history that are shortened."""
     fallback: bool = False
-    """Whether words were counted instead of tokens, because there was no counter."""
+    """Whether words were counted instead of tokens, because no token counter was given."""
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {size:,} → {self.after[name]:,}" for name, size in self.before.items())
@@ -110,7 +111,10 @@ class FittedBlocks:
 
 
 def fit_blocks(blocks: Blocks, config: AgentConfig, counter: Counter, frame: Callable[[str, str], str]) -> FittedBlocks:
-    """The blocks under their caps. `frame(memory, digest)` returns the text of both, which counts in the total."""
+    """The blocks, reduced to their caps.
+
+    `frame(memory, digest)` returns the text of both with headings; the size of that text counts towards the total.
+    """
     draft = _BlockDraft(blocks, config, counter, frame)
     before = draft.sizes()
     removed = draft.cap()
@@ -128,7 +132,7 @@ def fit_blocks(blocks: Blocks, config: AgentConfig, counter: Counter, frame: Cal
 
 
 def cut_to_newest(timeline: Timeline, limit: int, floor: int) -> int:
-    """The cut that keeps the newest messages within `limit` tokens, and at least `floor` of them; no step is split."""
+    """The cut that keeps the newest messages within `limit` tokens, but at least `floor` messages. No step is split."""
     wanted = bisect_left(timeline.prefix, timeline.prefix[-1] - limit)
     if wanted == 0:
         return 0
@@ -145,7 +149,7 @@ class _BlockDraft:
         self.stubs: dict[int, Message] = {}
 
     def cap(self) -> int:
-        """Apply each block's cap; returns the number of removed duplicate lines."""
+        """Reduce each block to its own cap, and return the number of duplicate lines that were removed."""
         config, removed = self.config, 0
         if config.context_dedupe_summary_against_memory:
             self.digest, removed = dedupe(self.digest, self.memory)
@@ -155,7 +159,10 @@ class _BlockDraft:
         return removed
 
     def fit_total(self, cap: int) -> None:
-        """Shorten history, then the digest, then memory, until all fit; raises `ViewTooLarge` if they cannot."""
+        """Reduce history, digest and memory, in this order, until all blocks fit.
+
+        Raises `ViewTooLarge` if they cannot fit.
+        """
         if self.over(cap) > 0:
             self.cut = max(self.cut, self._cut_to(max(0, cap - self.system())))
         while self.digest and (over := self.over(cap)) > 0:
@@ -176,7 +183,9 @@ class _BlockDraft:
         return cut_to_newest(self.timeline, limit, self.config.context_min_recent_messages)
 
     def _shorten(self, cap: int) -> None:
-        """Shorten messages until all fit: first the largest to one common size, then each further."""
+        """Shorten messages until all fit: first the largest ones to one common size, then one message after the
+        other.
+        """
         kept = range(self.cut, len(self.timeline))
         level = _level([self.timeline.tokens(index) for index in kept], max(0, cap - self.system()))
         for index in sorted(kept, key=lambda index: -self.timeline.tokens(index)):
@@ -199,7 +208,7 @@ class _BlockDraft:
         return fit_text(text, max(0, self.counter.count(text).tokens - over), end, self.counter)
 
     def over(self, cap: int) -> int:
-        """By how much all blocks together exceed the cap."""
+        """The size by which all blocks together exceed the cap; negative if they fit."""
         return self.system() + self.history() - cap
 
     def system(self) -> int:
@@ -221,7 +230,7 @@ class _BlockDraft:
 
 
 def _level(sizes: list[int], limit: int) -> int:
-    """The size to which the largest of `sizes` must be reduced so that all fit into `limit`.
+    """A common limit: if every larger size is reduced to it, the sum of all sizes is at most `limit`.
 
     >>> _level([10, 500, 300], 110)
     50
@@ -241,9 +250,10 @@ def size_of(message: Message, counter: Counter) -> int:
 
 
 def shorten(message: Message, limit: int, counter: Counter) -> Message | None:
-    """The message with its longest texts cut until it fits into `limit`; None if that makes it no smaller.
+    """The message with its longest texts cut until its size is at most `limit`; None if that makes it no smaller.
 
-    The start of each cut text stays, with a line that says how much is missing. Calls, images and ids stay as they are.
+    The start of a cut text is kept, and a line after it says how much is missing. Calls, images and ids are not
+    changed.
     """
     parts = list(message.parts)
     whole = now = size_of(message, counter)
@@ -260,7 +270,7 @@ def _text(part: Part) -> str:
 
 
 def _cut_part(part: Part, over: int, counter: Counter) -> Part:
-    """The text or result, shortened by at least `over` if possible."""
+    """A text or result, shortened by at least `over` if possible."""
     text = _text(part)
     size = counter.count(text).tokens
     limit = size - over - counter.count(_left_out(text, "")).tokens
@@ -282,6 +292,9 @@ def _cut_part(part: Part, over: int, counter: Counter) -> Part:
 
 
 def _left_out(text: str, kept: str) -> str:
-    """The line below a shortened text. `kept` may end with an added code fence, which is not counted."""
+    """The line after a shortened text, which says how many characters are missing.
+
+    A code fence that was added at the end of `kept` does not count.
+    """
     shown = len(kept) if text.startswith(kept) else kept.rfind("\n")
     return shortened(len(text) - shown, "")

@@ -22,12 +22,15 @@ from foldline.wire.request import unknown_format
 from foldline.wire.session_logs.pi import parse as parse_object
 
 MESSAGE, OBJECT = "message", "object"
-"""The formats a list can have besides the wire formats: `Message` values, and objects with attributes."""
+"""The names of two formats that are not wire formats: lists of `Message` values, and lists of other objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainMessage:
-    """A message for callers whose messages are objects, used if there is no object of theirs to copy."""
+    """A message for callers whose messages are objects.
+
+    This class is used if there is no object of the caller to copy.
+    """
 
     role: str
     content: str
@@ -49,13 +52,14 @@ class CallerMessages:
 
     @property
     def wire_format(self) -> str:
-        """The wire format whose grammar the messages must keep."""
+        """The wire format whose rules the messages must follow."""
         return wire_format_of(self.format, self.messages)
 
     def restore(self, messages: Iterable[Message], *, plain: bool = False) -> Any:
-        """The messages in the caller's format: unchanged ones as the caller's objects, an unchanged list as itself.
+        """The messages in the caller's format.
 
-        With `plain`, placeholders in new messages do not advise to recall anything: a plain list has no recall tool.
+        An unchanged message is returned as the caller's object, and an unchanged list as the caller's list. With
+        `plain`, placeholders in new messages do not mention recall, because a plain list has no recall tool.
         """
         view = tuple(messages)
         if plain:
@@ -66,7 +70,7 @@ class CallerMessages:
 
 
 def without_recall_advice(message: Message) -> Message:
-    """The message with placeholders that name no handle; itself if it has none that does."""
+    """The message without handles and advice to recall in its placeholders; the same object if there are none."""
     parts = tuple(_plain_part(part) for part in message.parts)
     return message if all(map(is_, parts, message.parts)) else message.with_parts(*parts)
 
@@ -93,7 +97,7 @@ def format_of(items: Sequence[Any]) -> str:
 
 
 def wire_format_of(format: str, messages: Iterable[Message]) -> str:
-    """The wire format of a list: its own, else the one that its messages were read from, else `openai`."""
+    """The wire format of a list: its own format, else the format that its messages were read from, else `openai`."""
     formats = [format, *(message.wire.format for message in messages if message.wire is not None)]
     names = [element_format(name) for name in formats if name in FORMATS]
     return next((name for name in names if name in REQUEST_FORMATS), "openai")
@@ -120,7 +124,7 @@ def _read(item: Any, format: str) -> Message:
 
 
 def render_list(messages: Iterable[Message], format: str, originals: Mapping[int, Any] | None = None) -> list[Any]:
-    """The messages in a format; those in `originals` (by `id`) as the caller's object."""
+    """The messages in a format. For a message in `originals` (by its `id`), the caller's own object is returned."""
     originals = originals or {}
     if format in {MESSAGE, OBJECT}:
         render = (lambda message: message) if format == MESSAGE else as_object
@@ -146,7 +150,7 @@ def render_list(messages: Iterable[Message], format: str, originals: Mapping[int
 
 
 def as_object(message: Message) -> Any:
-    """A message as an object: a copy of the one it was read from with new content, or a `PlainMessage`."""
+    """A message as an object: a copy, with new content, of the object that it was read from, or a `PlainMessage`."""
     result = message.results[0] if message.results else None
     source = message.wire.value if message.wire is not None else None
     if source is None or isinstance(source, Mapping) or not hasattr(source, "content"):
@@ -167,7 +171,7 @@ def as_object(message: Message) -> Any:
 
 
 def _block(part: Part, blocks: Sequence[Any]) -> Any:
-    """A part as one of the caller's blocks: the block it was read from, or a text block of the same type."""
+    """A part as a content block: the block that it was read from, or a new text block like those of the caller."""
     if (
         part.wire is not None
         and part.wire.exact
@@ -190,7 +194,7 @@ def _text_of_block(block: Any) -> str | None:
 
 
 def _copy_with(thing: Any, **fields: Any) -> Any:
-    """A copy of an object, immutable or not, with other values for some fields."""
+    """A copy of an object with new values for some fields. The object may be immutable."""
     if is_dataclass(thing) and not isinstance(thing, type):
         return replace(thing, **fields)
     for change in ("_replace", "model_copy"):

@@ -1,6 +1,6 @@
 """Context budget for an agent that runs in another process: token tracking, compaction triggers, working memory.
 
-The orchestrator feeds every event of Claude Code's stream, and checks at the end of a turn whether to compact:
+The orchestrator passes every event of Claude Code's stream, and checks at the end of each turn whether to compact:
 
     budget, scratch, writer = ContextBudget(), ScratchModel(job="fix the parser"), ScratchWriter(worktree)
     for event in stream:
@@ -39,9 +39,10 @@ DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
 
 
 class ContextBudget:
-    """Tracks how much of its window an agent uses, and whether to warn or to compact.
+    """Tracks how much of its window an agent uses, and whether a warning or a compaction is due.
 
-    The thresholds are shares of the window, in any order: crossing the compaction threshold sets both flags.
+    The thresholds are shares of the window. Either may be the larger one: reaching the compaction threshold always sets
+    both flags.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ContextBudget:
         )
 
     def update(self, event: Any) -> None:
-        """Take one event of the stream; anything but a dict is ignored."""
+        """Process one event of the stream. A value that is not a dict is ignored."""
         if isinstance(event, dict):
             self.meter.feed(event)
 
@@ -79,7 +80,10 @@ class ContextBudget:
 
     @property
     def used_tokens(self) -> int:
-        """Tokens in the window: the sum of the three or, right after a compaction, what the agent reports as left."""
+        """Tokens in the window: the sum of the three kinds of input tokens.
+
+        Right after a compaction, the size that the agent reports.
+        """
         return self.meter.used
 
     @property
@@ -103,12 +107,18 @@ class ContextBudget:
 
     @property
     def should_warn(self) -> bool:
-        """Set at the warning threshold, until it is cleared, the agent compacts or the session changes."""
+        """Whether the warning threshold was reached.
+
+        The flag is reset by `clear_warning`, by a compaction and by a new session.
+        """
         return self.meter.should_warn
 
     @property
     def should_compact(self) -> bool:
-        """Set at the compaction threshold, until it is cleared, the agent compacts or the session changes."""
+        """Whether the compaction threshold was reached.
+
+        The flag is reset by `clear_compact`, by a compaction and by a new session.
+        """
         return self.meter.should_compact
 
     def clear_warning(self) -> None:
@@ -116,7 +126,7 @@ class ContextBudget:
         self.meter.clear_warning()
 
     def clear_compact(self) -> None:
-        """Reset the compaction flag and the warning, which the compaction settles."""
+        """Reset the compaction flag and the warning flag."""
         self.meter.clear_compact()
         self.meter.clear_warning()
 

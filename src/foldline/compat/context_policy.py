@@ -1,8 +1,8 @@
 """Context window policy: truncate a request, show large results as previews, and plan compactions.
 
 These functions work on a list of messages. `transform` makes a request fit: large results become previews, then the
-oldest messages are removed. `plan_compaction` returns which messages a summary should replace, `apply_summary` replaces
-them, and `trim_to_compaction_boundary` drops what a loaded list has before its latest summary.
+oldest messages are removed. `plan_compaction` returns which messages a summary should replace, and `apply_summary`
+replaces them. `trim_to_compaction_boundary` removes the messages before the latest summary from a list that was loaded.
 
     messages = transform(messages, ContextWindowPolicy(max_context_tokens=128_000), tools=tools)
 """
@@ -26,22 +26,25 @@ from foldline.view.compose import messages_of
 
 PRESET = Policy.preset("awaken")
 MIN_COMPACTION_GAIN_TOKENS: int = PRESET.min_gain_tokens
-"""The smallest saving for which a compaction is made."""
+"""A compaction is made only if it saves at least this many tokens."""
 _UNLIMITED = PRESET.but(window_tokens=10**15, reply_tokens=0, prune_arrival_tokens=None)
-"""The preset without a window limit: a compaction has its own threshold, and `transform` enforces the window."""
+"""The preset without a window limit, for compactions.
+
+A compaction has its own threshold; only `transform` enforces the window.
+"""
 _SUMMARY_SHARE = 8
-"""A summary without a limit of its own is expected to have at most 1/8 of the tokens of the threshold."""
+"""If the summary has no limit of its own, its expected size is the threshold divided by this number."""
 CompactionConfigKey = "compaction"
 """The section of an agent's settings that holds its `CompactionConfig`."""
 
 
 class ContextCompactionMode(StrEnum):
-    """Up to which message a compaction reaches."""
+    """Which messages a compaction keeps at the end of the list."""
 
     KeepRecentRawSuffix = "keep_recent_raw_suffix"
-    """Up to the last few messages."""
+    """The last `compaction_raw_suffix_messages` messages are kept."""
     CompactToSafeFrontier = "compact_to_safe_frontier"
-    """Up to the last position where every call has its result, minus `min_recent_messages`."""
+    """The last `min_recent_messages` messages are kept."""
 
 
 class CompactionExecutionMode(StrEnum):
@@ -55,7 +58,7 @@ class CompactionRawRetention(StrEnum):
     """What happens to the messages that a summary replaces."""
 
     PreserveDurable = "preserve_durable"
-    """They are removed from the prompt and stay in the record."""
+    """The messages are removed from the prompt and stay in the record."""
 
 
 def _set_choice(settings: Any, name: str, kind: type[StrEnum]) -> None:
@@ -98,7 +101,7 @@ class ContextWindowPolicy:
     min_recent_messages: int = PRESET.keep_messages
     enable_prompt_cache: bool = True
     autocompact_threshold: int | None = None
-    """Plan a compaction above this many tokens; None: never."""
+    """A compaction is planned above this many tokens; None means never."""
     compaction_mode: ContextCompactionMode = ContextCompactionMode.KeepRecentRawSuffix
     compaction_raw_suffix_messages: int = 2
 
@@ -131,13 +134,13 @@ class CompactionConfig:
 
     mode: CompactionExecutionMode = CompactionExecutionMode.Background
     execution_mode: InitVar[CompactionExecutionMode | None] = None
-    """Another name for `mode`, as an argument; it wins over `mode`."""
+    """Another name of the argument `mode`. If both are given, `execution_mode` is used."""
     summarizer_system_prompt: str = SUMMARY_SYSTEM
     summarizer_user_prompt: str = SUMMARY_TEMPLATE
     """`{messages}` is replaced by the transcript, `{previous_summary}` by the previous summary."""
     summary_max_tokens: int | None = None
     summary_model: str | None = None
-    """Another model of the same vendor; None: the agent's model."""
+    """Another model of the same vendor; None means the agent's model."""
     min_savings_ratio: float = PRESET.min_gain_ratio
     raw_retention: CompactionRawRetention = CompactionRawRetention.PreserveDurable
 
@@ -184,15 +187,15 @@ class CompactionPlan:
     boundary: int
     """Index of the first message that stays."""
     raw: tuple[int, ...]
-    """Indexes before the boundary that stay too: the last user request, and calls without a result."""
+    """Indexes of the messages before the boundary that also stay: the last user request, and calls without a result."""
     covered: tuple[int, ...]
-    """Indexes that the summary replaces."""
+    """Indexes of the messages that the summary replaces."""
     before: int
     after: int
-    """Expected tokens with a summary of `summary_max_tokens`, or else of the usual size."""
+    """Expected tokens of the list after the compaction."""
     reason: str
     boundary_key: bytes = b""
-    """Hash of the messages before the boundary, by which `apply_summary` recognises them."""
+    """Hash of the messages before the boundary. With it, `apply_summary` checks that they are still the same."""
 
 
 def transform(
@@ -203,9 +206,10 @@ def transform(
     artifacts: ArtifactCompaction | None = None,
     model: str = "",
 ) -> Any:
-    """A list that fits; the same list if nothing changes. Raises `ViewTooLarge` if what must stay does not fit.
+    """The messages, shortened so that they fit; the same list if nothing changes.
 
-    Sizes are characters / 4; with a `model`, that model's counter is used.
+    Raises `ViewTooLarge` if they cannot fit. Without `model`, tokens are counted as characters / 4; otherwise with that
+    model's counter.
     """
     policy, artifacts = policy or ContextWindowPolicy(), artifacts or ArtifactCompaction()
     caller = CallerMessages(messages)
@@ -222,9 +226,9 @@ def transform(
 def plan_compaction(
     messages: Sequence[Any], policy: ContextWindowPolicy, config: CompactionConfig | None = None
 ) -> CompactionPlan | None:
-    """Where to compact; None if no compaction is due or it would save too little.
+    """The plan of a compaction; None if none is due or if it would save too little.
 
-    The latest user turn stays. If that turn alone is above the threshold, its older steps are compacted too, and the
+    The latest user turn stays. If that turn alone is above the threshold, its older steps are compacted too, but its
     user message stays.
     """
     config = config or CompactionConfig()
@@ -256,8 +260,8 @@ def plan_compaction(
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
     """The messages with a summary in place of the covered messages and of the previous summary.
 
-    Returns the same list, unchanged, if the summary is blank or the list no longer has the messages of the plan before
-    the boundary. Messages may have been appended since.
+    Returns the same list if the summary is blank, or if the messages before the boundary are no longer those of the
+    plan. Messages that were appended after the plan was made do not matter.
     """
     caller = CallerMessages(messages)
     if not summary.strip() or _key(caller.messages[: plan.boundary]) != plan.boundary_key:
@@ -271,7 +275,7 @@ def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -
 
 
 def trim_to_compaction_boundary(messages: Sequence[Any]) -> Any:
-    """The messages from the latest summary on, after the leading system messages; the same list if there is none."""
+    """The leading system messages, then the messages from the latest summary on. Without a summary, the same list."""
     caller = CallerMessages(messages)
     latest = max((index for index, message in enumerate(caller.messages) if is_summary(message)), default=0)
     lead = next((index for index, each in enumerate(caller.messages) if each.role != "system"), len(messages))
@@ -297,7 +301,7 @@ def _plan(messages: Sequence[Message], policy: Policy) -> Plan:
 
 
 def _add(session: Session, messages: Sequence[Message]) -> None:
-    """Add messages, of which only the newest must stay: a row of prompts without a reply is cut like any other."""
+    """Add messages to a session, so that only the newest one must stay. Other prompts without a reply can be cut."""
     session.add(*messages)
     session.timeline.tail = max(session.timeline.cuts["message"], default=session.timeline.lead)
 
@@ -325,7 +329,7 @@ def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction
 def compaction_policy(
     base: Policy, policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int
 ) -> Policy:
-    """The base policy with compaction: fold all that the minimums allow, and put a summary first."""
+    """The base policy, changed so that it folds as much as the floors allow and puts a summary first."""
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return base.but(
         rules=(f"fold when request > {policy.autocompact_threshold}",),
@@ -341,5 +345,5 @@ def compaction_policy(
 
 
 def breakpoints(policy: ContextWindowPolicy) -> int:
-    """Number of cache breakpoints of a request; 0 if prompt caching is off."""
+    """The maximum number of cache breakpoints in a request; 0 if prompt caching is off."""
     return PRESET.breakpoints if policy.enable_prompt_cache else 0

@@ -3,9 +3,9 @@
     messages, state = compact(messages, policy, digester=digester, state=state)
 
 The summary is cumulative: each prompt contains the previous summary. Hidden messages are not shown to the model. The
-saving is estimated before the model is called, and measured after. If it is too small, or the model fails, the messages
-stay unchanged, and the next attempt waits for some more messages. Without a digester nothing is compacted; `transform`
-truncates.
+saving is estimated before the model is called, and measured afterwards. If the saving is too small, or if the model
+fails, the messages stay unchanged, and the next attempt is made only after some more messages. Without a digester
+nothing is compacted; `transform` truncates.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class CompactionState:
 
     events: tuple[CompactionEvent, ...] = ()
     refused: str = ""
-    """Why the last attempt changed nothing; empty if it succeeded."""
+    """Why the last attempt changed nothing; "" if it succeeded."""
     refused_at: int = 0
-    """Number of messages at the last attempt that changed nothing."""
+    """The number of messages at the time of the last attempt that changed nothing."""
 
     def is_cooling_down(self, count: int) -> bool:
         """Whether the next attempt must wait, because the last one failed recently."""
@@ -73,10 +73,10 @@ class CompactionState:
 
 
 def summarizer_model(config: CompactionConfig, model: str) -> str:
-    """The model that summarizes for an agent's model: the agent's own, or another one of the same vendor.
+    """The name of the model that writes summaries: `summary_model`, or by default the agent's own model.
 
-    A model of the model table must be from the agent's vendor; its name is returned without platform affixes. If the
-    table does not have one of the two models, nothing is checked.
+    If both models are in the model table, they must be from the same vendor, and the name is returned without platform
+    prefixes and suffixes. Otherwise nothing is checked.
     """
     wanted = config.summary_model
     if not wanted:
@@ -114,7 +114,7 @@ class CompactionOptions(TypedDict, total=False):
     digester: Digester | None
     state: CompactionState | None
     clock: Callable[[], float]
-    """Seconds since 1970; by default the system's time."""
+    """Returns the time in seconds since 1970; by default `time.time`."""
 
 
 def compact(
@@ -123,7 +123,10 @@ def compact(
     config: CompactionConfig | None = None,
     **options: Unpack[CompactionOptions],
 ) -> tuple[Any, CompactionState]:
-    """The messages after a compaction, or the same list if none was made; and the new state."""
+    """Compact the messages if that is due.
+
+    Returns the new list and the new state; the same list if nothing was compacted.
+    """
     pending = _PendingCompaction.of(messages, policy, config, **options)
     if isinstance(pending, CompactionState):
         return messages, pending
@@ -161,7 +164,7 @@ class _PendingCompaction:
         config: CompactionConfig | None,
         **options: Unpack[CompactionOptions],
     ) -> _PendingCompaction | CompactionState:
-        """The compaction that is due; the state, if none is."""
+        """The compaction that is due; the current state if none is due."""
         digester, clock = options.get("digester"), options.get("clock", time.time)
         config, state = config or CompactionConfig(), options.get("state") or CompactionState()
         if digester is None or state.is_cooling_down(len(messages)):
@@ -188,7 +191,7 @@ class _PendingCompaction:
         )
 
     def apply(self, made: Digest | FoldRefused) -> tuple[Any, CompactionState]:
-        """The messages and the state after the model's reply."""
+        """The messages and the state after the digester has returned `made`."""
         if isinstance(made, FoldRefused):
             return self.messages, self._refused(made.cause)
         summary = body_of(made.message.text, PRESET.digest_header)

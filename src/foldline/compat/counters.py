@@ -9,11 +9,14 @@ from foldline.errors import ConfigError
 from foldline.measure.estimator import Count, Counter
 
 CountFunction: TypeAlias = Callable[[str], int | tuple[int, bool]]
-"""Takes a text; returns its number of tokens (an estimate), or that number and whether it is exact."""
+"""A function from a text to its number of tokens, or to that number and whether it is exact.
+
+A number alone is an estimate.
+"""
 
 
 def counter_of(given: Counter | CountFunction) -> Counter:
-    """A counter as the engine uses it."""
+    """The given counter, or a `FunctionCounter` for a given function."""
     if not hasattr(given, "count") and callable(given):
         return FunctionCounter(given)
     if hasattr(given, "count") and hasattr(given, "name"):
@@ -27,7 +30,7 @@ class FunctionCounter:
     """A counter made from a function."""
 
     exact = True
-    """Whether a count can be exact; each count says whether it is."""
+    """The counts can be exact. Each `Count` says whether it is."""
 
     def __init__(self, function: CountFunction) -> None:
         self._function = function
@@ -41,7 +44,7 @@ class FunctionCounter:
 
 
 class ExactnessCounter:
-    """A counter that records whether every count since `all_exact` was set to True was exact."""
+    """A counter that also records whether all counts were exact. Set `all_exact` to True to start again."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter

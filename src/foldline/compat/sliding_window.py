@@ -1,7 +1,7 @@
-"""Sliding window: a fixed token budget for history; the oldest turns are no longer sent when it is exceeded.
+"""Sliding window: a fixed token budget for history. When it is exceeded, the oldest turns are no longer sent.
 
 The window keeps all messages and a boundary; messages before the boundary are not sent. The budget is checked after
-each completed turn. The newest turn always stays, a budget of 0 is no limit, and only `rewind` and `clear` move the
+each completed turn. The newest turn is always sent. A budget of 0 means no limit. Only `rewind` and `clear` move the
 boundary back.
 
     window = SlidingWindow(history_tokens=50_000)
@@ -39,23 +39,29 @@ from foldline.wire.formats import FORMATS
 
 _PRESET = Policy.preset("ikigai")
 DEFAULT_HISTORY_TOKEN_LIMIT: int = _PRESET.rules[0].limit or 0
-"""Half of a common window, which leaves space for the system prompt and the summary."""
+"""The default budget: half of a common window, so that there is room for the system prompt and the summary."""
 DIVIDER = "─" * 40
 _NO_TOTAL = 10**15
-"""No limit on the whole request: this design caps only history and summary."""
+"""The limit of the whole request, so large that it never applies: this design limits only history and summary."""
 
 _DETECTABLE = tuple(name for name in FORMATS if name != PLAIN)
-"""Formats that stay in force once detected: a later message with only role and text does not show its format."""
+"""Formats that are kept once they are detected.
+
+A later message with only a role and a text does not show its format.
+"""
 
 Summarize = Callable[[Sequence[Any], str], str]
-"""Takes the clipped messages that are not in the summary yet and the previous summary; returns the new summary."""
+"""A function that returns the new summary.
+
+Its arguments are the removed messages that are not yet in the summary, and the previous summary.
+"""
 
 _LOG = logging.getLogger("foldline.sliding_window")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A prompt and everything up to the next one; `print(turn.size)` prints `~77k`."""
+    """A prompt and all messages up to the next prompt. `print(turn.size)` prints, for example, `~77k`."""
 
     first: int
     last: int
@@ -81,12 +87,12 @@ class SlidingWindow:
         self.messages: list[Any] = []
         """All added messages, unchanged."""
         self.summary = ""
-        """The summary of the clipped turns, if it has a budget."""
+        """The summary of the turns that are no longer sent; "" if the summary has no budget."""
         self._summarize = summarize
         self._summarized: int | None = None
         """Index of the first message that is not in the summary; None before the first summary."""
         self._facts: Facts | None = None
-        """Facts of the clipped turns, cached so that none is read twice."""
+        """The facts of the turns that are no longer sent. The facts are cached, so that no message is read twice."""
         self._format = PLAIN
         self._timeline = Timeline()
         self._estimated = [0]
@@ -112,14 +118,14 @@ class SlidingWindow:
                 self.complete_turn()
 
     def complete_turn(self) -> None:
-        """Mark the newest turn as complete, and clip the oldest turns while history exceeds its budget."""
+        """Mark the newest turn as complete. If the history exceeds its budget, stop sending the oldest turns."""
         self._complete = len(self.messages)
         self._clip()
 
     def rewind(self, index: int) -> None:
         """Remove the messages from an index on, as if they had not been added.
 
-        The boundary moves back if the messages around it are removed; then the summary is written anew.
+        If messages before the boundary are removed, the boundary is computed again and the summary is written again.
         """
         if not 0 <= index <= len(self.messages):
             raise ConfigError(f"cannot rewind to message {index}", hint=f"give an index from 0 to {len(self.messages)}")
@@ -134,7 +140,7 @@ class SlidingWindow:
         self._clip()
 
     def clear(self) -> None:
-        """Remove all messages except the leading system messages, and the summary."""
+        """Remove the summary and all messages except the leading system messages."""
         self.rewind(self._timeline.lead)
 
     def request(self) -> list[Any]:
@@ -148,11 +154,11 @@ class SlidingWindow:
 
     @property
     def divider(self) -> int | None:
-        """Index of the message above which a chat draws a line; None while everything is sent."""
+        """Index of the first message that is sent, for a line above it in a chat; None if all messages are sent."""
         return self.boundary if self.boundary > self._timeline.lead else None
 
     def scrollback(self, line: str = DIVIDER) -> list[Any]:
-        """All messages of the chat, with `line` between those that are not sent and those that are."""
+        """All messages of the chat. `line` separates the messages that are no longer sent from those that are sent."""
         messages = self.messages[self._timeline.lead :]
         if self.divider is None:
             return messages
@@ -211,7 +217,9 @@ class SlidingWindow:
         self._set_summary(self.summary)
 
     def use_model(self, model: str, counter: Counter | CountFunction | None = None) -> None:
-        """Recount with this model's tokenizer if it is installed, else with characters / 4."""
+        """Count all messages again: with `counter`, else with this model's installed tokenizer, else as characters
+        / 4.
+        """
         found = counter_of(counter) if counter else counter_for(model)
         self._counter = ExactnessCounter(found if counter or found.exact else CHARS_4)
         self._rebuild(self._timeline.messages, self._timeline.fold)
@@ -235,7 +243,7 @@ class SlidingWindow:
         return Count(self._timeline.prefix[after] - self._timeline.prefix[first], exact, self._counter.name)
 
     def _clip(self) -> None:
-        """Move the boundary past the oldest turns until the rest fits its budget."""
+        """Move the boundary past the oldest turns until the other turns fit the budget."""
         timeline = self._timeline
         timeline.unanswered.clear()  # a turn leaves whole, also if a call in it has no result
         load = Load(
@@ -267,9 +275,10 @@ class SlidingWindow:
         return without_handles(text)
 
     def _callers_summary(self, summarize: Summarize) -> str:
-        """The summary by the caller's function. If that fails or returns nothing, the previous one stays.
+        """The summary that the caller's function returns.
 
-        The messages that are then not in the summary are passed to the function the next time too.
+        If the function fails or returns nothing, the previous summary stays. In that case, the same messages are passed
+        to the function again the next time.
         """
         timeline = self._timeline
         start = timeline.lead if self._summarized is None else self._summarized
@@ -285,7 +294,7 @@ class SlidingWindow:
         return text
 
     def _rebuild(self, messages: Iterable[Message], fold: Fold | None) -> None:
-        """Index and count the messages anew, with a fold in force."""
+        """Build the timeline again and count all messages. Then put the fold in force."""
         self._timeline, self._estimated = Timeline(), [0]
         for message in messages:
             self._append(message)
@@ -294,7 +303,7 @@ class SlidingWindow:
             self._set_summary(self.summary)
 
     def _set_summary(self, text: str) -> None:
-        """Set the summary, shortened to its budget; the newest end stays."""
+        """Set the summary, shortened to its budget. The end of the text is kept."""
         self.summary = fit_text(text, self._summary_tokens, "tail", self._counter)
         if self._timeline.fold is not None:
             digest = Digest(message=user(self.summary, kind="digest")) if self.summary else None

@@ -1,7 +1,7 @@
-"""Shorten a text from one end in whole lines, so that its Markdown stays valid; remove duplicate lines.
+"""Shortens a text at one end, so that its Markdown stays valid, and removes duplicate lines.
 
-A line larger than the cap is cut at a word, and a word larger than the cap at a character. A code block that is cut is
-closed again.
+A text is shortened by whole lines. A line that alone exceeds the cap is cut between words, and a word that alone
+exceeds the cap is cut between characters. If a code block is cut, its missing fence line is added.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Literal
 from foldline.measure.estimator import Counter
 
 End = Literal["head", "tail"]
-"""The end of a text that stays."""
+"""Which end of a text is kept: its beginning ("head") or its end ("tail")."""
 _BULLET = re.compile(r"(?:[-*](?=\s|$)|•)\s*")
-"""The bullet of a list item. `-5 degrees` and `*so*` have none."""
+"""The bullet of a list item. The lines `-5 degrees` and `*so*` have no bullet."""
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
 """A line that opens or closes a code block."""
 
 
 def dedupe(digest: str, memory: str) -> tuple[str, int]:
-    r"""The digest without the lines that memory has, and the number of removed lines.
+    r"""The digest without the lines that are also in memory, and the number of removed lines.
 
-    Lines are compared without case, spacing and bullet. Blank lines and code blocks always stay.
+    Case, spacing and bullets are ignored in the comparison. Blank lines and code blocks are never removed.
 
     >>> dedupe("• Likes  TEA\n\n-5 degrees", "- likes tea\n5 degrees")
     ('\n-5 degrees', 1)
@@ -38,17 +38,17 @@ def dedupe(digest: str, memory: str) -> tuple[str, int]:
 
 
 def line_key(line: str) -> str:
-    """A line without case, extra spacing and bullet, for comparison."""
+    """The form of a line that is compared: in lower case, without bullet and extra spacing."""
     text = line.strip().lower()
     bullet = _BULLET.match(text)
     return " ".join(text[bullet.end() if bullet else 0 :].split())
 
 
 def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
-    r"""The largest part of a text from its head or tail that fits the cap, in whole lines.
+    r"""The largest number of whole lines, from the head or the tail of a text, that fits the cap.
 
-    A line larger than the cap is cut at a word, and a word larger than the cap at a character. A code block that is cut
-    is closed, or opened again.
+    A line that alone exceeds the cap is cut between words, and a word that alone exceeds the cap is cut between
+    characters. If a code block is cut, its missing fence line is added.
 
     >>> from foldline.measure.estimator import WORDS
     >>> fit_text("one two\nthree four\nfive", 3, "head", WORDS), fit_text("one two\nthree four\nfive", 3, "tail", WORDS)
@@ -84,7 +84,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
 
 
 def _piece(line: str, end: End, fits: Callable[[str], bool], fits_there: Callable[[str], bool]) -> str:
-    """The largest part of a line that fits, in whole words; a word that alone exceeds the cap is cut."""
+    """The largest number of whole words of a line that fits. A word that alone exceeds the cap is cut."""
     words = [match.span() for match in re.finditer(r"\S+", line)]
     edges = [0, *(stop for _, stop in words)] if end == "head" else [len(line), *(start for start, _ in words[::-1])]
 
@@ -103,7 +103,7 @@ def _piece(line: str, end: End, fits: Callable[[str], bool], fits_there: Callabl
 
 
 def _most(limit: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `limit` for which `fits` holds, by binary search; 0 if none."""
+    """The largest number up to `limit` for which `fits` is true, found by binary search; 0 if there is none."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
@@ -115,7 +115,9 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For the position before each line and at the end: the line that opened the code block around it, or ""."""
+    """For each position before a line, and for the end: the line that opened the code block there; "" outside a
+    block.
+    """
     found, opened = [""], ""
     for line in lines:
         fence = _FENCE.match(line)

@@ -28,12 +28,12 @@ DEFAULT_MAX_RETRIES: int = PRESET.continue_max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationState:
-    """How often a reply was continued. Each call of `continue_reply` returns a new state."""
+    """The number of continuations of a reply. Each call of `continue_reply` returns a new state."""
 
     truncation_retries: int = 0
     """Number of continuations since the last complete reply."""
     retry: bool = False
-    """Whether the last call added a continuation prompt, so that the model must be called again."""
+    """Whether the last call added a continuation prompt. If so, call the model again."""
 
 
 def continue_reply(
@@ -45,9 +45,9 @@ def continue_reply(
 ) -> tuple[Any, TruncationState]:
     """The messages to send next, and the new state.
 
-    The last message is the model's reply. `stop_reason` is why it stopped, in the words of any provider; if it is not
-    given, the reply's own field is used. If the reply is complete or `max_retries` is reached, the list is returned
-    unchanged, and `retry` of the state is False.
+    The last message must be the model's reply. `stop_reason` is the stop reason of any provider; by default, the one in
+    the reply is used. If the reply is complete or `max_retries` is reached, the list is returned unchanged, and the
+    state has `retry=False`.
     """
     if max_retries < 0:
         raise ConfigError(f"max_retries must be 0 or more, not {max_retries}")
@@ -64,7 +64,7 @@ def continue_reply(
 
 
 def _with_stop(messages: Sequence[Message], stop_reason: str | None) -> list[Message]:
-    """The last message alone, with its stop reason in the words that the engine knows."""
+    """The last message, with a stop reason that the engine knows."""
     reply = messages[-1]
     stop = reply.meta.stop if stop_reason is None else stop_reason
     if stop and stop.replace("_", "").lower() in _LENGTH_STOPS:

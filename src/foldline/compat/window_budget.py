@@ -1,4 +1,4 @@
-"""The window budget under the name of this folder; `foldline.window_budget` is the documented package."""
+"""Makes `foldline.window_budget`, the documented package, also available as `foldline.compat.window_budget`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Window budget: measure a transcript, decide when and where to cut, replace the head by one digest message.
+"""Window budget: measures a transcript, decides when and where to cut, and replaces the oldest messages by one digest.
 
     condenser = create_condenser(CondenserDeps(complete=my_completer, model=my_model))
     messages = await condenser(messages)
 
-The documented names, constants, headers and prompts, on foldline's engine. It deviates from the documentation where a
-documented rule would break a session: a newest step larger than `keep_recent` does not stop folding, a failing
-completer gives a local digest instead of an error, the previous digest is included in the next, and a call is never
-separated from its result.
+This package has the documented names, constants, headers and prompts, and uses foldline's engine. The package deviates
+from the documentation if a documented rule would break a session: a newest step larger than `keep_recent` does not stop
+folding, a failing completer gives a local digest instead of an error, the previous digest is included in the next, and
+a call is never separated from its result.
 """
 
 from __future__ import annotations

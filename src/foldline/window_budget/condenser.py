@@ -1,4 +1,4 @@
-"""The condenser: gate, slice and digest in one function that takes and returns a list."""
+"""The condenser: a function from a list of messages to a list that fits, made of gate, slice and digest."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _LOG = logging.getLogger("foldline.window_budget")
 
 
 async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """`summarize` for the current session."""
+    """Call `summarize` with the scope "session"."""
     return await summarize(messages, replace(deps or SummarizeDeps(), scope="session"))
 
 
 def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-    """A condenser: it returns the same list while nothing is due, else one digest and the newest messages.
+    """A condenser, which returns the same list while nothing is due, otherwise one digest and the newest messages.
 
-    The gate takes the larger of the documented estimate and the last reported usage, because an estimate by
-    characters is far too low for some scripts.
+    The size is the documented estimate or, if larger, the size from the last reported usage. For some scripts, an
+    estimate by characters is far too low.
     """
     deps = deps or CondenserDeps()
     policy = deps.policy or DEFAULT_POLICY
@@ -59,10 +59,10 @@ def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Corou
 
 
 async def condense_transcript(messages: Any, force: bool = False, deps: CondenserDeps | None = None) -> Any:
-    """Fold everything but the newest `keep_recent` tokens, for a host's own command.
+    """Fold everything except the newest `keep_recent` tokens, even if no fold is due.
 
-    With `force` (`/compact`), fold everything before the last user turn, however little that is. Without a model the
-    digest is a local one.
+    A host can call this for a user's command. With `force` (for `/compact`), fold everything before the last user turn,
+    even if this saves little. Without a model, the digest is written locally.
     """
     deps = deps or CondenserDeps()
     host = HostMessages(messages)
@@ -73,10 +73,10 @@ async def condense_transcript(messages: Any, force: bool = False, deps: Condense
 
 
 async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: bool = False) -> Any:
-    """The list with a digest in place of everything before the cut; the same list if that would save nothing.
+    """The list with a digest in place of the messages before the cut; the same list if this would save nothing.
 
-    System messages stay in front. The saving is computed before the model is called, and again after. A forced fold
-    needs no saving if it replaces more than one message.
+    Leading system messages stay. The saving is computed before the model is called, and again afterwards. A forced fold
+    that replaces more than one message need not save anything.
     """
     lead = host.timeline.lead
     head = host.messages[lead:cut]
@@ -99,7 +99,7 @@ async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: boo
 
 
 def _request(source: DigestInput, host: HostMessages, cut: int) -> str:
-    """The end of a digest, which quotes the newest user request; "" if a kept message is a request or there is none."""
+    """A quotation of the newest user request, to be added to a digest; "" if the kept messages have a request."""
     if any(message.is_prompt for message in host.messages[cut:]):
         return ""
     asked = [message.text for message in source.messages if message.is_prompt and message.text]

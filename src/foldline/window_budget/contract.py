@@ -1,6 +1,6 @@
-"""The types of the window budget: settings, results and the completer protocol.
+"""The types of the window budget: settings, results and the protocol of a completer (the function that calls a model).
 
-The types compute nothing; settings are validated when they are created.
+The types have no logic, except that settings are validated when they are created.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 ]
 
 CondenseScope: TypeAlias = Literal["session", "branch"]
-"""What a digest covers: the current session, or an abandoned branch."""
+"""What a digest covers: messages of the current session, or an abandoned branch."""
 
 Condenser: TypeAlias = Callable[[list[AgentMessage]], list[AgentMessage] | Awaitable[list[AgentMessage]]]
-"""Takes a list and returns a list: the same object when nothing is due."""
+"""A function from a list of messages to a list of messages, which is the same object if nothing is due."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetPolicy:
-    """When to fold, and how much of the newest messages stays verbatim."""
+    """When to fold, and how many tokens of the newest messages stay verbatim."""
 
     trigger_ratio: float
     """Share of the usable window above which a fold is due, in (0, 1]."""
@@ -61,12 +61,15 @@ class TokenEstimate:
     context_tokens: int
     context_window: int
     anchored: bool
-    """Whether the figure builds on reported usage and not on an estimate alone."""
+    """Whether the figure is based on reported usage; otherwise it is only an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CondensePlan:
-    """Where to cut: `kept` is `messages[cut:]`, `dropped` is `messages[:cut]`. A cut of 0 condenses nothing."""
+    """Where to cut: `kept` is `messages[cut:]`, and `dropped` is `messages[:cut]`.
+
+    With a cut of 0, nothing is dropped.
+    """
 
     cut: int
     kept: Sequence[Any]
@@ -79,9 +82,9 @@ class Summary:
 
     message: Any
     covered_count: int
-    """How many messages it replaces."""
+    """Number of messages that the summary replaces."""
     cause: str = ""
-    """Why the digest was written locally; empty when the model wrote it."""
+    """Why the digest was written without a model; "" if the model wrote it."""
 
 
 class CompleteFn(Protocol):
@@ -93,7 +96,7 @@ class CompleteFn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CondenserDeps:
-    """The completer, model and policy of a condenser. Without a model the condenser does nothing."""
+    """The completer, model and policy of a condenser. Without a model, the condenser returns its list unchanged."""
 
     complete: CompleteFn | None = None
     model: Any = None
@@ -102,15 +105,15 @@ class CondenserDeps:
 
 @dataclass(frozen=True, slots=True)
 class SummarizeDeps:
-    """The completer, model and options of one digest. Without a model the digest is written locally."""
+    """The completer, model and options of one digest. Without a model, the digest is written locally."""
 
     complete: CompleteFn | None = None
     model: Any = None
     scope: CondenseScope = "session"
     prior_digest: str | None = None
-    """The previous digest."""
+    """The text of the previous digest, if there is one."""
     signal: Any = None
-    """Passed to the completer unchanged."""
+    """A stop signal of the host, which is passed to the completer unchanged."""
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Reads a host's list of messages, with their sizes and legal cuts.
+"""Reads the list of messages of a host (the program that uses this API), and computes sizes and legal cuts.
 
-Reading never fails. An element that cannot be read counts by its serialised form, and a tool result is always
-recognised, so that the kept part never starts with one.
+Reading never fails. The size of an element that cannot be read is the size of its serialised form. Even then a tool
+result is recognised, so that the kept part never starts with a tool result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRESET = Policy.preset("indus")
 HEADERS = {"session": PRESET.digest_header, "branch": "[branch digest — archived from a path not taken]"}
 """The first line of a digest, by scope."""
 REQUEST = "[the user's newest request, word for word]"
-"""The line before a user request that a digest quotes because the kept messages do not hold it."""
+"""The line before a quoted user request. A digest quotes the newest request if no kept message holds it."""
 FRAMING = Framing(
     name="window_budget",
     message=4,
@@ -36,7 +36,7 @@ FRAMING = Framing(
     tool=0,
     media=MediaRule(tile_pixels=0, base_tokens=1_024, unknown_tokens=1_024, page_tokens=1_024),
 )
-"""The documented constants: tokens added per message, part and call, and a flat figure per image."""
+"""The documented constants: tokens added for each message, part and call, and a fixed number for each image."""
 CHARS_PER_TOKEN: float = CHARS_36.tenths / 10
 IMAGE_TOKENS: int = FRAMING.media.unknown_tokens
 
@@ -53,10 +53,10 @@ class HostMessages:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The messages with their sizes. A cut never separates a call from its result.
+        """The timeline of the messages. No cut separates a call from its result.
 
-        The tail that always stays begins at the last legal cut, even in a row of prompts without a reply, because the
-        documented slice is decided by tokens alone.
+        The tail, which always stays, begins at the last legal cut. In several prompts without a reply, older prompts
+        can be cut, because only tokens decide about the documented slice.
         """
         timeline = timeline_of(self.messages, map(tokens, self.messages))
         is_closed = _closed_steps(self.messages)
@@ -66,7 +66,10 @@ class HostMessages:
         return timeline
 
     def digest(self, text: str, scope: str = "session") -> Any:
-        """A digest as a user message in the format of the list, with the time of the newest message."""
+        """A digest as a user message in the format of the list.
+
+        If that format has times, its time is that of the newest message.
+        """
         newest = max((each.meta.at for each in self.messages if each.meta.at is not None), default=None)
         if self.format == MESSAGE:
             return replace(user(text, kind=_KINDS[scope]), meta=Meta(at=newest))
@@ -75,7 +78,7 @@ class HostMessages:
         return render_list([user(text)], self.format)[0]
 
     def _user_message(self, text: str, timestamp: int | None) -> Any:
-        """A user message of the host's own type, if the list has one that can be made so."""
+        """A user message of the same type as the host's own; a `UserMessage` if that type cannot be created."""
         found = next((item for item in reversed(self.items) if _field(item, "role") == "user"), None)
         kind: Any = UserMessage if found is None else type(found)
         try:
@@ -86,18 +89,21 @@ class HostMessages:
 
 
 class DigestInput(NamedTuple):
-    """What a digest is written from."""
+    """The input for a digest."""
 
     prior: str
-    """The digests that precede the messages, without their headers."""
+    """The text of the leading digests, without their headers."""
     request: str
-    """The newest user request that those digests quote."""
+    """The user request that the newest of these digests quotes; "" if none."""
     messages: tuple[Message, ...]
     """All other messages."""
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> DigestInput:
-        """Separate the leading digests from the other messages; a later digest counts as a message."""
+        """Separate the leading digests from the other messages.
+
+        A digest that is not at the start counts as an ordinary message.
+        """
         lead = next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))
         end = next((place for place in range(lead, len(messages)) if messages[place].kind != "digest"), len(messages))
         pieces = [without_header(each.text).partition(REQUEST) for each in messages[lead:end]]
@@ -109,7 +115,9 @@ class DigestInput(NamedTuple):
 
 
 def tokens(message: Message) -> int:
-    """The documented estimate: characters / 3.6, rounded up once, plus framing for each message, block and call."""
+    """The documented estimate: characters / 3.6, rounded up once, plus framing for the message, its blocks and its
+    calls.
+    """
     chars = _CharTotal()
     framing = message_tokens(message, chars, FRAMING)
     return framing - (-chars.total * 10 // CHARS_36.tenths)
@@ -121,7 +129,7 @@ def is_conversation(message: Message) -> bool:
 
 
 class _CharTotal:
-    """Sums characters instead of tokens, so that a message is rounded up once and not once per part."""
+    """A counter that sums up characters. So the size is rounded up once per message, and not once per part."""
 
     name, exact = CHARS_36.name, False
 
@@ -144,7 +152,7 @@ def _read(items: Sequence[Any]) -> tuple[str, tuple[Message, ...]]:
 
 
 def _format(item: Any) -> str:
-    """The format of a single dict; "" where it cannot be detected."""
+    """The format of a single dict; "" if it cannot be detected."""
     try:
         return format_of([item]) if isinstance(item, Mapping) else ""
     except Exception:  # noqa: BLE001 (as above)
@@ -178,7 +186,7 @@ def _field(item: Any, name: str) -> str:
 
 
 def _with_digest_kind(message: Message) -> Message:
-    """The message, marked as a digest if it is a user message that starts with a digest header."""
+    """The message. A user message that starts with a digest header gets the kind of a digest."""
     if message.role != "user" or message.kind:
         return message
     text = message.text
@@ -194,7 +202,7 @@ def without_header(text: str) -> str:
 
 
 def _closed_steps(messages: Sequence[Message]) -> list[bool]:
-    """For each index, whether every answered call before it also has its result before it."""
+    """For each index, whether a cut there separates no call from its result."""
     called: dict[str, int] = {}
     answered: dict[int, int] = {}
     for index, message in enumerate(messages):

@@ -1,8 +1,8 @@
 # ruff: noqa: N815  (the field names are the documented ones)
 """The message, block and model types that the documented examples use.
 
-They are optional: every function of this API accepts any object with `role` and `content`, and wire dicts. foldline
-itself uses `UserMessage` for the digest that it adds.
+You need not use these types: every function of this API also accepts wire dicts and any object with `role` and
+`content`. foldline itself uses `UserMessage` for the digest that it adds.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Content: TypeAlias = str | Sequence[Block]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts that the provider reported for a request; they do not overlap."""
+    """The token counts that the provider reported for a request. No token is in two of them."""
 
     input: int = 0
     output: int = 0
@@ -112,7 +112,7 @@ class BashExecutionMessage:
 
 @dataclass(frozen=True, slots=True)
 class CustomMessage:
-    """A message of an extension."""
+    """A message that an extension of the host added."""
 
     content: Content
     customType: str = ""
@@ -165,12 +165,12 @@ class Context:
     messages: list[Any]
     systemPrompt: str | None = None
     tools: list[Any] | None = None
-    """None: a digest is written without tools."""
+    """Always None, because a digest is written without tools."""
 
 
 @dataclass
 class SimpleStreamOptions:
-    """The options passed to a completer. The window budget sets the first three; a host may set the others."""
+    """The options passed to a completer. The window budget sets the first three options; a host may set the others."""
 
     reasoning: str | None = None
     signal: Any = None

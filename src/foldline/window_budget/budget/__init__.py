@@ -1,4 +1,4 @@
-"""The documented estimate, gate and slice, computed by the engine. Pure arithmetic."""
+"""The documented functions for the estimate, the gate and the slice. None of these functions has side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documented estimate of tokens, by characters and without a tokenizer."""
+"""The documented estimate of tokens: it counts characters and needs no tokenizer."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ __all__ = [
 
 
 def estimate_message_tokens(message: Any) -> int:
-    """The estimated size of one message; errs high."""
+    """The estimated size of one message in tokens. The estimate is rather too high than too low."""
     return tokens(HostMessages([message]).messages[0])
 
 
 def estimate_tokens(messages: Sequence[Any]) -> int:
-    """The size of a transcript; 0 for an empty one."""
+    """The estimated size of a transcript in tokens; 0 if it is empty."""
     return prefix_tokens(messages)[-1]
 
 
 def prefix_tokens(messages: Sequence[Any]) -> list[int]:
-    """The size of the first i messages at each i, from 0 to all of them."""
+    """A list of sizes in tokens: item i is the estimated size of the first i messages."""
     return list(HostMessages(messages).timeline.prefix)
 
 
 def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
-    """How full the window is: the last reported usage plus an estimate of later messages, or an estimate alone.
+    """How full the window is: the last reported usage plus an estimate of later messages, or only an estimate.
 
-    A reply's usage covers the messages before it. A fold removes those, so usage counts only if its reply is newer than
-    the leading digest.
+    The usage of a reply also counts the messages before it. If a fold has removed these messages, the usage is no
+    longer valid. So usage counts only if its reply is newer than the leading digest.
     """
     gauge = gauge_of(HostMessages(messages))
     return TokenEstimate(context_tokens=gauge.tokens, context_window=window_of(model), anchored=gauge.is_anchored)
 
 
 def gauge_of(host: HostMessages) -> Gauge:
-    """The measured size of a transcript, built on the usage that is still valid."""
+    """The gauge of a transcript. Usage from before the leading digest is ignored."""
     lead = host.timeline.lead
     front = host.messages[lead] if lead < len(host.messages) else None
     folded = front is not None and front.kind == "digest"
@@ -67,7 +67,7 @@ def _unless_void(message: Message, since: float | None) -> Message:
 
 
 def window_of(model: Any) -> int:
-    """The window of a model object in tokens; if it names none, the window in the model table."""
+    """The window of a model in tokens: the model object's `contextWindow`, else the window in the model table."""
     given = pick(model, "contextWindow")
     if isinstance(given, (int, float)):
         return max(0, int(given))

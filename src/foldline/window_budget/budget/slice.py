@@ -14,9 +14,9 @@ __all__ = ["plan_slice"]
 
 
 def plan_slice(messages: Sequence[Any], policy: BudgetPolicy) -> CondensePlan:
-    """The slice that keeps about `keep_recent` tokens of the newest messages and never begins with a tool result.
+    """The slice that keeps about `keep_recent` tokens of the newest messages.
 
-    If the newest step alone is larger, it is kept and everything before it is dropped.
+    The kept part never begins with a tool result. If the newest step alone has more tokens, only this step is kept.
     """
     cut = slice_at(HostMessages(messages), policy)
     return CondensePlan(cut=cut, kept=messages[cut:], dropped=messages[:cut])

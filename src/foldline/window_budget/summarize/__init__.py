@@ -1,4 +1,4 @@
-"""The documented summarizer: one digest of some messages, by a model or without one."""
+"""The documented summarizer: writes one digest of some messages, with or without a model."""
 
 from __future__ import annotations
 

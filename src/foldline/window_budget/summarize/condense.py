@@ -1,6 +1,6 @@
-"""Writes one digest of some messages, by a model where there is one, else locally. Never raises.
+"""Writes one digest of some messages: with a model if there is one, otherwise locally. This never raises.
 
-If the model raises, times out, returns nothing, is cut off or calls a tool, the local digest replaces its reply, and
+The local digest is also used if the model raises, times out, returns nothing, is cut off or calls a tool.
 `Summary.cause` says why.
 """
 
@@ -37,26 +37,35 @@ from foldline.wire.field_access import pick, text_of
 __all__ = ["SummarizeDeps", "condense_scope", "summarize"]
 
 _HOST = "indusagi.ai"
-"""The module of the documented host; if it is installed, its `complete_simple` is the default completer."""
+"""The module of the program that this API was published for.
+
+If it is installed, its function `complete_simple` is the default completer.
+"""
 _LEAST_WINDOW = 16_000
-"""Smallest window assumed for a digest model; a smaller figure is a host's budget, not the model's window."""
+"""The smallest window that is assumed for a digest model.
+
+A smaller figure in the model object is a budget of the host, not the model's window.
+"""
 _LEAST_CAP = 60
-"""Smallest size limit of a digest in tokens: room for the header and one line."""
+"""The smallest size limit of a digest, in tokens: room for the header and one line."""
 _SECTIONS_CAP = 240
-"""Size limit of a digest with all sections; a digest of few messages may have it if it is still smaller than they."""
+"""Number of tokens that a digest with all sections needs.
+
+A digest may be this large if it is still smaller than the messages that it replaces.
+"""
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
-"""A completer is called once: it has its own retries, and its caller has its own deadline."""
+"""A completer is called only once, because it makes its own retries and its caller sets a deadline."""
 
 
 class DigestText(NamedTuple):
-    """A digest as text; `cause` says why it was written locally."""
+    """A digest as text. `cause` says why it was written locally; "" if a model wrote it."""
 
     text: str
     cause: str = ""
 
 
 async def summarize(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """One digest of these messages, as a user message under the header of its scope."""
+    """One digest of these messages, as a user message. Its first line is the header of the scope."""
     deps = deps or SummarizeDeps()
     host = HostMessages(messages)
     made = await model_digest_text(DigestInput.of(host.messages), deps)
@@ -64,12 +73,12 @@ async def summarize(messages: Sequence[Any], deps: SummarizeDeps | None = None) 
 
 
 async def condense_scope(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """`summarize` for an abandoned branch."""
+    """Call `summarize` with the scope "branch", for an abandoned branch."""
     return await summarize(messages, replace(deps or SummarizeDeps(), scope="branch"))
 
 
 async def model_digest_text(source: DigestInput, deps: SummarizeDeps) -> DigestText:
-    """The digest with its header, by the model if there is one."""
+    """The digest with its header, written by the model if there is one."""
     complete = deps.complete or _host_completer()
     if deps.model is None or complete is None:
         cause = "no model was given" if deps.model is None else "no completer was given"
@@ -80,7 +89,7 @@ async def model_digest_text(source: DigestInput, deps: SummarizeDeps) -> DigestT
 
 
 def local_digest_text(source: DigestInput, deps: SummarizeDeps, cause: str = "") -> DigestText:
-    """The digest that needs no model."""
+    """The digest with its header, written without a model."""
     return _digest_text(write_local_digest(_digest_request(source, deps), cause=cause))
 
 
@@ -117,7 +126,7 @@ def _size(text: str) -> int:
 
 
 class _Host:
-    """A host's completer, called in the documented way."""
+    """Calls a host's completer with the documented arguments."""
 
     def __init__(self, complete: CompleteFn, deps: SummarizeDeps) -> None:
         self.complete, self.deps = complete, deps

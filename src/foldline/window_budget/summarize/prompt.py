@@ -1,4 +1,4 @@
-"""The documented prompt: the transcript as text, the brief, and the user turn for the digest model."""
+"""The documented prompt for the digest model: the transcript as text, the system prompt and the user message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CONDENSER_BRIEF", "build_summary_prompt", "flatten_transcript"]
 
 
 def flatten_transcript(messages: Sequence[Any]) -> str:
-    """The messages as text; each piece follows a mark of its role."""
+    """The messages as one text, in which each message begins with a mark for its role."""
     return prompt.flatten_transcript(HostMessages(messages).messages)
 
 
