@@ -1,7 +1,7 @@
-"""A strict simulated provider: it refuses what Anthropic, OpenAI and Gemini refuse, in their words.
+"""A strict simulated provider, which refuses the same requests as Anthropic, OpenAI and Gemini, in the same words.
 
-It is written from the vendors' documentation, the types of their SDKs and the errors that users report, and shares no
-code with foldline's own wire formats, so that it can judge them.
+The rules are taken from the vendors' documentation, the types of their SDKs and the errors that users report. The
+provider shares no code with foldline's own wire formats, so that it can find mistakes in them.
 """
 
 from __future__ import annotations

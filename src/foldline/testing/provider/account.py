@@ -1,7 +1,7 @@
 """An account at the simulated provider: everything that depends on earlier requests.
 
-It judges requests, counts them, keeps a prompt cache and stored responses, signs thinking and compaction, bills, and
-writes replies. The HTTP server uses it; tests can call it without a server.
+An account judges, counts and bills requests, keeps a prompt cache and stored responses, signs thinking and compaction
+blocks, and writes replies. The HTTP server uses accounts; tests can also call an account directly.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ from foldline.testing.provider.token_rules import REPLY_TOKENS, TextCounter
 from foldline.testing.provider.window_rules import SimulatedModel, check_reply_limit, check_window, reply_limit
 
 ENDPOINTS = ("create", "count", "compact")
-"""Create a reply; count a prompt; compact a conversation (OpenAI)."""
+"""The endpoints: create a reply, count the tokens of a prompt, compact a conversation (OpenAI only)."""
 AUTOMATIC_SECONDS = 300
 OPENAI_SECONDS = 1_800
-"""How long OpenAI keeps a prefix since GPT-5.6."""
+"""Seconds for which OpenAI keeps a prefix in its cache, since GPT-5.6."""
 
 
 class Account:
-    """One account. Accounts with the same seal belong to one provider but do not read each other's content.
+    """One account at a provider.
 
-    `models` maps names to a window or a `SimulatedModel`; with it, other models are unknown. `counter` counts the
-    tokens of a text. `takes_foreign` takes signatures and encrypted reasoning that this provider did not write, for
-    histories that were recorded elsewhere. `enforces_binding=False` is an account made before preserved thinking.
+    Accounts with the same seal belong to one provider, but cannot read each other's signed content. `models` maps model
+    names to a window or a `SimulatedModel`; other models are then unknown. `counter` counts the tokens of a text. With
+    `takes_foreign`, signatures and encrypted reasoning that this provider did not write are accepted; use it for
+    histories that were recorded elsewhere. `enforces_binding=False` simulates an account that was made before preserved
+    thinking.
     """
 
     def __init__(  # noqa: PLR0913
@@ -77,9 +79,9 @@ class Account:
         endpoint: str = "create",
         reply: ScriptedReply | None = None,
     ) -> AccountReply:
-        """Judge a request and answer it: with `reply`, or with an echo of the last text.
+        """Judge a request and answer it with `reply`, by default with an echo of the last text.
 
-        `model` is needed for Gemini only, whose requests name it in the address.
+        `model` is needed only for Gemini, because a Gemini request names its model in the address and not in the body.
         """
         name = format_name(format)
         try:
@@ -109,7 +111,7 @@ class Account:
         return self.charge(model, size.tokens, output, gemini_body(self.next_name(), model, written, signature, usage))
 
     def next_name(self) -> str:
-        """The number of the next reply, as part of its ids."""
+        """The name of the next reply, which becomes a part of its ids."""
         self._replies += 1
         return f"sim{self._replies:06d}"
 
@@ -140,7 +142,10 @@ class Account:
         return sum(piece.tokens for piece in pieces) + REPLY_TOKENS
 
     def measure(self, format: str, model: str, body: Mapping[str, Any], pieces: list[PromptPiece]) -> PromptSize:
-        """Count a prompt against the window and the cache; raises where it does not fit."""
+        """Count the tokens of a prompt and look it up in the cache.
+
+        Raises `RequestRefused` if the prompt does not fit the window.
+        """
         known, limit, total = self.settings(model), reply_limit(format, body), self.total(pieces)
         window = known.window_of(model)
         check_reply_limit(format, model, limit, known.max_output_of(model))

@@ -1,4 +1,4 @@
-"""What an account answers, and how the prompt was counted."""
+"""The types of an account's answer and of a counted prompt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foldline.testing.provider.error_reply import ErrorReply
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccountReply:
-    """What an account answers: a body, or an error."""
+    """The answer of an account: a body, or an error."""
 
     body: dict[str, Any]
     error: ErrorReply | None = None
@@ -34,7 +34,7 @@ class PromptSize:
 
 
 def echo(text: str) -> str:
-    """The reply to a text when nothing is scripted: the same for the same text.
+    """The reply to a text if nothing is scripted. The same text always gets the same reply.
 
     >>> echo("hello")
     'You said: hello'

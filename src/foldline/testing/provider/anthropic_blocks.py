@@ -23,7 +23,7 @@ def refuse(rule: str, message: str, *, status: int = 400, type: str = "invalid_r
 
 
 def blocks_of(content: Any) -> list[Block]:
-    """A message's content as blocks; a string stands for one text block.
+    """The content of a message as a list of blocks. A string becomes one text block.
 
     >>> blocks_of("hi")
     [{'type': 'text', 'text': 'hi'}]
@@ -34,7 +34,7 @@ def blocks_of(content: Any) -> list[Block]:
 
 
 def check_block(block: Block, where: str) -> None:
-    """Raise for a block that is refused wherever it stands."""
+    """Raise for a block that is refused at any position."""
     kind = block["type"]
     if kind == "text":
         check_text(block["text"], "messages")
@@ -80,7 +80,7 @@ def _check_result(block: Block, where: str) -> None:
 
 
 def nested_blocks(block: Block) -> Iterator[tuple[str, Block]]:
-    """The blocks inside a block's content (of a tool result, a document, a search result) with their place."""
+    """The blocks inside the content of a block (a tool result, a document, a search result), each with its path."""
     content = block.get("content")
     if isinstance(content, list):
         for index, part in enumerate(content):
@@ -89,7 +89,7 @@ def nested_blocks(block: Block) -> Iterator[tuple[str, Block]]:
 
 
 def request_blocks(body: dict[str, Any]) -> Iterator[tuple[str, Block]]:
-    """Everything in a request that can hold a cache mark, in the order of the cache, with its place."""
+    """Every part of a request that can hold a cache mark, with its path, in the order in which the cache reads them."""
     for index, tool in enumerate(body.get("tools") or ()):
         yield f"tools.{index}", tool
     if isinstance(body.get("system"), list):
@@ -103,7 +103,10 @@ def request_blocks(body: dict[str, Any]) -> Iterator[tuple[str, Block]]:
 
 
 def check_cache_marks(body: dict[str, Any]) -> None:
-    """Raise for too many cache marks, marks on empty text or deferred tools, and a long time to live after a short."""
+    """Raise for cache marks that Anthropic refuses.
+
+    These are too many marks, marks on empty text or deferred tools, and a mark of an hour after one of five minutes.
+    """
     marks = 1 if body.get("cache_control") else 0
     short = False
     for where, block in request_blocks(body):
@@ -129,7 +132,7 @@ def check_cache_marks(body: dict[str, Any]) -> None:
 
 
 def check_images(body: dict[str, Any]) -> None:
-    """Raise for images that are too many, too large, of another type than stated, or no images."""
+    """Raise for too many images, and for an image that is too large, damaged or of another type than stated."""
     sized: list[tuple[str, image_rules.ImageSize]] = []
     count = 0
     for where, block in request_blocks(body):

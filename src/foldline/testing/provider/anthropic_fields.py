@@ -55,14 +55,14 @@ BETA_TYPES: dict[str, tuple[str, ...]] = {
 """Block, tool and edit types that are unknown without one of these beta headers."""
 
 _SAMPLING = {"temperature": "number", "top_p": "number", "top_k": "integer"}
-"""Documented parameters that the newest SDK no longer has; models before 4.7 take them."""
+"""Documented parameters that the newest SDK no longer has. Models before 4.7 accept them."""
 
 _TYPE_NAMES = {"object": "dictionary", "array": "list", "map": "dictionary"}
 
 
 @lru_cache(maxsize=64)
 def _check(betas: frozenset[str], endpoint: str) -> Check:
-    """The compiled schema of an endpoint with what these beta headers allow."""
+    """The compiled schema of an endpoint, including the fields and types that these beta headers allow."""
     schema = read_schema("anthropic")
     roots = {schema["request"], schema["count"]}
     types: dict[str, Any] = {}
@@ -80,7 +80,7 @@ def _check(betas: frozenset[str], endpoint: str) -> Check:
 
 
 def _allowed(field: Any, types: dict[str, Any], betas: frozenset[str]) -> Any:
-    """A field without the union members that need a beta header that was not sent."""
+    """The schema of a field. Union members that need a missing beta header are removed."""
     if not isinstance(field, dict):
         return field
     if "list" in field:
@@ -100,7 +100,7 @@ def _is_open(member: Any, types: dict[str, Any], betas: frozenset[str]) -> bool:
 
 
 def check_anthropic_fields(body: Any, betas: Iterable[str], endpoint: str = "request") -> None:
-    """Raise for an unknown field, a missing one, or one of the wrong type, in the words of the API."""
+    """Raise the API's error for a field that is unknown, missing or of the wrong type."""
     gates = {header for headers in (*BETA_FIELDS.values(), *BETA_TYPES.values()) for header in headers}
     try:
         _check(frozenset(betas) & gates, endpoint)(body)

@@ -20,7 +20,7 @@ SERVER_RESULTS = {
 
 
 def check_ids(messages: list[dict[str, Any]]) -> None:
-    """No two calls have the same id."""
+    """Raise if two calls have the same id."""
     seen = set[str]()
     for message in messages:
         for block in blocks_of(message.get("content")):
@@ -31,9 +31,10 @@ def check_ids(messages: list[dict[str, Any]]) -> None:
 
 
 def check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> None:
-    """All results of a step are the first blocks of the message behind it; there are no others.
+    """Raise unless all results of a step, and no other results, are the first blocks of the next message.
 
-    A compaction request that ends in open calls gets an error of its own.
+    With `is_compaction`, a request that ends with unanswered calls is not refused here, because it gets an error of its
+    own.
     """
     open_ids: list[str] = []
     end = [] if is_compaction else [{"role": "assistant", "content": []}]
@@ -52,7 +53,7 @@ def check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> Non
 
 
 def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str]:
-    """The calls that the leading results of a message answer; raises for results that answer none."""
+    """The ids of the calls that the leading results of a message answer. Raises for a result that answers no call."""
     open_ids, answered = set(calls), set[str]()
     leading = True
     for index, block in enumerate(blocks):
@@ -78,7 +79,10 @@ def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str
 
 
 def check_server_tools(messages: list[dict[str, Any]]) -> None:
-    """Results of server tools stand behind their calls; a call without result is only legal while it is running."""
+    """Raise unless each result of a server tool comes after its call.
+
+    A call without a result is accepted only while it runs.
+    """
     calls: dict[str, tuple[int, str, str]] = {}
     waiting = set[str]()
     for number, message in enumerate(messages):

@@ -11,7 +11,7 @@ from foldline.testing.provider.script import ScriptedReply
 
 Event = dict[str, Any]
 CHUNK = 24
-"""Characters of a delta in a stream."""
+"""Number of characters in one delta of a stream."""
 
 
 def anthropic_content(reply: ScriptedReply, name: str) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def anthropic_content(reply: ScriptedReply, name: str) -> list[dict[str, Any]]:
 
 
 def anthropic_usage(prompt: CachedPrompt, output: int) -> dict[str, Any]:
-    """The usage of a reply; cached tokens stand beside the plain ones."""
+    """The usage of a reply. Cached tokens are not included in `input_tokens`."""
     return {
         "input_tokens": prompt.plain,
         "cache_creation_input_tokens": prompt.write_5m + prompt.write_1h,
@@ -75,7 +75,7 @@ def anthropic_events(message: dict[str, Any]) -> Iterator[tuple[str, Event]]:
 
 
 def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A block without its content, and the deltas that bring it."""
+    """A block without its content, and the deltas that contain its content."""
     kind = block["type"]
     if kind == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in chunks(block["text"])]
@@ -92,7 +92,7 @@ def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]
 
 
 def chunks(text: str, size: int = CHUNK) -> list[str]:
-    """A text in pieces, as a stream brings it.
+    """A text in pieces, as in a stream.
 
     >>> chunks("hello", 3)
     ['hel', 'lo']

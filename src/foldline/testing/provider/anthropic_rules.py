@@ -72,7 +72,7 @@ def _check_parameters(body: dict[str, Any], features: ModelFeatures, endpoint: s
 
 
 def _check_reply_limit(body: dict[str, Any], features: ModelFeatures, endpoint: str) -> None:
-    """max_tokens and the thinking budget fit together and the model takes them."""
+    """Raise if `max_tokens` and the thinking budget do not fit together, or if the model does not accept them."""
     thinking = body.get("thinking") or {}
     limit = body.get("max_tokens", 0)
     if endpoint == "request" and limit < 0:
@@ -93,7 +93,7 @@ def _check_reply_limit(body: dict[str, Any], features: ModelFeatures, endpoint: 
 
 
 def _check_messages(messages: list[dict[str, Any]]) -> None:
-    """Each message has content that its role may have."""
+    """Raise if a message has content that its role may not have."""
     if not messages:
         refuse("no_messages", "messages: at least one message is required")
     if len(messages) > MAX_MESSAGES:
@@ -118,7 +118,10 @@ def _check_messages(messages: list[dict[str, Any]]) -> None:
 
 
 def _check_system_messages(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
-    """System messages follow a user message, one at a time, and stand before an assistant message or at the end."""
+    """Raise if a system message is at a wrong position.
+
+    Each one must come directly after a user message, and before an assistant message or at the end.
+    """
     first = messages[0]
     if first["role"] == "system":
         refuse("system_place", "messages.0: use the top-level 'system' parameter for the initial system prompt")
@@ -186,7 +189,10 @@ def _check_thinking(body: dict[str, Any], messages: list[dict[str, Any]]) -> Non
 
 
 def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
-    """With manual thinking, the assistant message whose results are being sent begins with thinking."""
+    """Raise unless the last assistant message begins with thinking, if its results follow.
+
+    This rule is for manual thinking.
+    """
     number = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), -1)
     if number < 0 or number + 1 >= len(messages):
         return
@@ -204,7 +210,7 @@ def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
 
 
 def _check_end(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
-    """The last message is the user's, or a prefill on models that take one."""
+    """Raise if the last message is from the assistant, unless the model accepts such a prefill."""
     last = messages[-1]
     if last["role"] != "assistant":
         return

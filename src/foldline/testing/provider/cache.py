@@ -1,7 +1,7 @@
 """Simulates the providers' prompt caches: what a request reads from the cache, and what it writes.
 
-Anthropic writes only at breakpoints and looks back at most 20 blocks from each. OpenAI and Gemini find the longest
-known prefix themselves. Time comes from a clock that is passed in.
+Anthropic writes entries only at breakpoints, and looks for entries in at most 20 blocks before each breakpoint. OpenAI
+and Gemini find the longest known prefix without breakpoints. The caller passes the clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STEP = 128
 """Cached prefixes of OpenAI grow in steps of this many tokens."""
 OPENAI_MINIMUM = 1_024
 MAX_ENTRIES = 500_000
-"""Entries from which on the expired ones are looked for and removed."""
+"""If the cache has more entries than this, expired entries are removed."""
 _MINIMUM = {
     "claude-opus-5": 512,
     "claude-fable-5": 512,
@@ -35,18 +35,18 @@ _MINIMUM = {
     "gemini-2.5": 2_048,
     "gemini": 4_096,
 }
-"""The least number of tokens that is cached, by the beginning of a model's name; 1,024 for others."""
+"""The smallest number of tokens that is cached, by the beginning of the model's name; 1,024 for other models."""
 
 
 def minimum_tokens(model: str) -> int:
-    """The least number of tokens of a prefix that a model's cache keeps."""
+    """The smallest prefix that a model's cache stores, in tokens."""
     found = [name for name in _MINIMUM if model.rpartition("/")[2].startswith(name)]
     return _MINIMUM[max(found, key=len)] if found else OPENAI_MINIMUM
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CachedPrompt:
-    """How a request's tokens are billed: plain, read from the cache, and written for five minutes or an hour."""
+    """The prompt tokens of a request by price: plain, read from the cache, and written for five minutes or an hour."""
 
     plain: int
     read: int = 0
@@ -60,7 +60,7 @@ class CachedPrompt:
 
 
 class PromptCache:
-    """The cache of one account: hashes of prefixes with the time at which they expire."""
+    """The cache of one account: the hashes of prefixes, each with the time at which it expires."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -89,13 +89,16 @@ class PromptCache:
         return CachedPrompt(plain=total - done, read=read, write_5m=written["5m"], write_1h=written["1h"])
 
     def _forget_expired(self) -> None:
-        """Bound the memory of a long simulation."""
+        """Remove expired entries if there are many, to limit the memory of a long simulation."""
         if len(self._entries) > MAX_ENTRIES:
             now = self._clock()
             self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
 
     def _longest_hit(self, prefixes: list[bytes], marks: Mapping[int, str]) -> int:
-        """The position up to which the prompt is read, -1 if nothing is; a hit renews the entry's time to live."""
+        """The index of the last piece that is read from the cache; -1 if none is.
+
+        A hit renews the entry's time to live.
+        """
         now, longest = self._clock(), -1
         for mark in marks:
             for at in range(mark, max(mark - LOOKBACK, -1), -1):
@@ -110,7 +113,7 @@ class PromptCache:
     def automatic(
         self, model: str, pieces: list[PromptPiece], *, minimum: int, seconds: int, step: int = 1
     ) -> CachedPrompt:
-        """Read the longest known prefix and remember this prompt, as OpenAI and Gemini do by themselves."""
+        """Read the longest known prefix and store this prompt. OpenAI and Gemini do this for every request."""
         prefixes, sums = _prefixes(model, pieces, b""), _sums(pieces)
         now, read = self._clock(), 0
         for at in range(len(prefixes) - 1, -1, -1):
@@ -128,7 +131,10 @@ class PromptCache:
 
 
 def _message_settings(body: Mapping[str, Any]) -> bytes:
-    """What invalidates the cached messages when it changes: tool choice, thinking, effort, whether there are images."""
+    """A hash of the settings whose change invalidates the cached messages.
+
+    These are tool choice, thinking, effort, and whether there are images.
+    """
     effort = (body.get("output_config") or {}).get("effort")
     thinking = {key: value for key, value in (body.get("thinking") or {}).items() if key != "block_binding"}
     has_images = any(

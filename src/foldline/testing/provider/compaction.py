@@ -1,7 +1,8 @@
 """Native compaction: Anthropic's signed `compaction` block and OpenAI's encrypted `compaction` item.
 
-A block stands for the messages it summarises and can be read only by its maker. Anthropic's must be the first block of
-the conversation; thinking behind it stays valid if the tail follows directly and unchanged.
+Such a block replaces the messages that it summarises, and only the provider that made it can read it. Anthropic's block
+must be the first block of the conversation. Thinking after the block stays valid if the messages that followed it are
+unchanged.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ def _digest(value: Any) -> str:
 
 
 def compaction_block(seal: Seal, *, summary: str, model: str, account: str, position: ConversationHash) -> Block:
-    """A signed block that stands for the conversation up to a position."""
+    """A signed block that replaces the conversation up to a position."""
     value = {"summary": _digest(summary), "changes": _digest([]), "model": model, "account": account}
     value |= position.binding()
     return {"type": "compaction", "content": summary, "signature": seal.sign(value), "tool_changes": []}
 
 
 def check_compaction(body: Mapping[str, Any], seal: Seal, account: str) -> ConversationHash | None:
-    """Check the signed compaction block of a request; the position behind it if there is one.
+    """Check the signed compaction block of a request, and return the position after it; None if there is no such block.
 
-    Blocks without a signature come from the earlier beta, which puts them anywhere; they are not checked here.
+    Blocks without a signature come from an earlier beta, in which they may be anywhere. These blocks are not checked
+    here.
     """
     places = [
         (number, index, message["role"], block)
@@ -90,7 +92,7 @@ def check_compaction_request(body: Mapping[str, Any]) -> None:
 
 
 def encrypted_item(seal: Seal, *, kind: str, text: str, account: str) -> str:
-    """Encrypted content of an OpenAI item."""
+    """The encrypted content of an OpenAI item."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     return seal.sign({"kind": kind, "text": digest, "account": account, "filler": "x" * min(len(text), 2_000)})
 
@@ -98,7 +100,10 @@ def encrypted_item(seal: Seal, *, kind: str, text: str, account: str) -> str:
 def check_encrypted_items(
     items: list[dict[str, Any]], seal: Seal, account: str, *, takes_foreign: bool = False
 ) -> None:
-    """Raise for encrypted content of OpenAI items that this account did not get; compaction is always checked."""
+    """Raise for encrypted content that this account did not receive.
+
+    With `takes_foreign`, only compaction items are checked.
+    """
     for item in items:
         kind, text = item.get("type"), item.get("encrypted_content")
         if kind not in {"reasoning", "compaction"} or not text:

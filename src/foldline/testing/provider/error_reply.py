@@ -1,4 +1,4 @@
-"""A provider's refusal of a request: status, error type and words, and the body in each vendor's shape."""
+"""A provider's refusal of a request: status, error type and text, and the body in each vendor's format."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ErrorReply:
 
 
 class RequestRefused(Exception):
-    """Raised inside the rules; `judge` returns its reply."""
+    """Raised by the rules when a request breaks one. `judge` returns the `ErrorReply` that it holds."""
 
     def __init__(self, reply: ErrorReply) -> None:
         super().__init__(str(reply))

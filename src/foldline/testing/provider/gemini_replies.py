@@ -11,7 +11,10 @@ from foldline.testing.provider.script import ScriptedReply
 
 
 def gemini_usage(prompt: CachedPrompt, output: int, thoughts: int) -> dict[str, Any]:
-    """The usage of a reply; cached tokens are part of the prompt's, thoughts are not part of the candidates'."""
+    """The usage of a reply.
+
+    The prompt figure includes cached tokens; the candidates figure does not include thoughts.
+    """
     usage = {
         "promptTokenCount": prompt.total,
         "candidatesTokenCount": output - thoughts,

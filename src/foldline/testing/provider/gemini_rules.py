@@ -18,7 +18,7 @@ DATA = (
     *("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"),
     *("toolCall", "toolResponse"),
 )
-"""The fields of which a part has exactly one."""
+"""The fields that hold the data of a part. Every part has exactly one of them."""
 _KEYS = tuple((name, snake_case(name)) for name in DATA)
 _NOT_IN_GEMINI_API = {
     "Blob": {"displayName"},
@@ -62,7 +62,7 @@ def _check() -> Check:
 
 
 def check_gemini(body: Any, *, model: str = "") -> None:
-    """Raise the API's answer if it refuses the request; the model is part of the address, not of the body."""
+    """Raise the API's answer if it refuses the request. `model` is an argument, because the body does not name it."""
     check_json(FORMAT, body)
     try:
         _check()(body)
@@ -167,7 +167,11 @@ def _check_system(body: dict[str, Any]) -> None:
 
 
 def _check_order(turns: list[_GeminiTurn]) -> None:
-    """Calls come behind a user's turn or a response, responses directly behind calls, a user's turn last."""
+    """Raise if the turns are in a wrong order.
+
+    Calls must follow a user's turn or a response, responses must directly follow calls, and the last turn must be the
+    user's.
+    """
     if turns[0].role == "model":
         _refuse("first_role", "Please ensure that multiturn requests alternate between user and model.")
     before: _GeminiTurn | None = None
@@ -221,7 +225,7 @@ DUMMY_SIGNATURES = frozenset(
     for text in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
     for form in (text, base64.urlsafe_b64encode(text.encode()).decode())
 )
-"""Documented values that stand for a signature in a history that another model wrote."""
+"""Documented values that may be sent instead of a signature, in a history that another model wrote."""
 
 
 def signatures_of(body: dict[str, Any]) -> list[str]:
@@ -232,7 +236,7 @@ def signatures_of(body: dict[str, Any]) -> list[str]:
 
 
 def _check_signatures(turns: list[_GeminiTurn]) -> None:
-    """In the current turn, the first function call of each step has its thought signature."""
+    """Raise unless the first function call of each step in the current turn has a thought signature."""
     start = max((number for number, turn in enumerate(turns) if turn.role != "model" and not turn.responses), default=0)
     for number in range(start, len(turns)):
         turn = turns[number]

@@ -1,6 +1,6 @@
-"""Reads the pixel size of an image from its first bytes, and states what Anthropic refuses of images.
+"""Reads the size of an image in pixels from its first bytes, and has Anthropic's limits for images.
 
-Only the head of the base64 text is decoded, so a large image costs no more than a small one.
+Only the start of the base64 text is decoded, so a large image takes no longer than a small one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import struct
 from dataclasses import dataclass
 
 MAX_EDGE = 8_000
-"""No image may be larger than this on a side, in pixels."""
+"""The largest allowed width or height of an image, in pixels."""
 MANY_IMAGES = 20
 MAX_EDGE_OF_MANY = 2_000
-"""The largest side in a request with more than `MANY_IMAGES` images."""
+"""The largest allowed width or height, in pixels, in a request with more than `MANY_IMAGES` images."""
 MAX_IMAGES = 100
 """The most images in a request to a model with a window of 200,000 tokens."""
 MAX_IMAGES_OF_LARGE_WINDOW = 600
@@ -23,7 +23,7 @@ MAX_BYTES = 5 * 1024 * 1024
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}\Z")
 _HEAD = 64 * 1024
-"""Base64 characters that are decoded: a JPEG may have its size behind a thumbnail."""
+"""Number of base64 characters that are decoded. In a JPEG, a thumbnail may come before the size."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,12 +46,12 @@ def is_base64(data: str) -> bool:
 
 
 def decoded_bytes(data: str) -> int:
-    """The number of bytes that a base64 text stands for."""
+    """The number of bytes that a base64 text encodes."""
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 
 def image_size(data: str) -> ImageSize | None:
-    """The media type and size of a base64 PNG, JPEG, GIF or WebP; None if it is none of them."""
+    """The media type and size of a PNG, JPEG, GIF or WebP image in base64; None for other data."""
     for length in (96, _HEAD, len(data)):
         try:
             head = base64.b64decode(data[: length - length % 4] if length < len(data) else data)

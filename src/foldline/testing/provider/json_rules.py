@@ -1,4 +1,4 @@
-"""What every vendor's JSON parser refuses: lone surrogates, NaN and Infinity, values that JSON does not have."""
+"""Checks for values that every vendor's JSON parser refuses: lone surrogates, NaN, Infinity, and Python objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def json_refusal(format: str, reason: str) -> ErrorReply:
 
 
 def check_json(format: str, body: Any) -> int:
-    """The size of the body in bytes; raises for what cannot be sent as JSON."""
+    """The size of the body in bytes. Raises if the body cannot be sent as JSON."""
     try:
         text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
@@ -54,7 +54,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def parse_body(format: str, data: bytes) -> Any:
-    """The JSON value of a request's bytes; raises with the vendor's words if they are not JSON."""
+    """The JSON value of a request's bytes. Raises the vendor's error if they are not JSON."""
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -15,12 +15,12 @@ from foldline.testing.provider.openai_responses_rules import check_openai_respon
 def judge(
     format: str, body: Any, *, betas: Iterable[str] = (), model: str = "", needs_tools: bool = True
 ) -> ErrorReply | None:
-    """The provider's refusal of a request, or None if it takes it.
+    """The provider's refusal of a request; None if the provider accepts it.
 
-    `betas` are the values of the `anthropic-beta` header. `model` is needed for Gemini only, whose requests name it in
-    the address. Anthropic refuses tool calls in a request without `tools`; `needs_tools=False` lifts that rule, to
-    judge messages alone. What depends on earlier requests (signed thinking, compaction blocks, stored responses, the
-    window) is judged by an `Account`.
+    `betas` are the values of the `anthropic-beta` header. `model` is needed only for Gemini, because a Gemini request
+    names its model in the address and not in the body. Anthropic refuses tool calls in a request without `tools`. With
+    `needs_tools=False` this rule does not apply, so that you can judge messages alone. Rules that need state (signed
+    thinking, compaction blocks, stored responses, the window) are checked only by an `Account`.
 
     >>> judge("openai", {"model": "gpt-5", "messages": []}).rule
     'empty_array'

@@ -1,4 +1,4 @@
-"""What a model accepts, as far as the rules of a request depend on it."""
+"""The features of models that the rules for requests depend on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GEMINI = re.compile(r"gemini-(?P<major>\d+)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFeatures:
-    """What a model accepts. The defaults are the strictest: those of the newest models."""
+    """What a model accepts. The defaults are the strictest values, which are those of the newest models."""
 
     prefill: bool = False
     """Whether the conversation may end with an assistant message (Claude before 4.6)."""
@@ -30,7 +30,7 @@ class ModelFeatures:
     keeps_thinking: bool = True
     """Whether the thinking of earlier turns stays in the prompt (Opus since 4.5, Sonnet since 4.6, all since 5)."""
     reasoning: bool = False
-    """Whether it is an OpenAI reasoning model."""
+    """Whether this is a reasoning model of OpenAI."""
     paid_cache_writes: bool = False
     """Whether OpenAI reports and bills cache writes (since GPT-5.6)."""
     thought_signatures: bool = True

@@ -30,14 +30,14 @@ Item = dict[str, Any]
 
 @dataclass(slots=True)
 class StoredResponses:
-    """Responses and items that an account got: by response id, by item id, and which reasoning each item needs."""
+    """The responses and items that an account received, by their ids, and the reasoning item that each item needs."""
 
     histories: dict[str, list[Item]] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
     reasoning_of: dict[str, str] = field(default_factory=dict)
 
     def remember(self, items: list[Item]) -> None:
-        """Note the output items of one response, so that later requests are judged by them."""
+        """Record which reasoning item belongs to each output item of one response."""
         reasoning = ""
         for item in items:
             name = item.get("id") or ""
@@ -106,13 +106,13 @@ def _compaction(account: Account, name: str, items: list[Item]) -> Item:
 
 
 def _is_due(body: Mapping[str, Any], tokens: int) -> bool:
-    """Whether the request asks for compaction at this size."""
+    """Whether the request asks for a compaction if the prompt has this many tokens."""
     edits = body.get("context_management") or ()
     return any(edit["type"] == "compaction" and tokens >= (edit.get("compact_threshold") or 0) for edit in edits)
 
 
 def _earlier(known: StoredResponses, body: Mapping[str, Any]) -> list[Item] | None:
-    """The items behind `previous_response_id`."""
+    """The items of the conversation that `previous_response_id` names; None if the request has no such field."""
     name = body.get("previous_response_id")
     if not isinstance(name, str):
         return None
@@ -129,7 +129,7 @@ def _earlier(known: StoredResponses, body: Mapping[str, Any]) -> list[Item] | No
 
 
 def _resolve(known: StoredResponses, item: Item) -> Item:
-    """The item that a reference stands for."""
+    """The item that a reference refers to; any other item is returned unchanged."""
     if item_type(item) != "item_reference":
         return item
     if item["id"] not in known.items:

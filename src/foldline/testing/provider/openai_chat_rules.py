@@ -96,7 +96,7 @@ def _check_arguments(arguments: str, path: str) -> None:
 
 
 def _check_order(messages: list[Message]) -> None:
-    """Every call is answered once, directly behind it; there are no other answers."""
+    """Raise unless every call is answered exactly once, directly after it, and there are no other answers."""
     open_ids: dict[str, None] = {}
     answered = set[str]()
     function = ""

@@ -1,4 +1,4 @@
-"""The fields and types of requests to OpenAI's endpoints, and the words of its errors."""
+"""The fields and types of requests to OpenAI's endpoints, and the texts of its errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldline.testing.provider.request_schema import Check, SchemaMismatch, TagN
 
 NAME = re.compile(r"[a-zA-Z0-9_-]+\Z")
 MAX_TEXT = 10 * 1024 * 1024
-"""The most characters in a string."""
+"""The largest number of characters in a string."""
 _PLURALS = {
     "string": "a string",
     "object": "an object",
@@ -33,8 +33,10 @@ _ACCEPTED: dict[str, dict[str, dict[str, Any]]] = {
         "ResponseReasoningItem": {"content": {"union": [{"list": {"object": "Content"}}, "null"]}},
     },
 }
-"""Fields that the API takes although its types do not have them so: it sends them itself, its guides show them, or its
-own clients send them."""
+"""Fields that the API accepts although its types do not have them in this form.
+
+The API sends them itself, its guides show them, or its own clients send them.
+"""
 _OPTIONAL = {
     "openai_responses": {
         "ResponseOutputMessage": {"id", "status", "type"},
@@ -42,7 +44,7 @@ _OPTIONAL = {
     },
     "openai_chat": {},
 }
-"""Fields that may be left out although the types require them: clients that store nothing leave them out."""
+"""Fields that may be missing although the types require them. Clients that store nothing leave them out."""
 
 
 def refuse(  # noqa: PLR0913
@@ -64,7 +66,7 @@ def _check(format: str) -> Check:
 
 
 def check_openai_fields(format: str, body: Any) -> None:
-    """Raise for an unknown field, a missing one, or one of the wrong type, in the words of the API."""
+    """Raise the API's error for a field that is unknown, missing or of the wrong type."""
     try:
         _check(format)(body)
     except SchemaMismatch as mismatch:
@@ -171,7 +173,7 @@ def check_array(format: str, items: list[Any], path: str, *, most: int = 0) -> N
 
 
 def check_image_url(format: str, url: str, path: str) -> None:
-    """Raise for an image that is neither a web address nor a data address of a supported type."""
+    """Raise for an image URL that is neither a web address nor a data URL of a supported type."""
     if url.startswith(("http://", "https://")):
         return
     found = re.match(r"data:image/(png|jpe?g|gif|webp);base64,", url)

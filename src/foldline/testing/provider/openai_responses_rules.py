@@ -38,7 +38,7 @@ PREFIXES = {
     "mcp_approval_request": "mcpr",
     "compaction": "cmp",
 }
-"""How the ids of items begin."""
+"""The prefixes of item ids, by type of item."""
 MODEL_ITEMS = frozenset(
     {
         *OUTPUTS,
@@ -46,7 +46,10 @@ MODEL_ITEMS = frozenset(
         *("mcp_call", "mcp_list_tools", "mcp_approval_request", "tool_search_call", "compaction"),
     }
 )
-"""Items that a model writes, besides assistant messages: one of them follows a reasoning item."""
+"""Types of items that a model writes, apart from messages.
+
+A reasoning item must be followed by one of them or by an assistant message.
+"""
 Item = dict[str, Any]
 
 
@@ -61,8 +64,9 @@ def check_openai_responses(
 ) -> None:
     """Raise the API's answer if it refuses the request.
 
-    `earlier` are the items behind `previous_response_id`; without them, outputs of unknown calls are taken when the
-    request names an earlier response. `reasoning_of` maps the id of an item to the reasoning item it was written with.
+    `earlier` are the items of the response that `previous_response_id` names. If they are not given but the request
+    names an earlier response, outputs of unknown calls are accepted. `reasoning_of` maps the id of an item to the id of
+    the reasoning item that it was written with.
     """
     check_json(FORMAT, body)
     openai_fields.check_openai_fields(FORMAT, body)
@@ -80,7 +84,7 @@ def check_openai_responses(
 
 
 def input_items(body: dict[str, Any]) -> list[Item]:
-    """The input as items; a string stands for one user message."""
+    """The input as a list of items. A string becomes one user message."""
     value = body.get("input")
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": value}]
@@ -166,7 +170,7 @@ def _check_ids(items: list[Item]) -> None:
 
 
 def _check_outputs(items: list[Item], *, chained: bool) -> None:
-    """Every call has one output behind it, every output a call before it, every approval its request."""
+    """Raise unless every call has one later output, every output an earlier call, and every approval its request."""
     calls: dict[tuple[str, str], bool] = {}
     requests = set[str]()
     for item in items:
@@ -205,7 +209,11 @@ def _close_call(calls: dict[tuple[str, str], bool], key: tuple[str, str], *, cha
 
 
 def _check_reasoning(items: list[Item], reasoning_of: Mapping[str, str]) -> None:
-    """A reasoning item is followed by what was written with it, and what was written with one comes behind it."""
+    """Raise if a reasoning item and its output are separated.
+
+    A reasoning item must be followed by an item of the model, and an item must come after the reasoning item that it
+    was written with.
+    """
     present = set[str]()
     for number, item in enumerate(items):
         kind = item_type(item)
@@ -224,7 +232,7 @@ def _check_reasoning(items: list[Item], reasoning_of: Mapping[str, str]) -> None
 
 
 def is_model_item(item: Item) -> bool:
-    """Whether a model writes such an item."""
+    """Whether a model wrote this item."""
     kind = item_type(item)
     return item["role"] == "assistant" if kind == "message" else kind in MODEL_ITEMS
 

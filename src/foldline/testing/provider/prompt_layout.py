@@ -1,7 +1,7 @@
 """A request as the ordered pieces that a provider sees: tools, system, then the blocks of the messages.
 
-The pieces are what is counted and what a prompt cache compares. A piece's digest leaves out cache marks, which are
-instructions to the cache and not part of the prompt.
+Tokens are counted piece by piece, and a prompt cache compares pieces. A piece's digest leaves out cache marks, which
+are instructions to the cache and not part of the prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circula
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptPiece:
-    """A piece of a prompt: its level, its content's digest, its tokens, and its cache mark's time to live."""
+    """A piece of a prompt.
+
+    It has a level (tools, system or messages), the hash of its content, its tokens, and the time to live of its cache
+    mark.
+    """
 
     level: str
     digest: bytes
@@ -33,7 +37,7 @@ class PromptPiece:
 
 
 def content_digest(value: Any) -> bytes:
-    """A hash of a JSON value without its cache marks; the order of keys makes no difference."""
+    """A hash of a JSON value without its cache marks. The order of keys does not change the hash."""
     text = _ENCODER.encode(value)
     if '"cache_control":' in text:
         text = _ENCODER.encode(without_marks(value))
@@ -48,7 +52,7 @@ def without_marks(value: Any) -> Any:
 
 
 class PromptReader:
-    """Turns requests into pieces and counts them; a piece that was seen before is not counted again."""
+    """Splits requests into pieces and counts the tokens of each. A piece that was seen before is not counted again."""
 
     def __init__(self, counter: token_rules.TextCounter | None = None) -> None:
         self._counter = counter
@@ -76,7 +80,7 @@ class PromptReader:
 
 
 Measure = Callable[[Any], tuple[str, int]]
-"""The text of a piece, and the tokens that it has beside its text."""
+"""A function that returns the text of a piece, and the number of tokens that it has in addition to its text."""
 
 
 def _anthropic(body: dict[str, Any], *, is_new_claude: bool) -> Iterator[tuple[str, Any, Measure]]:
@@ -100,7 +104,10 @@ def _anthropic(body: dict[str, Any], *, is_new_claude: bool) -> Iterator[tuple[s
 
 
 def _shown_blocks(body: dict[str, Any]) -> Iterator[tuple[str, int, Block]]:
-    """The blocks that the model is shown: from the newest compaction on, with the thinking that it still reads."""
+    """The blocks that the model sees.
+
+    Blocks before the newest compaction are left out, and also old thinking if the model does not keep it.
+    """
     messages = [(message["role"], blocks_of(message.get("content"))) for message in body["messages"]]
     turn = max((at for at, (role, blocks) in enumerate(messages) if role == "user" and _is_question(blocks)), default=0)
     keeps = features_of(body["model"]).keeps_thinking

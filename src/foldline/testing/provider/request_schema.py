@@ -1,7 +1,7 @@
 """Checks the fields and types of a request against a vendor's schema.
 
-The schemas are data, read from the types of the vendors' SDKs (`scripts/provider_schemas.py`). They are compiled into
-one function per object type, so that a request is checked in one pass over its fields.
+The schemas are data, read from the types of the vendors' SDKs (`scripts/provider_schemas.py`). Each object type is
+compiled into one function, so that a request is checked in one pass over its fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DISCRIMINATORS = ("type", "role")
 
 
 class TagName(str):
-    """A union's tag in a path; only Anthropic's errors name it."""
+    """The tag of a union in a path. Only Anthropic's errors name such tags."""
 
     __slots__ = ()
 
@@ -61,14 +61,14 @@ def snake_case(name: str) -> str:
 
 
 def compile_schema(types: Mapping[str, Any], root: str, *, aliases: bool = False) -> Check:
-    """The check of an object type; with `aliases`, fields may also have their protocol-buffer names."""
+    """The function that checks an object type. With `aliases`, fields may also have their protocol-buffer names."""
     compiler = _Compiler(types, aliases=aliases)
     compiler.object(root)
     return compiler.checks[root]
 
 
 class _Compiler:
-    """Turns schema entries into functions; object types are compiled once and may refer to each other."""
+    """Compiles schema entries into functions. Object types are compiled once and may refer to each other."""
 
     def __init__(self, types: Mapping[str, Any], *, aliases: bool) -> None:
         self.types = types
@@ -76,7 +76,7 @@ class _Compiler:
         self.checks: dict[str, Check] = {}
 
     def object(self, name: str) -> Check:
-        """A function that checks an object type, which may not be compiled yet."""
+        """A function that checks an object type, also while that type is still being compiled."""
         if name not in self.checks:
             self.checks[name] = lambda value: self.checks[name](value)  # noqa: PLW0108
             entry = self.types[name]
@@ -130,7 +130,7 @@ class _Compiler:
         return check
 
     def _tagged(self, names: list[str]) -> Check:
-        """Choose among object types by the field that tells them apart."""
+        """A function that chooses the object type by the value of its tag field, and checks it."""
         for key in _DISCRIMINATORS:
             tags = {name: _tags(self.types[name], key) for name in names}
             if all(tags.values()):
@@ -148,14 +148,14 @@ class _Compiler:
 
 
 def _tags(entry: Any, key: str) -> list[Any]:
-    """The values by which an object type is recognised."""
+    """The values of the field `key` by which an object type is recognised."""
     field = entry["fields"].get(key)
     members = field.get("union", [field]) if isinstance(field, dict) else []
     return [value for member in members if isinstance(member, dict) for value in member.get("enum", ())]
 
 
 def _describe(member: Any) -> str:
-    """What a union's member is, in one word."""
+    """The name of the type of a union's member."""
     if isinstance(member, str):
         return member
     kind = next(iter(member))
@@ -254,7 +254,10 @@ def _object_check(fields: Mapping[str, Check], required: tuple[str, ...]) -> Che
 
 
 def _any_of(checks: list[Check]) -> Check:
-    """Accept what one of several types accepts; else report the mismatch that was found deepest."""
+    """A check that accepts a value if one of several checks accepts it.
+
+    Otherwise the check raises the mismatch with the longest path.
+    """
 
     def check(value: Any) -> None:
         worst: SchemaMismatch | None = None

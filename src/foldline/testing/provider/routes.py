@@ -1,4 +1,4 @@
-"""Which format and endpoint an address of the simulated provider belongs to."""
+"""Finds the format and endpoint for an address of the simulated provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ACTIONS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
-    """Where a request goes: its format, its endpoint, and what the address says of model and stream."""
+    """The route of a request: its format, its endpoint, and the model and stream option in its address."""
 
     format: str
     endpoint: str
@@ -33,7 +33,7 @@ class Route:
 
 
 def route_of(target: str) -> Route | None:
-    """The route of a request target, None for an unknown address.
+    """The route of a request target; None for an unknown address.
 
     >>> route_of("/v1/messages?beta=true").format, route_of("/v1beta/models/gemini-3-pro:countTokens").endpoint
     ('anthropic', 'count')
@@ -48,7 +48,10 @@ def route_of(target: str) -> Route | None:
 
 
 def format_of_headers(names: set[str]) -> str:
-    """The format that a client speaks, by the names of its headers, for answers to unknown addresses."""
+    """The format of a client, guessed from the names of its headers.
+
+    This is used for errors about unknown addresses.
+    """
     if {"x-api-key", "anthropic-version"} & names:
         return "anthropic"
     return "gemini" if "x-goog-api-key" in names else "openai_chat"

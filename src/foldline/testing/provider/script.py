@@ -1,4 +1,4 @@
-"""What the simulated provider answers: scripted replies and scripted failures, in the order of the requests."""
+"""The script of the simulated provider: replies and failures, in the order of the requests."""
 
 from __future__ import annotations
 
@@ -50,17 +50,18 @@ class ScriptedReply:
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """Names and arguments of tool calls."""
     stop: str = ""
-    """The vendor's stop reason; by default the one that fits the reply."""
+    """The vendor's stop reason. By default, it is chosen to fit the reply."""
     seconds: float = 0.0
-    """How long the provider waits before it answers."""
+    """Seconds that the provider waits before it answers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScriptedFailure:
     """A failure of the provider.
 
-    `error` answers with a status; `timeout` never answers; `broken_stream` ends a stream in its middle; `stream_error`
-    sends an error in the middle of a stream; `garbage` answers with what is not JSON; `empty` answers with nothing.
+    The kinds are: `error` answers with a status; `timeout` never answers; `broken_stream` ends a stream in the middle;
+    `stream_error` sends an error in the middle of a stream; `garbage` answers with a text that is not JSON; `empty`
+    answers with an empty body.
     """
 
     kind: FailureKind = "error"
@@ -70,11 +71,11 @@ class ScriptedFailure:
 
     @property
     def needs_reply(self) -> bool:
-        """Whether the failure begins like an answer."""
+        """Whether the failure begins with a part of an ordinary reply."""
         return self.kind in {"broken_stream", "stream_error"}
 
     def reply(self, format: str) -> ErrorReply:
-        """The error as a vendor words it."""
+        """The error in the format and words of a vendor."""
         kind, words = _ERRORS.get(self.status, _ERRORS[500])
         code = None
         if format.startswith("openai"):
@@ -106,7 +107,7 @@ ScriptEntry = str | ScriptedReply | ScriptedFailure
 
 @dataclass(slots=True)
 class Script:
-    """The queue of answers; when it is empty, the provider echoes."""
+    """The queue of scripted answers. If it is empty, the provider echoes the last text."""
 
     _entries: deque[ScriptEntry] = field(default_factory=deque)
     _lock: Lock = field(default_factory=Lock)
@@ -117,7 +118,7 @@ class Script:
             self._entries.extend(entries)
 
     def next_entry(self) -> ScriptedReply | ScriptedFailure | None:
-        """The answer to the next request, None if nothing is scripted."""
+        """The answer to the next request; None if nothing is scripted."""
         with self._lock:
             entry = self._entries.popleft() if self._entries else None
         return ScriptedReply(text=entry) if isinstance(entry, str) else entry

@@ -1,4 +1,4 @@
-"""Signed opaque values: what a provider hands out and can recognise again (signatures, encrypted content)."""
+"""Signed opaque values (signatures, encrypted content), which a provider sends out and later recognises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class Seal:
         return base64.b64encode(self._mac(data) + data).decode()
 
     def read(self, text: str) -> dict[str, Any] | None:
-        """The value of a text that was signed with this key, in either alphabet of base64; None for any other text."""
+        """The value in a text that was signed with this key; None for any other text.
+
+        Both base64 alphabets are accepted.
+        """
         try:
             raw = base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):

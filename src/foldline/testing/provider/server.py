@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 1024 * 1024
 KEYS = ("x-api-key", "authorization", "x-goog-api-key")
-"""Headers with credentials. Their values are used to tell accounts apart and are not kept."""
+"""Headers with credentials. Their values only distinguish accounts and are not stored."""
 BREAK_AFTER = 3
-"""Events of a broken stream that are sent."""
+"""Number of events that are sent before a broken stream ends."""
 
 
 class ProviderServer(ThreadingHTTPServer):
@@ -37,7 +37,7 @@ class ProviderServer(ThreadingHTTPServer):
         self.provider = provider
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that go away."""
+        """Ignore the error if a client closes its connection."""
 
 
 class ProviderHandler(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
         """Print nothing."""
 
     def do_HEAD(self) -> None:
-        """Answer a client that looks whether the provider is there."""
+        """Answer a client that checks whether the server runs."""
         self._send(200, b"")
 
     def do_GET(self) -> None:
@@ -100,7 +100,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
         return ErrorReply(format=format, rule="address", message=text, status=404, type=kind)
 
     def _check_headers(self, route: Route) -> ErrorReply | None:
-        """The answer to a request without a credential or without its version."""
+        """The error for a request without a credential or without a version header; None if it has them."""
         if not any(self.headers.get(name) for name in KEYS):
             words = {
                 "anthropic": "x-api-key header is required",
@@ -133,7 +133,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
             self._send_json(200, reply.body)
 
     def _fail(self, route: Route, failure: ScriptedFailure, reply: dict[str, Any], body: Any, *, streams: bool) -> None:
-        """Fail as the script says."""
+        """Answer with a scripted failure."""
         if failure.kind == "timeout":
             self.server.provider.wait_until_closed()
             self._drop()
@@ -156,7 +156,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def _stream(self, events: Iterator[bytes], *, breaks: bool = False) -> None:
-        """Send events in chunks; a stream that breaks has no last chunk."""
+        """Send the events of a stream in HTTP chunks. A broken stream ends without the last chunk."""
         self.send_response(200)
         self.send_header("content-type", "text/event-stream; charset=utf-8")
         self.send_header("cache-control", "no-cache")

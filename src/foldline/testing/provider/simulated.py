@@ -1,4 +1,4 @@
-"""The simulated provider as a test uses it: a server on loopback, scripted answers, received requests, the bill."""
+"""The class that a test uses: a server on loopback with scripted answers, received requests and a bill."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReceivedRequest:
 
     @property
     def error(self) -> ErrorReply | None:
-        """Why the request was refused, None if it was taken."""
+        """Why the request was refused; None if it was accepted."""
         return self.reply.error
 
 
@@ -119,7 +119,10 @@ class SimulatedProvider:
         return f"{self.url}/v1"
 
     def script(self, *entries: ScriptEntry) -> None:
-        """Set the answers to the next requests: texts, `ScriptedReply`, `call(…)`, `fail(…)`. Then it echoes again."""
+        """Set the answers to the next requests: texts, `ScriptedReply`, `call(…)`, `fail(…)`.
+
+        After these answers, the provider echoes again.
+        """
         self._script.extend(entries)
 
     @property
@@ -136,7 +139,7 @@ class SimulatedProvider:
     def receive(
         self, route: Route, body: Any, *, betas: tuple[str, ...] = (), credential: str = ""
     ) -> tuple[ScriptedReply | ScriptedFailure | None, AccountReply]:
-        """Judge and answer a request as the server does; the scripted entry that was used, and the reply."""
+        """Judge and answer a request. Returns the scripted entry that was used (None if none), and the reply."""
         entry = None if route.endpoint == "count" else self._script.next_entry()
         scripted = entry if isinstance(entry, ScriptedReply) else None
         if scripted is not None and scripted.seconds:
@@ -158,7 +161,7 @@ class SimulatedProvider:
         return entry, reply
 
     def note_refusal(self, route: Route, error: ErrorReply) -> None:
-        """Keep a request that was refused before its body was understood."""
+        """Record a request that was refused before its body was read."""
         with self._lock:
             self._note(route, None, (), AccountReply(body=error.body(), error=error), None)
 
@@ -179,5 +182,5 @@ class SimulatedProvider:
         )
 
     def wait_until_closed(self, seconds: float = 600.0) -> None:
-        """Wait for the end of the test, for a request that is never answered."""
+        """Wait until the provider is closed. This is for a request that is never answered."""
         self._closed.wait(seconds)

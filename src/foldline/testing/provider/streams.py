@@ -31,7 +31,7 @@ def stream_of(format: str, reply: dict[str, Any], request: dict[str, Any]) -> It
 
 
 def failed_response(error: ErrorReply, model: str) -> Iterator[bytes]:
-    """The stream of a response that fails, as OpenAI answers a prompt above the window."""
+    """The stream of a response that fails. OpenAI answers in this way if a prompt exceeds the window."""
     reason = {"code": error.code, "message": error.message}
     response = response_body("failed", model, [], None, status="failed", error=reason)
     for name, event in response_events(response):

@@ -1,8 +1,8 @@
-"""Signs thinking and checks signed thinking that comes back (Anthropic).
+"""Signs the thinking in replies, and checks the signed thinking in later requests (Anthropic).
 
 On models with preserved thinking, a block is bound to the system prompt, the tools that are not deferred, all messages
-before it, and the thinking block that came before it. On older models any thinking that the provider wrote is taken,
-as long as its text is unchanged.
+before it, and the thinking block that came before it. Older models accept any thinking that the provider wrote, if its
+text is unchanged.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from foldline.testing.provider.seal import Seal
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 READABLE: dict[str, tuple[str, ...]] = {"claude-fable-5-1": ("claude-opus-5", "claude-opus-5-5")}
-"""Other models whose thinking a model reads."""
+"""For some models, the other models whose thinking they can read."""
 SHARED = ("claude-haiku-5-5",)
-"""Models whose thinking every model reads."""
+"""Models whose thinking every model can read."""
 ACCOUNT_BOUND = ("claude-sonnet-5-5", "claude-haiku-5-5")
-"""Models whose thinking only the account may send for which it was written."""
+"""Models whose thinking is accepted only from the account for which it was written."""
 Block = dict[str, Any]
 
 
 @dataclass(slots=True)
 class ConversationHash:
-    """The hash of a conversation up to a position. Thinking is left out; it is chained by itself."""
+    """The hash of a conversation up to a position.
+
+    Thinking blocks are not part of this hash; they have a chain of their own.
+    """
 
     system: str
     tools: str
     state: bytes = b"messages"
     thinking: str = ""
-    """The last valid thinking block, "" if there is none."""
+    """The hash of the last valid thinking block; "" if there is none."""
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> ConversationHash:
@@ -50,12 +53,12 @@ class ConversationHash:
         self.state = _chain(self.state, role.encode())
 
     def add(self, block: Block) -> None:
-        """Go past a block."""
+        """Add a block to the hash."""
         if block["type"] not in THINKING:
             self.state = _chain(self.state, content_digest(block))
 
     def binding(self) -> dict[str, str]:
-        """What a thinking block at this position is bound to."""
+        """The hashes that a thinking block at this position is bound to."""
         return {"system": self.system, "tools": self.tools, "messages": self.state.hex(), "before": self.thinking}
 
 
@@ -77,7 +80,7 @@ class ThinkingSigner:
     position: ConversationHash
 
     def sign(self, block: Block) -> Block:
-        """A thinking block of a reply with its signature; other blocks unchanged. Call it for every block in turn."""
+        """The block, with a signature if it is thinking. Call this for every block of a reply in order."""
         if block["type"] not in THINKING:
             self.position.add(block)
             return block
@@ -91,13 +94,13 @@ class ThinkingSigner:
 
 @dataclass(kw_only=True, slots=True)
 class ThinkingCheck:
-    """The thinking of a request that is left out, and the position behind the last message."""
+    """The thinking blocks of a request that are left out, and the position after the last message."""
 
     position: ConversationHash
     dropped: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def transformations(self) -> list[dict[str, str]]:
-        """What was left out, as `input_transformations` lists it."""
+        """The dropped blocks in the format of `input_transformations`."""
         return [
             {"type": "thinking_dropped", "path": f"messages.{number}.content.{index}", "reason": reason}
             for (number, index), reason in self.dropped.items()
@@ -113,17 +116,18 @@ class ThinkingRules:
     drops: bool = False
     """Whether the request asks for `drop_block`."""
     takes_foreign: bool = False
-    """Whether signatures that this provider did not write are taken, unchecked."""
+    """Whether signatures that this provider did not write are accepted without a check."""
     enforces: bool = True
-    """Whether the prefix check is enforced; it is not for accounts made before 2026-08-31."""
+    """Whether the prefix check is enforced. Accounts that were made before 2026-08-31 do not enforce it."""
 
 
 def check_thinking(
     body: Mapping[str, Any], rules: ThinkingRules, start: ConversationHash | None = None
 ) -> ThinkingCheck:
-    """Check every thinking block of a request; raise, or name the blocks that are left out.
+    """Check every thinking block of a request.
 
-    `start` is the position behind a compaction block that stands first; its message is skipped.
+    Raises if the request is refused; otherwise returns the blocks that are left out. `start` is the position after a
+    compaction block at the start of the request. That block is skipped.
     """
     found = ThinkingCheck(position=start or ConversationHash.of(body))
     messages = body["messages"]
@@ -148,7 +152,7 @@ def check_thinking(
 def _mismatch(  # noqa: PLR0913
     block: Block, place: str, model: str, rules: ThinkingRules, position: ConversationHash, *, is_latest: bool
 ) -> str:
-    """Why a block is left out, "" if it is kept; raises where the request is refused."""
+    """Why a block is left out; "" if it is kept. Raises if the request is refused."""
     kind = block["type"]
     text = block.get("signature") or block.get("data") or ""
     value = rules.seal.read(text)
@@ -208,7 +212,7 @@ def _difference(value: Mapping[str, Any], position: ConversationHash) -> str:
 
 
 def without_dropped(body: Mapping[str, Any], dropped: Mapping[tuple[int, int], str]) -> dict[str, Any]:
-    """A request without the blocks that are left out: what the model is shown, and what is counted."""
+    """The request without the dropped blocks. Only the other blocks are counted and shown to the model."""
     if not dropped:
         return dict(body)
     messages = []

@@ -1,7 +1,8 @@
-"""Counts the tokens of a prompt's pieces: text by a tokenizer, images by their pixels, and the documented framing.
+"""Counts the tokens of a prompt's pieces: text with a tokenizer, images by their pixels, plus the documented framing.
 
-The default tokenizer is o200k if one is installed, else four characters to a token. Claude's vocabulary is not public:
-its vendor and independent measurements put it at about 1.18 times o200k, and at 1.3 times that since 4.7.
+The default tokenizer is o200k if it is installed; otherwise four characters count as one token. Claude's vocabulary is
+not public. By its vendor's statements and independent measurements, it has about 1.18 times as many tokens as o200k,
+and since 4.7 another 1.3 times as many.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ CLAUDE_47_RATIO = CLAUDE_RATIO * 1.3
 MESSAGE_TOKENS = 4
 """Tokens of a message's frame: role and separators."""
 REPLY_TOKENS = 3
-"""Tokens that open the reply."""
+"""Tokens at the start of the reply."""
 CALL_TOKENS = 40
 RESULT_TOKENS = 30
-"""Framing of a tool call and of its result: 50 to 100 tokens together were measured."""
+"""Framing tokens of a tool call and of its result. Measurements gave 50 to 100 tokens for both together."""
 TOOL_TOKENS = 12
 TOOLS_TOKENS = 346
 """What Anthropic adds to the system prompt when a request has tools."""
 OPAQUE_CHARACTERS = 8
-"""Characters of encrypted content to a token."""
+"""Number of characters of encrypted content per token."""
 PAGE_TOKENS = 2_000
 UNKNOWN_IMAGE_TOKENS = 1_600
 _OPAQUE = frozenset({"encrypted_content", "signature", "data", "thoughtSignature", "thought_signature"})
@@ -46,7 +47,7 @@ def default_counter() -> TextCounter:
 
 
 def ratio_of(format: str, *, is_new_claude: bool) -> float:
-    """The tokens of a model for each token of o200k."""
+    """The number of a model's tokens per token of o200k."""
     if format != "anthropic":
         return 1.0
     return CLAUDE_47_RATIO if is_new_claude else CLAUDE_RATIO
@@ -58,7 +59,7 @@ def json_text(value: Any) -> str:
 
 
 def visible_text(value: Any) -> tuple[str, int]:
-    """The text of any JSON value without its encrypted fields, and the number of characters in those."""
+    """The text of a JSON value without its encrypted fields, and the number of characters in the encrypted fields."""
     hidden = 0
 
     def strip(item: Any) -> Any:
@@ -73,7 +74,10 @@ def visible_text(value: Any) -> tuple[str, int]:
 
 
 def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> int:
-    """The tokens of an image: width times height by 750, after scaling to the longest edge that the model sees."""
+    """The tokens of an image: width times height divided by 750.
+
+    First it is scaled to the longest side that the model sees.
+    """
     if size is None:
         return UNKNOWN_IMAGE_TOKENS
     edge = 2_576 if is_new_claude else 1_568
@@ -82,7 +86,10 @@ def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> in
 
 
 def openai_image_tokens(size: ImageSize | None) -> int:
-    """The tokens of an image: 85 and 170 for each tile of 512 pixels, after scaling into 2,048 by 768."""
+    """The tokens of an image: 85, plus 170 for each tile of 512 pixels.
+
+    First it is scaled to at most 2,048 by 768 pixels.
+    """
     if size is None:
         return 765
     width, height = float(size.width), float(size.height)
@@ -92,12 +99,12 @@ def openai_image_tokens(size: ImageSize | None) -> int:
 
 
 def gemini_image_tokens(size: ImageSize | None) -> int:
-    """The tokens of an image: 258 for a small one, 258 for each tile of 768 pixels of a large one."""
+    """The tokens of an image: 258 for a small image, or 258 for each tile of 768 pixels of a large image."""
     if size is None or max(size.width, size.height) <= 384:
         return 258
     return 258 * math.ceil(size.width / 768) * math.ceil(size.height / 768)
 
 
 def base64_image(value: str) -> ImageSize | None:
-    """The size of an image in base64 or in a data address."""
+    """The size of an image that is given as base64 or as a data URL."""
     return image_size(value.partition(",")[2] if value.startswith("data:") else value)

@@ -1,4 +1,4 @@
-"""What a provider answers when a prompt or the reply that is asked for does not fit its window."""
+"""Checks the size of a prompt and of the requested reply, and raises the provider's error if they do not fit."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Overflow = Literal["refuse", "truncate", "ignore"]
 class SimulatedModel:
     """A model of the simulated provider.
 
-    `overflow` says what happens to a prompt that is too long: `refuse` answers with the vendor's error; `truncate`
-    answers as if only half a window had been sent and reports that (Ollama); `ignore` answers and reports a prompt
-    above the window (z.ai).
+    `overflow` says what happens to a prompt that is too long. `refuse` answers with the vendor's error. `truncate`
+    answers and reports a prompt of only half a window (Ollama). `ignore` answers and reports the full size of the
+    prompt (z.ai).
     """
 
     window: int = 0
-    """Tokens of the window; 0 takes the model table's figure."""
+    """The window in tokens; 0 means the window in the model table."""
     max_output: int = 0
     overflow: Overflow = "refuse"
 
@@ -37,7 +37,7 @@ class SimulatedModel:
 
 
 def reply_limit(format: str, body: Mapping[str, Any]) -> int:
-    """The longest reply that a request asks for, 0 if it does not say."""
+    """The limit that a request sets for the reply, in tokens; 0 if it sets none."""
     if format == "gemini":
         config = body.get("generationConfig") or body.get("generation_config") or {}
         return config.get("maxOutputTokens") or config.get("max_output_tokens") or 0
@@ -45,7 +45,7 @@ def reply_limit(format: str, body: Mapping[str, Any]) -> int:
 
 
 def check_reply_limit(format: str, name: str, limit: int, most: int) -> None:
-    """Raise for a reply limit above what the model can write."""
+    """Raise for a reply limit that is above the model's longest reply."""
     if limit <= most:
         return
     if format == "anthropic":
