@@ -53,7 +53,7 @@ A later message with only a role and a text does not show its format.
 Summarize = Callable[[Sequence[Any], str], str]
 """A function that returns the new summary.
 
-Its arguments are the removed messages that are not yet in the summary, and the previous summary.
+The arguments are the removed messages that are not yet in the summary, and the previous summary.
 """
 
 _LOG = logging.getLogger("foldline.sliding_window")

@@ -115,7 +115,7 @@ class ConnectionPool:
         self._inherited: list[_PoolSlot] = []
         """Slots of the parent process, after a fork.
 
-        Their connections stay open, because closing them would close the parent's connections.
+        The connections in these slots stay open, because closing them would close the parent's connections.
         """
         self._start()
 

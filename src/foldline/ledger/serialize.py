@@ -1,8 +1,8 @@
 """Messages and folds as bytes.
 
-The wire form of a message is stored in full. Its parts are stored without the data that is already in the wire form:
-instead of a string or value of the wire form, a part stores its index in document order. If the wire form was parsed
-from text, the text is stored and parsed again on reading, so the original bytes are kept.
+The wire form of a message is stored in full. A part does not repeat strings and values of the wire form, but stores
+their indexes in document order. If the wire form was parsed from text, the text is stored and parsed again on reading,
+so the original bytes are kept.
 """
 
 from __future__ import annotations

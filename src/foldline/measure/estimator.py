@@ -26,7 +26,7 @@ This is the 95th percentile of the errors on prose, code and tool output.
 DEFAULT_FAMILY = "cl100k_base"
 """The family for unknown models.
 
-Its counts are close to those of newer vocabularies for English and code, and higher for other scripts.
+The counts of this family are close to those of newer vocabularies for English and code, and higher for other scripts.
 """
 
 
@@ -107,7 +107,9 @@ class CharRatioCounter:
 CHARS_4 = CharRatioCounter("chars/4", 40)
 """The most common rule of thumb. For Claude 4.7 and later, its counts are a third to a half too low."""
 CHARS_36 = CharRatioCounter("chars/3.6", 36)
-"""Its counts are a little higher than those of `CHARS_4`, but still far too low for CJK, base64 and dense JSON."""
+"""A rule of thumb whose counts are a little higher than those of `CHARS_4`, but far too low for CJK, base64 and dense
+JSON.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def exact_counter(vocabulary: str, family: str) -> ExactCounter | None:
 def _splintr(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
     """The encoding of splintr that treats special tokens as plain text.
 
-    Its other encodings read `<|endoftext|>` as one token.
+    The other encodings of splintr read `<|endoftext|>` as one token.
     """
     tokenizer: Any = import_module("splintr").Tokenizer
     try:
@@ -174,10 +174,7 @@ _TIKTOKEN_FILES = {
 
 
 def _tiktoken(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
-    """The encoding of tiktoken; None if its file is not on disk or incomplete.
-
-    Then tiktoken would download the file.
-    """
+    """The encoding of tiktoken; None if its file is missing or incomplete, because tiktoken would then download it."""
     file = _TIKTOKEN_FILES.get(vocabulary.replace("o200k_harmony", "o200k_base"))
     if file is None:
         return None

@@ -1,7 +1,7 @@
 """Plans a fold in three steps: gate, cut, prune. Raises `ViewTooLarge` if the view cannot fit.
 
 The same timeline, sizes and policy always give the same plan. The digest is not written yet, so the plan reserves the
-largest size that it may have. Its true size is measured later.
+largest size that it may have. The true size of the digest is measured later.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ T = TypeVar("T")
 def _awaited(
     method: Callable[Concatenate[Session, P], T],
 ) -> Callable[Concatenate[AsyncSession, P], Coroutine[Any, Any, T]]:
-    """The method of `AsyncSession` that runs this method of its session in a thread, after all earlier calls."""
+    """An async version of a `Session` method: it runs the method in a thread, after all earlier calls."""
     name = method.__name__
 
     @wraps(method)
@@ -71,7 +71,7 @@ class AsyncSession:
         self.session = session
         """The synchronous session, for members that need no `await` (`timeline`, `policy`, `model`, `folds`)."""
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-        """One lock for each event loop; between loops the session's own lock holds."""
+        """One lock for each event loop. The session's own lock orders calls from different loops."""
 
     add = _awaited(Session.add)
     view = _awaited(Session.view)
@@ -88,7 +88,10 @@ class AsyncSession:
     _branch = _awaited(Session.branch)
 
     async def cancel(self) -> bool:
-        """Cancel the fold that is being made, without waiting for other calls; False when none is."""
+        """Cancel the fold that is being made, without waiting for other calls.
+
+        Returns False if no fold is being made.
+        """
         return await asyncio.to_thread(self.session.cancel)
 
     async def branch(self, name: str, *, at: int | None = None) -> AsyncSession:

@@ -1,17 +1,17 @@
-"""Tokens by block that add up to the measured size of the request."""
+"""Computes the tokens of each block so that they add up to the measured size of the request."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 HIDDEN = "hidden"
-"""The block of tokens that are in no message and in no known tool: only usage shows them."""
+"""The block of tokens that are in no message and in no known tool. Only usage figures show them."""
 
 
 def scale_blocks(blocks: Mapping[str, int], total: int, *, hidden: int) -> dict[str, int]:
     """The estimates of the blocks, scaled so that they add up to `total`.
 
-    Up to `hidden` tokens of what exceeds the estimates are a block of their own.
+    If `total` exceeds the estimates, up to `hidden` tokens of the difference become a separate block.
 
     >>> scale_blocks({"tools": 100, "history": 300}, 540, hidden=100)
     {'tools': 110, 'history': 330, 'hidden': 100}

@@ -1,4 +1,4 @@
-"""Cancellation of a call that makes a fold: possible until its commit begins, refused afterwards."""
+"""Cancellation of a call that makes a fold. A call can be cancelled until its commit begins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLL_S = 0.05
 
 
 class StopSignal(Protocol):
-    """What a fold in progress looks at, and what its digester gets as `call.signal`."""
+    """Tells a fold in progress whether to stop. The digester of the fold gets this object as `call.signal`."""
 
     def is_set(self) -> bool:
         """Whether the fold must stop."""
@@ -24,10 +24,10 @@ class StopSignal(Protocol):
         """Sleep, at most until the fold must stop."""
 
     def begin_commit(self) -> None:
-        """Raise `Cancelled` if the fold must stop; from here on it can no longer be cancelled."""
+        """Raise `Cancelled` if the fold must stop. After this call, the fold can no longer be cancelled."""
 
     def fail_commit(self) -> None:
-        """Allow cancellation again, since nothing was committed."""
+        """Allow cancellation again, because the commit failed."""
 
 
 class Cancellation:
@@ -38,7 +38,7 @@ class Cancellation:
         self._is_set = self.is_committing = False
 
     def cancel(self) -> bool:
-        """Stop the call; False if that comes too late or was done before."""
+        """Stop the call. Returns False if the call is already committing or was already cancelled."""
         with self._lock:
             is_new = not self._is_set and not self.is_committing
             self._is_set = True
@@ -55,14 +55,14 @@ class Cancellation:
             time.sleep(min(left, _POLL_S))
 
     def begin_commit(self) -> None:
-        """Raise `Cancelled` if the call was cancelled; from here on `cancel` comes too late."""
+        """Raise `Cancelled` if the call was cancelled. After this call, `cancel` has no effect."""
         with self._lock:
             if self._is_set:
                 raise Cancelled("the fold was cancelled", hint="nothing was changed")
             self.is_committing = True
 
     def fail_commit(self) -> None:
-        """Allow cancellation again, since nothing was committed."""
+        """Allow cancellation again, because the commit failed."""
         self.is_committing = False
 
 
@@ -70,13 +70,13 @@ _CURRENT: ContextVar[Cancellation | None] = ContextVar("foldline-cancellation", 
 
 
 def current_cancellation() -> Cancellation:
-    """The cancellation that the caller of the running call gave; otherwise a new one."""
+    """The cancellation that was set with `cancelled_by`; otherwise a new one."""
     return _CURRENT.get() or Cancellation()
 
 
 @contextmanager
 def cancelled_by(cancellation: Cancellation) -> Iterator[None]:
-    """Let the calls in the block be cancelled by this cancellation."""
+    """Use this cancellation for all calls in the `with` block."""
     token = _CURRENT.set(cancellation)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Writes the digest of a planned fold: by a model, locally, as a marker, or from a person's text."""
+"""Writes the digest of a planned fold: with a model, locally, as a marker, or from a text that a person wrote."""
 
 from __future__ import annotations
 
@@ -29,14 +29,20 @@ from foldline.session.state import State
 from foldline.view.compose import marker
 
 PAGE = 500
-"""Folded messages read at once."""
+"""Number of folded messages that are read at once."""
 NEWEST_READ, OPENING_READ = 2_000, 100
-"""The newest and the first folded messages that a session reads again after it was opened; older ones are skipped."""
+"""How many of the newest and of the first folded messages a session reads again after it was opened.
+
+The messages between them are skipped.
+"""
 _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
     "openai": ("OPENAI_API_KEY", endpoints.openai),
     "anthropic": ("ANTHROPIC_API_KEY", endpoints.anthropic),
 }
-"""Environment variable of the API key and client, by vendor, for digest models that are given by name only."""
+"""For each vendor, the environment variable of the API key, and the client.
+
+Used if a digest model is given only by its name.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +50,21 @@ class WriteOptions:
     """Options for writing one digest."""
 
     must: bool = False
-    """The fold must be made: if the model fails, a local digest is used."""
+    """Whether the fold must be made. If so, a local digest is used when the model fails."""
     local: str = ""
-    """The reason to write a local digest although there is a digester; empty to call the digester."""
+    """The reason to write a local digest although there is a digester; "" to call the digester."""
     instructions: str = ""
     text: str | None = None
-    """A person's own digest."""
+    """A digest that a person wrote; None if there is none."""
     cancel: StopSignal = field(default_factory=current_cancellation)
-    """What stops the fold: the cancellation of the call, or of the background job that makes it."""
+    """The stop signal of the call, or of the background job, that makes the fold."""
 
 
 def choose_digester(digester: Digester | None, policy: Policy) -> Digester | None:
-    """The digester given, or else the model that the policy names; None when that has no SDK or API key here."""
+    """The given digester, or else one for the model that the policy names.
+
+    Returns None if the SDK or the API key of that model is missing.
+    """
     if digester is not None or not policy.digest_model:
         return with_policy_model(digester, policy)
     vendor = model_of(policy.digest_model).vendor or "openai"
@@ -73,7 +82,7 @@ def choose_digester(digester: Digester | None, policy: Policy) -> Digester | Non
 
 
 class DigestWriter:
-    """Writes the digests of one session. It caches the facts of the messages, so that none is read twice."""
+    """Writes the digests of one session. The facts of the messages are cached, so that no message is read twice."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -83,7 +92,10 @@ class DigestWriter:
     def write(
         self, state: State, fold: Fold, digester: Digester | None, options: WriteOptions
     ) -> Digest | FoldRefused | None:
-        """The digest of a planned fold; None if the policy leaves nothing, `FoldRefused` if it failed."""
+        """The digest of a planned fold; None if the policy wants none.
+
+        Returns `FoldRefused` if the digest could not be written.
+        """
         timeline, policy = state.timeline, state.policy
         lead, before = timeline.lead, timeline.fold
         if fold.cut <= lead or policy.leave == "nothing":
@@ -107,7 +119,7 @@ class DigestWriter:
         return write_model_digest(request, digester, limits, sleep=options.cancel.sleep)
 
     def _request(self, state: State, fold: Fold, digester: Digester | None, options: WriteOptions) -> DigestRequest:
-        """The digest to be written: of the messages that leave now, with the facts of every message."""
+        """The request for a digest of the messages that are folded now, with the facts of all messages."""
         timeline, policy = state.timeline, state.policy
         kept = _verbatim(state, fold)
         leaves = [index for index in range(timeline.cut, fold.cut) if index not in kept]
@@ -147,9 +159,10 @@ class DigestWriter:
         return self._facts
 
     def _opening(self, state: State) -> Facts | None:
-        """Facts of the first folded messages and of the digest, if much is folded; None: all of it is read.
+        """The facts of the first folded messages and of the current digest; None if few messages are folded.
 
-        So the first fold after opening costs the same at any length. The newest folded messages are read after this.
+        Then all folded messages are read. With this start, the first fold after opening takes the same time for any
+        length of the record. The newest folded messages are read afterwards.
         """
         timeline, fold = state.timeline, state.timeline.fold
         start, lead = timeline.cut - NEWEST_READ, timeline.lead
@@ -160,7 +173,7 @@ class DigestWriter:
 
 
 def _prompt(policy: Policy) -> DigestPrompt | None:
-    """The prompt for the digester; None for the one with sections."""
+    """The prompt for the digester; None for the default prompt, which asks for sections."""
     if policy.digest_form != "cumulative":
         return None
     return cumulative_prompt(
@@ -176,9 +189,10 @@ def _verbatim(state: State, fold: Fold) -> frozenset[int]:
 
 
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:
-    """The current view, if a digest request after it costs less than sending the folded messages again; else empty.
+    """The current view, if a digest request that continues it costs less than one with the folded messages; else ().
 
-    A view with thinking is not used: without the session's own thinking settings, the provider's cache is not read.
+    A view with thinking is not used. The digest request does not have the session's thinking settings, so the provider
+    would not read its cache.
     """
     own, policy = state.model, state.policy
     if not policy.digest_shared or digester is None or digester.model != own.name:

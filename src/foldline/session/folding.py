@@ -1,4 +1,4 @@
-"""How a session folds: at once or in the background, with its digest written and the fold committed to the record."""
+"""Makes the folds of a session, at once or in the background: writes the digest and commits the fold to the record."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 
 def is_cooling(session: Session) -> bool:
-    """Whether the last fold was refused less than `cooldown_messages` ago."""
+    """Whether fewer than `cooldown_messages` messages were added since the last fold was refused."""
     refusal, state = session.refusal, session.state
     return refusal is not None and len(state.timeline) < refusal.at + state.policy.cooldown_messages
 
 
 def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
-    """Make a fold that is due, or leave it to the worker if it can wait; False after a write conflict.
+    """Make a fold that is due, or leave it to the worker if it can wait. Returns False after a write conflict.
 
-    While a refusal is recent, a fold that can wait is not made, and for one that cannot no model is asked.
+    If the last fold was refused recently, a fold that can wait is not made. A fold that cannot wait then gets a local
+    digest.
     """
     cooling = is_cooling(session)
     if cooling and not must:
@@ -54,9 +55,9 @@ def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
 
 
 def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None = None) -> bool:
-    """Write the digest of a planned fold and commit it, or note its refusal; False after a write conflict.
+    """Write the digest of a planned fold and commit the fold, or record its refusal.
 
-    Raises `Cancelled` if the fold was cancelled before its commit.
+    Returns False after a write conflict. Raises `Cancelled` if the fold was cancelled before its commit.
     """
     before = session.running
     session.running = options.cancel
@@ -100,7 +101,7 @@ def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cl
 
 
 def _refuse(session: Session, cause: str, entry: int) -> bool:
-    """Record that a fold was not made, and why; True."""
+    """Record that a fold was not made, and why. Returns True."""
     state = session.state
     refusal = Refusal(len(state.timeline), cause)
     state.follow(session.record.refuse(refusal, entry), refusal=refusal)
@@ -109,7 +110,7 @@ def _refuse(session: Session, cause: str, entry: int) -> bool:
 
 
 def preview_fold(session: Session, options: WriteOptions) -> Preview | None:
-    """The preview of a manual fold; None if no message would be folded, with the reason in `session.skip_reason`."""
+    """The preview of a manual fold; None if nothing would be folded. `session.skip_reason` then has the reason."""
     state = session.state
     plan = state.plan_by_hand(force=options.must)
     session.skip_reason = plan.skip_reason
@@ -123,7 +124,7 @@ def preview_fold(session: Session, options: WriteOptions) -> Preview | None:
 
 
 def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold:
-    """Commit the fold of a preview, with its digest or with the text `digest` in its place."""
+    """Commit the fold of a preview, with the digest of the preview or with the text `digest`."""
     state = session.state
     if (preview.record, preview.entry) != (session.record.identity, state.snapshot.version.entry):
         raise Conflict("the session has changed since this preview was made", hint="make a new preview")
@@ -152,7 +153,7 @@ def _grows(fold: Fold) -> bool:
 
 
 def _emit_committed(session: Session, fold: Fold) -> None:
-    """Emit that the record has a fold, and how many results were shortened with it."""
+    """Emit an event that a fold was committed, and one with the number of results that it shortened."""
     if fold.stubs:
         session.emit("pruned", results=len(fold.stubs))
     by = fold.digest.by if fold.digest else ""

@@ -1,8 +1,8 @@
-"""Queue of fold jobs for workers on several hosts, carried by PgQueuer in the ledger's own PostgreSQL schema.
+"""Queue of fold jobs for workers on several hosts. The queue uses PgQueuer in the ledger's own PostgreSQL schema.
 
-PgQueuer has the queue, the heartbeat, the retries with back-off and the concurrency limit. A job is unique by its key
-while it is queued or running, and is delivered again when the worker that ran it was killed. The ledger adds the claim
-and the fence, so that a fold is committed once even if PgQueuer delivers its job twice.
+PgQueuer provides the queue, the heartbeat, the retries with back-off and the concurrency limit. While a job is queued
+or running, no second job with the same key is accepted. If a worker is killed, its job is delivered again. The ledger
+adds the claim and the fence, so that a fold is committed once even if PgQueuer delivers its job twice.
 
 PgQueuer selects jobs by the exact name of their entrypoint, so each tenant has an entrypoint of its own; a worker for
 all tenants registers those it finds in the queue. This module needs the extra `foldline[worker]`: import it lazily.
@@ -37,18 +37,21 @@ from foldline.session.worker import BACKOFF_S, MAX_BACKOFF_S, JobOutcome
 from foldline.session.worker_process import WorkerProcess, pause
 
 ENTRYPOINT = "fold:"
-"""Start of an entrypoint's name; the tenant id follows."""
+"""The first part of an entrypoint's name. The tenant id follows."""
 CHANNEL = "foldline_folds"
 MAX_ATTEMPTS = 6
-"""Failed attempts after which a job leaves the queue; the session's next view enqueues it again."""
+"""After this many failed attempts a job is removed from the queue. The session's next view enqueues it again."""
 RECONNECT_S = 2.0
-"""Seconds before a lost connection is opened again."""
+"""Seconds to wait before a lost connection is opened again."""
 
 _LOG = logging.getLogger("foldline")
 
 
 def _settings() -> DBSettings:
-    """The names of PgQueuer's tables. All are given, since PgQueuer would read missing ones from the environment."""
+    """The names of PgQueuer's tables.
+
+    All names are given, because PgQueuer would read missing names from the environment.
+    """
     tables = {"queue_table": "", "queue_table_log": "_log", "statistics_table": "_statistics"}
     tables |= {"schedules_table": "_schedules", "queue_status_type": "_status"}
     names = {name: f"pgqueuer{end}" for name, end in tables.items()}
@@ -63,7 +66,7 @@ class FoldQueue:
         self.store, self._settings, self._has_tables = store, _settings(), False
 
     def enqueue(self, branch: Branch) -> bool:
-        """Queue the fold job of a branch; False when it is already queued or running."""
+        """Queue the fold job of a branch. Returns False if the job is already queued or running."""
         request, key = self._request_and_key(branch)
         if not self._has_tables:
             self.store.tx.write(self._create_tables)
@@ -79,7 +82,10 @@ class FoldQueue:
         return self.store.tx.write(work)
 
     def cancel(self, branch: Branch) -> bool:
-        """Take the fold job of a branch out of the queue, or tell its worker to stop; False when it is not there."""
+        """Remove the fold job of a branch from the queue, or tell its worker to stop.
+
+        Returns False if there is no such job.
+        """
         table, key = self._settings.qualified.queue_table, self._request_and_key(branch)[1]
 
         def work(connection: Connection) -> tuple[bool, bool]:
@@ -101,7 +107,7 @@ class FoldQueue:
         return bool(connection.run(sql, (key,)))
 
     def _create_tables(self, connection: Connection) -> None:
-        """Create PgQueuer's tables unless they exist, under the lock that its own upgrade takes."""
+        """Create PgQueuer's tables unless they exist. This uses the same lock as PgQueuer's own upgrade."""
         connection.run("SELECT pg_advisory_xact_lock(?)", (schema_plan.advisory_key(self._settings),))
         table = self._settings.qualified.queue_table
         if not connection.run("SELECT 1 WHERE to_regclass(?) IS NOT NULL", (table,)):
@@ -110,12 +116,15 @@ class FoldQueue:
 
 
 def _link(connection: Connection) -> Any:
-    """The psycopg connection behind a ledger connection."""
+    """The psycopg connection of a ledger connection."""
     return connection.link  # type: ignore[attr-defined]  # a PostgresConnection
 
 
 async def serve(url: str, process: WorkerProcess, stop: asyncio.Event, *, once: bool = False) -> None:
-    """Run queued jobs until `stop` is set, or with `once` until none is queued; reconnect if the server is lost."""
+    """Run queued jobs until `stop` is set, or with `once` until no job is queued.
+
+    If the connection is lost, connect again.
+    """
     connect = partial(psycopg.AsyncConnection.connect, url, autocommit=True)
     while not stop.is_set():
         try:
@@ -131,7 +140,7 @@ async def serve(url: str, process: WorkerProcess, stop: asyncio.Event, *, once: 
 class QueueDriver(PsycopgDriver):
     """PgQueuer's psycopg driver with a second connection for queries.
 
-    PgQueuer holds a connection for up to a second at a time while it waits for notifications on it.
+    While PgQueuer waits for notifications, it blocks its connection for up to a second at a time.
     """
 
     def __init__(self, listening: psycopg.AsyncConnection, querying: psycopg.AsyncConnection) -> None:

@@ -1,4 +1,4 @@
-"""The ledger as users open it: sessions by name, and operations on all of them."""
+"""The ledger that `foldline.open` returns: sessions by name, and operations on all sessions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ class Ledger:
         format: str | None = None,
         branch: str = MAIN,
     ) -> Session:
-        """A session by name, created if it is new. Settings that are not given stay as they are stored."""
+        """The session with this name; a new name creates a session.
+
+        Settings that are not given keep their stored values.
+        """
         return Session(
             model=model,
             policy=policy,
@@ -66,31 +69,31 @@ class Ledger:
         )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
-        """All sessions with their figures, the one used last first."""
+        """All sessions with their counts and times, the most recently used first."""
         return self.store.sessions()
 
     def verify(self) -> Iterator[IntegrityFault]:
-        """Integrity faults: rows that differ from what was once written."""
+        """Yield the integrity faults: rows that are missing or do not match their keys."""
         return self.store.verify()
 
     def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:
-        """The named sessions, or all, as lines of JSON."""
+        """The named sessions as lines of JSON; all sessions if none are named."""
         return self.store.export(sessions)
 
     def load(self, lines: Iterable[str]) -> int:
-        """Import exported lines; the number of new messages."""
+        """Import exported lines and return the number of new messages."""
         return self.store.load(lines)
 
     def prune(self, *, older_than: float) -> tuple[str, ...]:
-        """Delete the sessions that were last used before a time (seconds since 1970); their names."""
+        """Delete the sessions that were last used before a time (seconds since 1970), and return their names."""
         return self.store.prune(older_than=older_than)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no fold is being made in this process; False after `seconds`."""
+        """Wait until no fold is being made in this process. Returns False after `seconds`."""
         return self.worker.wait(seconds)
 
     def close(self) -> None:
-        """Close the ledger. A fold that is being made is dropped."""
+        """Close the ledger. A fold that is still being made is discarded."""
         try:
             self.worker.close()
         finally:
@@ -114,8 +117,8 @@ def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are nam
 ) -> Ledger:
     """Open a ledger at a path, on a PostgreSQL server ("postgresql://…"), or in memory (":memory:").
 
-    `owner` is the tenant id. Folds that can wait for a model's digest are made in threads of this process, or by
-    `foldline worker` (`worker="process"`).
+    `owner` is the tenant id. Folds in the background are made in threads of this process or, with `worker="process"`,
+    by `foldline worker` processes.
     """
     store = ledger.open(url, owner=owner, clock=clock, index=TextIndex())
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
-    """Pin messages by their handle, or a text, which is added as a note. Returns the names of the pins."""
+    """Pin the messages of a handle, or add a text as a note and pin the note. Returns the names of the pins."""
     if bool(text) == bool(handle):
         raise InputError("pin needs a text or a handle", hint='pin("the port is 4711") or pin(handle="#12")')
     if text:
@@ -24,7 +24,7 @@ def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -
     session.refresh()
     length, wanted = len(session.timeline), parse_handle(handle)
     if wanted.strand is not None:
-        raise InputError(f"{handle} is elsewhere, not in this session", hint="pin its text instead")
+        raise InputError(f"the message {handle} is not in this session", hint="pin its text instead")
     if wanted.last >= length:
         raise InputError(f"there is no message {handle_of(wanted.last)}", hint=f"the session has {length} messages")
     one = wanted.first == wanted.last
@@ -32,7 +32,7 @@ def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -
 
 
 def _pin_message(session: Session, position: int, name: str) -> str:
-    """Pin a message that the view shows; of a folded or pruned one, add the text at the end and pin that."""
+    """Pin a message. If the view does not show it unchanged, add its text as a note at the end and pin the note."""
     name, moves = name or handle_of(position), session.state.snapshot.moves
     for _ in range(ATTEMPTS):
         if session.state.snapshot.moves != moves:
@@ -51,7 +51,7 @@ def _pin_message(session: Session, position: int, name: str) -> str:
 
 
 def _repeat(session: Session, position: int) -> int:
-    """The position of a pinned message with the same text, or of a note that is added with it."""
+    """The position of a pinned message with the same text. If there is none, a note with this text is added."""
     timeline = session.timeline
     text = "".join(searchable_text(message) for message in session.record.read(position, position + 1))
     if not text:
@@ -61,7 +61,7 @@ def _repeat(session: Session, position: int) -> int:
 
 
 def _add_note(session: Session, text: str) -> int:
-    """Add a note to the session; its position."""
+    """Add a note to the session and return its position."""
     position = session.record.append([user(text, kind="note")]).length - 1
     session.refresh()
     return position

@@ -15,7 +15,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a fold would do. Money is in US dollars, None if the model's prices are not known."""
+    """What a fold would do. Costs are in US dollars; None if the model's prices are unknown."""
 
     fold: Fold
     leaves: str
@@ -25,15 +25,15 @@ class Preview:
     entry: int
     """The newest log entry of the record when the preview was made."""
     record: object = field(default=None, repr=False)
-    """The identity of the record that it was made for."""
+    """The identity of the record that the preview was made for."""
     money_before: float | None = None
-    """Cost of each further request without the fold, read from the provider's cache."""
+    """Cost of each later request without the fold, if it is read from the provider's cache."""
     money_after: float | None = None
-    """The same after the fold."""
+    """Cost of each later request after the fold, if it is read from the provider's cache."""
     money_once: float | None = None
-    """Cost of the fold itself: the kept part is written to the cache anew."""
+    """Cost of the fold itself, because the kept part must be written to the cache again."""
     pays_with: int | None = None
-    """Number of requests after which the fold has saved its cost; None if never, or if prices are not known."""
+    """Number of requests after which the savings cover the cost of the fold; None if never or unknown."""
 
     def __str__(self) -> str:
         lines = [f"{self.leaves} would leave: {self.before:,} → {self.after:,} tokens"]

@@ -1,7 +1,7 @@
 """What a session stores and reads back: in memory, or on a branch of a ledger.
 
-Both records are append-only and answer alike. A session keeps no state of its own beside its record, so another process
-that reads the same rows builds the same state and sends the same view.
+Both kinds of record are append-only and have the same methods. The state of a session depends only on its record. So
+another process that reads the same rows builds the same state and sends the same view.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from foldline.message import Message
 from foldline.recall.text_index import TextIndex
 
 SETTINGS = "settings"
-"""The kind of log entry that sets model, policy, tools and format from here on."""
+"""The kind of log entry that sets model, policy, tools and format."""
 
 REFUSED = "refused"
-"""The kind of log entry that says a fold was not made, and why; the next attempt waits."""
+"""The kind of log entry that records that a fold was not made, and why. The next attempt waits for some messages."""
 
 _CHANGES = frozenset({"fold", "unfold", "move", SETTINGS})
-"""The kinds of log entries after which a view may show other messages, or be counted differently."""
+"""The kinds of log entries after which a view may show other messages or be counted in another way."""
 
 ATTEMPTS = 5
-"""Attempts at a change when other processes write to the record at the same time."""
+"""How often a change is tried while other processes write to the record at the same time."""
 
 
 def too_many_conflicts() -> Conflict:
-    """The error after the last attempt."""
+    """The error that is raised after the last attempt."""
     return Conflict(f"gave up after {ATTEMPTS} write conflicts with other processes", hint="try again")
 
 
@@ -40,12 +40,12 @@ class Refusal(NamedTuple):
     """A fold that was not made."""
 
     at: int
-    """The number of messages at that time."""
+    """The number of messages when the fold was refused."""
     cause: str
 
 
 class Version(NamedTuple):
-    """The state of a record: its number of messages, and its newest log entry of any other kind."""
+    """The version of a record: its number of messages, and the number of its newest log entry that is not an append."""
 
     length: int = 0
     entry: int = 0
@@ -64,15 +64,15 @@ class Snapshot:
     """Positions of the pinned messages, by the name of the pin."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     refusal: Refusal | None = None
-    """The last fold that was not made, if none was made since."""
+    """The last fold that was refused; None if a fold was made since then."""
     moves: int = 0
-    """How often the branch was set back to an earlier message."""
+    """How often the branch was shortened to an earlier message."""
     changed_at: int = 0
     """The number of messages at the last fold, unfold, move or change of settings."""
 
 
 class MemoryRecord:
-    """A record that lives as long as its session."""
+    """A record in memory, which is lost with its session."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -87,7 +87,7 @@ class MemoryRecord:
         return Version(len(self.messages), self.entries)
 
     def snapshot(self) -> Snapshot:
-        """Everything but the messages."""
+        """The current snapshot: everything except the messages."""
         return Snapshot(
             version=self.version(),
             fold=self.folds[-1] if self.folds else None,
@@ -113,11 +113,11 @@ class MemoryRecord:
         return self._change(entry, folds=[*self.folds, fold], refusal=None, changed_at=len(self.messages))
 
     def refuse(self, refusal: Refusal, entry: int) -> Version:
-        """Note that a fold was not made."""
+        """Record that a fold was not made."""
         return self._change(entry, refusal=refusal)
 
     def cancel(self) -> bool:
-        """False: no fold is ever made in the background."""
+        """Always False, because no fold is made in the background."""
         return False
 
     def unfold(self, entry: int) -> Version:
@@ -135,11 +135,11 @@ class MemoryRecord:
         return self._change(entry, pins={pin: position for pin, position in self.pins.items() if pin != name})
 
     def move(self, to: int, entry: int) -> Version:
-        """Go back to the first `to` messages."""
+        """Shorten the record to its first `to` messages."""
         return self._change(entry, moves=self.moves + 1, changed_at=to, **self._first(to))
 
     def configure(self, settings: Mapping[str, Any], entry: int) -> Version:
-        """Set model, policy, tools and format from here on."""
+        """Store new settings: model, policy, tools and format."""
         return self._change(entry, settings=settings, changed_at=len(self.messages))
 
     def fork(self, name: str, at: int) -> MemoryRecord:  # noqa: ARG002 (only a ledger finds it again by name)
@@ -151,7 +151,7 @@ class MemoryRecord:
         return record
 
     def _first(self, count: int) -> dict[str, Any]:
-        """The first `count` messages, with the folds and pins among them."""
+        """The first `count` messages, and the folds and pins that concern only these messages."""
         return {
             "messages": self.messages[:count],
             "folds": [fold for fold in self.folds if fold.cut <= count],
@@ -171,7 +171,7 @@ class MemoryRecord:
         return self
 
     def _change(self, entry: int, **values: Any) -> Version:
-        """Set attributes. Raises `Conflict`, as a ledger does, if the change was decided on an older version."""
+        """Set attributes. Raises `Conflict`, as a ledger does, if `entry` is not the newest log entry."""
         if entry != self.entries:
             raise Conflict("the session was changed meanwhile", hint="read its current state and decide again")
         vars(self).update(values, entries=entry + 1)
@@ -179,9 +179,9 @@ class MemoryRecord:
 
 
 class BranchRecord:
-    """A record on a branch of a ledger, which other processes may write to as well.
+    """A record on a branch of a ledger. Other processes may write to the same branch.
 
-    `read` gives the messages of the version last returned, whatever others write meanwhile.
+    `read` returns the messages of the last returned version, even if other processes have written since then.
     """
 
     def __init__(self, store: Store, branch: Branch) -> None:
@@ -198,7 +198,7 @@ class BranchRecord:
         return self._at(self.store.head(self.branch))
 
     def snapshot(self) -> Snapshot:
-        """Everything but the messages."""
+        """The current snapshot: everything except the messages."""
         state = self.store.state(self.branch)
         settings: Any = next((entry.body for entry in reversed(state.marks) if entry.kind == SETTINGS), {})
         attempt = next((entry for entry in reversed(state.marks) if entry.kind in {REFUSED, "fold"}), None)
@@ -223,15 +223,15 @@ class BranchRecord:
         return self._at(self.store.append(self.branch, messages).head)
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:
-        """Add a fold, and finish the job that made it."""
+        """Add a fold, and finish the background job that made it, if there is one."""
         return self._at(self.store.append_fold(self.branch, fold, mark=entry, claim=claim))
 
     def refuse(self, refusal: Refusal, entry: int) -> Version:
-        """Note that a fold was not made."""
+        """Record that a fold was not made."""
         return self._at(self.store.note(self.branch, REFUSED, refusal._asdict(), mark=entry))
 
     def cancel(self) -> bool:
-        """Cancel the fold that is being made in the background; False when none is."""
+        """Cancel the fold that is being made in the background. Returns False if there is none."""
         return self.store.jobs.cancel(self.branch)
 
     def unfold(self, entry: int) -> Version:
@@ -247,11 +247,11 @@ class BranchRecord:
         return self._at(self.store.unpin(self.branch, name, mark=entry))
 
     def move(self, to: int, entry: int) -> Version:
-        """Go back to the first `to` messages."""
+        """Shorten the record to its first `to` messages."""
         return self._at(self.store.move(self.branch, to, mark=entry))
 
     def configure(self, settings: Mapping[str, Any], entry: int) -> Version:
-        """Set model, policy, tools and format from here on."""
+        """Store new settings: model, policy, tools and format."""
         return self._at(self.store.note(self.branch, SETTINGS, dict(settings), mark=entry))
 
     def fork(self, name: str, at: int) -> BranchRecord:
@@ -268,4 +268,4 @@ class BranchRecord:
 
 
 Record: TypeAlias = MemoryRecord | BranchRecord
-"""The record of a session. A change to anything but its end names the log entry it was decided on."""
+"""The record of a session. Every change except an append names the newest log entry that the caller knows."""

@@ -1,4 +1,4 @@
-"""Notes at a reply which view it answers, so that its usage and its thinking are used for no other view."""
+"""Stores with a reply which view it answers, so that its usage and its thinking are not used for another view."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from foldline.view.identity import ViewIdentity
 
 
 def is_untied(message: Message) -> bool:
-    """Whether a message is a reply with usage or thinking of which it is not noted which view it answers."""
+    """Whether a message is a reply with usage or thinking for which no view is stored yet."""
     if message.role != "assistant" or message.meta.view:
         return False
     return message.meta.usage is not None or has_thinking(message)
 
 
 def tie_reply(message: Message, identity: ViewIdentity) -> Message:
-    """The reply, noted as the answer to a view."""
+    """The reply, with the identity of the view that it answers."""
     meta = message.meta
     tied = Meta(
         reply=meta.reply,
@@ -33,5 +33,5 @@ def tie_reply(message: Message, identity: ViewIdentity) -> Message:
 
 
 def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Message]:
-    """The messages, with all replies noted as answers to views of one identity."""
+    """The messages. Each reply without a stored view gets this identity."""
     return [tie_reply(message, identity) if is_untied(message) else message for message in messages]

@@ -1,11 +1,11 @@
-"""A session: messages are added, a view is planned and composed, the oldest part is folded when the policy says so.
+"""A session: you add messages and get views. When the policy demands it, the oldest messages are folded.
 
     session = Session(model="claude-sonnet-5")
     session.add({"role": "user", "content": "Why does the build fail?"})
     body = session.view().render().body
 
-A session is a record (in memory or on a ledger) and one state derived from it. What other processes write to the same
-record is read at the next call. Threads may share a session: one call runs at a time.
+A session is a record (in memory or on a ledger) and one state derived from it. Changes that other processes make to the
+same record are read at the next call. Threads may share a session: one call runs at a time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def _locked(call: Call) -> Call:
-    """A method that holds the session's lock, and derives the state anew if the call before it was interrupted."""
+    """A decorator: the method holds the session's lock.
+
+    If the previous call was interrupted, the state is loaded again.
+    """
 
     @wraps(call)
     def locked(self: Session, *args: Any, **options: Any) -> Any:
@@ -91,9 +94,10 @@ class Session:
         listener: Listener | None = None,
         worker: Worker | None = None,
     ) -> None:
-        """A session on a record, with the settings given or else those stored in it.
+        """Open a session on a record, with the given settings. Settings that are not given are read from the record.
 
-        `extra_tokens` are sent with each request beside messages and tools. `counter` counts in the model's place.
+        `extra_tokens` is the number of tokens that each request has in addition to messages and tools. `counter` is
+        used instead of the model's counter.
         """
         self.name, self.listener, self.worker = name, listener, worker
         self.record = record or MemoryRecord()
@@ -104,15 +108,15 @@ class Session:
         self.running: StopSignal | None = None
         """The stop signal of the fold that is being made by a call of this session."""
         self._handed_out: ViewIdentity | None = None
-        """The identity of the last view that was handed out."""
+        """The identity of the last view that `view` returned, extended if the caller went on without a new view."""
         self._is_answered = False
         """Whether the last message is a reply."""
         self._assumption = ""
-        """The assumption about the window that was emitted last."""
+        """The assumption about the window in the last event about it."""
         self.skip_reason = ""
         """Why the last call of `fold` or `preview` folded nothing; "" if it folded."""
         self._fired: tuple[Rule, ...] = ()
-        """The rules that held when the last view was made: a warning is emitted once."""
+        """The rules that fired when the last view was made, so that each warning is emitted only once."""
         self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
 
     # The state
@@ -133,7 +137,7 @@ class Session:
                 self.state.follow(version, settings=settings.row(), changed_at=version.length)
 
     def refresh(self) -> None:
-        """Read what other processes have written."""
+        """Read the changes that other processes have made to the record."""
         version, state = self.record.version(), self.state
         length = len(state.timeline.messages)
         if version.entry != state.snapshot.version.entry or version.length < length:
@@ -151,7 +155,7 @@ class Session:
         tools: Sequence[Any] | None = None,
         format: str | None = None,
     ) -> None:
-        """Go on with another model, policy, set of tools or wire format."""
+        """Change the model, policy, tools or wire format of the session."""
         self.reload(model=model, policy=policy, tools=tools, format=format)
 
     # Messages and views
@@ -160,9 +164,9 @@ class Session:
     def add(self, *things: Any, format: str | None = None, view: View | ViewIdentity | str | None = None) -> None:
         """Add messages at the end: `Message` values, wire dicts, lists of them, or an SDK's reply.
 
-        They are read in the session's format unless they show another one, or in `format` if it is given. `view` is the
-        view that a reply answers, or its identity; by default it is the last view that this session handed out. The
-        usage of the reply is used only for that view and for views grown from it.
+        The values are read in `format`. By default their format is detected; if it is not clear, the session's format
+        is used. `view` is the view that a reply answers, or its identity; by default it is the last view that `view`
+        returned. The usage of the reply is used only for that view and for views that grew from it.
         """
         answered = None if view is None else identity_of(view)
         known = self.state.setup.format_known or format is not None
@@ -188,9 +192,10 @@ class Session:
             state.add(message)
 
     def _tie_replies(self, messages: list[Message], answered: ViewIdentity | None) -> None:
-        """Note at each reply with usage which view it answers: `answered`, or the last one that was handed out.
+        """Store with each reply with usage which view it answers: `answered`, or the last view that was returned.
 
-        A caller that goes on without asking for another view has sent the messages that it added since.
+        If the caller adds further messages and replies without a new view, it has sent that view plus the added
+        messages.
         """
         for index, message in enumerate(messages):
             if message.role != "assistant":
@@ -203,9 +208,10 @@ class Session:
                 answered = None
 
     def _next_view(self, added: Sequence[Message]) -> ViewIdentity:
-        """The view that a reply answers if none was handed out here; `added` are the messages added before it.
+        """The identity of the view that a reply answers if this session returned none.
 
-        The first reply after a fold or another change may answer an earlier view of another process.
+        `added` are the messages added before it. The first reply after a fold or another change may answer an earlier
+        view of another process.
         """
         state, changed_at = self.state, self.state.snapshot.changed_at
         if changed_at:
@@ -216,7 +222,10 @@ class Session:
 
     @_locked
     def view(self) -> View:
-        """What to send now. Folds first if the policy says so; raises `ViewTooLarge` when nothing may leave."""
+        """The view to send now.
+
+        Folds first if the policy demands it. Raises `ViewTooLarge` if the view cannot be made to fit.
+        """
         for _ in range(ATTEMPTS):
             self.refresh()
             state, load = self.state, self.state.load()
@@ -237,16 +246,16 @@ class Session:
 
     @_locked
     def plan(self) -> Plan:
-        """What `view` would do now, without doing it."""
+        """The plan that `view` would follow now. Nothing is changed."""
         self.refresh()
         return self.state.plan()
 
     @_locked
     def continuation(self) -> Continuation | None:
-        """How to go on after a reply that stopped at its length limit, at most `continue_max` times in a row.
+        """How to continue a reply that stopped at its length limit, at most `continue_max` times in a row.
 
-        None when the last message is complete. Otherwise send the view with `reply` (if any) in place of the last
-        message and `prompt` behind it, and add the prompt.
+        Returns None if the last message is complete. Otherwise replace the last message of the view by `reply` (remove
+        it if `reply` is None), append `prompt`, and send that. Then add the prompt to the session.
         """
         self.refresh()
         return continuation(self.timeline.messages, most=self.policy.continue_max)
@@ -255,10 +264,10 @@ class Session:
 
     @_locked
     def fold(self, *, instructions: str = "", force: bool = False, digest: str | None = None) -> Fold | None:
-        """Fold now: down to the policy's floors, or with `force` everything before the last user turn.
+        """Fold now, as far as the policy's floors allow. With `force`, fold everything before the last user turn.
 
-        `instructions` go to the digester and never into the view; `digest` is your own text in place of a digest. None
-        when nothing was folded; `skip_reason` then says why.
+        `instructions` are passed to the digester and never become part of the view. `digest` is a text of your own that
+        is used as the digest. Returns None if nothing was folded; `skip_reason` then says why.
         """
         for _ in range(ATTEMPTS):
             self.refresh()
@@ -277,34 +286,35 @@ class Session:
 
     @_locked
     def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
-        """What `fold` would do now, with its cost; `approve` makes that fold.
+        """A preview of what `fold` would do now, with its cost. Pass it to `approve` to make that fold.
 
-        None when nothing would be folded; `skip_reason` then says why.
+        Returns None if nothing would be folded; `skip_reason` then says why.
         """
         self.refresh()
         return folding.preview_fold(self, WriteOptions(must=force, instructions=instructions))
 
     @_locked
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
-        """Make the fold of a preview, with its digest or with `digest` in its place.
+        """Make the fold of a preview, with the digest of the preview or with the text `digest`.
 
-        `Conflict` when anything but messages was added since.
+        Raises `Conflict` if the session was changed after the preview. Added messages are no such change.
         """
         self.refresh()
         return folding.approve_fold(self, preview, digest)
 
     @_locked
     def unfold(self) -> None:
-        """Take back the newest fold: the folded messages are in the view again."""
+        """Take back the newest fold. The folded messages are in the view again."""
         self.refresh()
         self.record.unfold(self.state.snapshot.version.entry)
         self.reload()
 
     @_locked
     def work(self, claim: Claim, cancel: LeaseKeeper, *, local: str = "") -> bool:
-        """Make the fold that is due, for the holder of its job; False when none is. `Conflict` when it is superseded.
+        """Make the fold that is due, for a worker that claimed its job.
 
-        A non-empty `local` is the reason to write a local digest without a model.
+        Returns False if none is due. Raises `Conflict` if the session has changed. If `local` is not empty, the digest
+        is written without a model, and `local` is recorded as the reason.
         """
         self.refresh()
         folds, plan = self.folds, self.state.plan()
@@ -316,9 +326,9 @@ class Session:
         return self.folds > folds
 
     def cancel(self) -> bool:
-        """Cancel the fold that is being made, in the background or for a caller in another thread; False when none is.
+        """Cancel the fold that is being made in the background or in another thread. Returns False if there is none.
 
-        Its digester is told to stop, and the fold is not committed.
+        The digester is told to stop, and the fold is not committed.
         """
         running = self.running
         stopped = isinstance(running, Cancellation) and running.cancel()
@@ -340,7 +350,7 @@ class Session:
 
     @_locked
     def branch(self, name: str, *, at: int | None = None) -> Session:
-        """Another session that starts with the first `at` messages, by default with all of them."""
+        """A new session that starts with the first `at` messages, by default with all messages."""
         self.refresh()
         record = self.record.fork(name, len(self.timeline) if at is None else at)
         return Session(
@@ -370,7 +380,7 @@ class Session:
         self._change(lambda entry: self.record.move(0, entry))
 
     def _change(self, change: Callable[[int], object]) -> None:
-        """Make a change that does not depend on what other processes write meanwhile."""
+        """Make a change, and try again if another process has changed the record in the meantime."""
         for _ in range(ATTEMPTS):
             self.refresh()
             try:
@@ -388,11 +398,11 @@ class Session:
         emit(Event(kind, self.name, facts), self.listener)
 
     def _arrivals(self) -> tuple[int, int]:
-        """Numbers of messages that were shortened on arrival and that were repaired."""
+        """The number of messages that were shortened on arrival, and the number of broken messages."""
         return self.state.pruned, len(self.state.timeline.broken)
 
     def _report(self, load: Load, plan: Plan) -> None:
-        """Emit the size, new prunings and repairs, new warnings, and why a fold was skipped."""
+        """Emit events: the size, new prunings and repairs, new warnings, and why a fold was skipped."""
         if self.listener is not None or LOG.isEnabledFor(DEBUG) or TRACE in sys.modules:
             self.emit("measured", tokens=load.request, usable=load.usable)
         if self.state.setup.assumption != self._assumption:
@@ -439,7 +449,7 @@ class Session:
 
     @property
     def model(self) -> Model:
-        """What is known of the model."""
+        """The data of the model in the model table."""
         return self.state.model
 
     @property
@@ -467,7 +477,7 @@ class Session:
 
 
 def _sign(thing: Any) -> str | None:
-    """The wire format that a value is clearly in; None for a message of nothing but text."""
+    """The wire format that a value clearly has; None if it is not clear, for example for a message with only a text."""
     if isinstance(thing, Message) and (thing.wire is None or all(type(part) is Text for part in thing.parts)):
         return None
     return sign_of(thing)

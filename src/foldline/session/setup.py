@@ -1,4 +1,4 @@
-"""What a session is set up with: model, policy, wire format and tools, and the limits that follow from them.
+"""The setup of a session: model, policy, wire format and tools, and the limits that follow from them.
 
 The record stores the choices as one settings entry; everything else here is computed from them.
 """
@@ -21,7 +21,7 @@ from foldline.wire.formats import REQUEST_FORMATS, framing_of, grammar_of
 
 DEFAULT_POLICY = "balanced"
 DEFAULT_FORMAT = "openai"
-"""The wire format of a model of which none is known."""
+"""The wire format for models whose format is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,26 +33,29 @@ class Setup:
     format: str
     """The wire format in use."""
     format_known: bool
-    """Whether the format was given or recognised; otherwise it is the model vendor's usual one."""
+    """Whether the format was given or detected. Otherwise it is the usual format of the model's vendor."""
     tools: int
     """Tokens of the tool definitions."""
     extra: int
-    """Tokens of everything else that each request carries beside its messages."""
+    """Tokens of everything else in each request, apart from messages and tools."""
     counter: Counter
     framing: Framing
     measured: bool
-    """Whether sizes are the model's own, so that its usage figures may anchor them."""
+    """Whether sizes are counted in the model's tokens, so that usage figures can be used as anchors."""
     window: int
     assumption: str
     """Why the window is a guess; "" if the policy or the model table states it."""
     usable: int
-    """What a request may fill: the window without what is kept free for the reply."""
+    """The largest request in tokens: the window minus the tokens that are reserved for the reply."""
     arrival_limit: int
-    """Results of at least this size are pruned on arrival; larger than any result if the policy sets no limit."""
+    """Results of at least this many tokens are pruned on arrival.
+
+    Without a limit in the policy, the value is larger than any result.
+    """
     media: MediaAllowance
 
     def row(self) -> dict[str, Any]:
-        """The settings as they are stored: what differs from the defaults."""
+        """The settings in the form in which they are stored. Policy values that equal the defaults are left out."""
         knobs, defaults = {}, Policy()
         for knob in fields(self.policy):
             value = getattr(self.policy, knob.name)
@@ -78,7 +81,7 @@ def setup(  # noqa: PLR0913 (all are named at the call)
 ) -> Setup:
     """The setup for stored settings, changed by the arguments that are given.
 
-    `counter` counts in place of the model's own, where the policy counts as the model does.
+    `counter` replaces the model's counter if the policy counts with the model's counter.
     """
     if policy is None:
         chosen = Policy(**read_knobs(row["policy"], "the record")) if row else Policy.preset(DEFAULT_POLICY)

@@ -1,7 +1,7 @@
 """In-memory projection of one branch: sizes, legal cuts, usage, costs, media, the fold in force.
 
 A state is derived from a snapshot of the record and its messages, and from nothing else, so two processes that read the
-same rows have the same state. Adding a message costs the same however many there are.
+same rows have the same state. The time to add a message does not depend on the number of messages.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from foldline.view.identity import ViewIdentity, view_key
 from foldline.view.image_scaling import downscaled
 
 PAGE = 64
-"""Messages read at once when the newest prompt is looked for."""
+"""Number of messages that are read at once in the search for the newest prompt."""
 
 Reader = Callable[[int, int], Iterable[Message]]
-"""Reads messages of the record by position."""
+"""A function that reads the messages of the record from a start to a stop position."""
 
 
 class State:
@@ -46,24 +46,27 @@ class State:
         self.setup, self.snapshot = setup, snapshot
         self.policy, self.model, self.usable = setup.policy, setup.model, setup.usable
         self.tools = setup.tools + setup.extra
-        """Tokens that each request carries beside its messages."""
+        """Tokens of each request that are in no message: tools and `extra_tokens`."""
         self.timeline = Timeline()
         self.timeline.pins = set(snapshot.pins.values())
         self.gauge = Gauge(calibration=self._initial_calibration())
         self.latched: tuple[Rule, ...] = ()
         """The latched rules that have fired since the last fold."""
         self.pruned = 0
-        """Messages that were shortened on arrival."""
+        """Number of messages that were shortened on arrival."""
         self.media = MediaBudget(self.timeline, setup.media)
         self._composed = ComposedView(self.timeline, setup.format)
         self._prices = prices_of(setup.model)
         self._account = FoldAccount() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
-        """What the conversation has cost for sending the part that could leave."""
+        """The costs and savings of the conversation; None if no rule of the policy depends on costs."""
         self._latches = any(rule.latched for rule in setup.policy.rules)
         self._view_key = self._key_with(None)
         self._binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
         self.unbound = 0
-        """Messages of the view whose thinking is bound to another view, so that it is left out or dropped."""
+        """Number of messages of the view whose thinking is bound to another view.
+
+        Such thinking is left out or dropped.
+        """
         self._read_all(read)
 
     def _initial_calibration(self) -> Calibration:
@@ -75,7 +78,7 @@ class State:
         return Version(len(self.timeline.messages), self.snapshot.version.entry)
 
     def follow(self, version: Version, **changes: Any) -> None:
-        """Take over a log entry that changes nothing but the snapshot."""
+        """Apply a log entry that changes only the snapshot."""
         self.snapshot = replace(self.snapshot, version=version, **changes)
 
     def size(self, message: Message) -> int:
@@ -94,7 +97,7 @@ class State:
             self._latch()
 
     def _evidence(self, view: str) -> Evidence | None:
-        """The relation of the newest message's usage to the current view; None if it measured another view.
+        """How the current view differs from the request that the newest usage measured; None if that was another view.
 
         `view` is the identity of the view that the message answers, as text.
         """
@@ -113,7 +116,7 @@ class State:
         return Evidence(index - length, prefix[index] - prefix[length], change)
 
     def _tokens(self, length: int) -> int:
-        """Estimated tokens of the messages in the view, up to the first `length` messages of the session."""
+        """Estimated tokens of those messages in the view that are among the first `length` messages of the session."""
         timeline, fold = self.timeline, self.timeline.fold
         tokens = timeline.prefix[timeline.lead] + timeline.prefix[length] - timeline.prefix[timeline.cut]
         return tokens + (fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens if fold else 0)
@@ -123,12 +126,15 @@ class State:
         return view_key(fold, setup.model.name, setup.format, setup.counter.name, setup.framing.name)
 
     def identity(self) -> ViewIdentity:
-        """The identity of the view as it stands."""
+        """The identity of the current view."""
         length = len(self.timeline.messages)
         return ViewIdentity(self._view_key, self.tools, length, self._tokens(length))
 
     def _index(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
-        """Add a message to the timeline, shown as a stub if there is one; its size as shown."""
+        """Add a message to the timeline, and return its size in the view.
+
+        If there is a stub, the view shows the stub.
+        """
         setup, traits, shown = self.setup, traits_of(message), None
         if stub is not None:
             shown, tokens = stub
@@ -160,7 +166,10 @@ class State:
         return index < self.snapshot.changed_at if answers is None else not answers
 
     def _without_bound_thinking(self, fold: Fold) -> dict[int, tuple[Message, int]]:
-        """The stubs of a new fold, and the kept messages without thinking that is bound to the view before it."""
+        """The stubs of a new fold.
+
+        Kept messages with thinking that is bound to the previous view get a stub without this thinking.
+        """
         timeline, stubs, self.unbound = self.timeline, dict(fold.stubs), 0
         if not self._binds_thinking:
             return stubs
@@ -175,7 +184,7 @@ class State:
         return stubs
 
     def _shortened(self, message: Message, tokens: int) -> Message | None:
-        """The shortened form of a message that is too large or has oversized media; None to show all of it."""
+        """The shortened form of a message that is too large or has oversized media; None if it is shown unchanged."""
         index, limit = len(self.timeline), self.setup.arrival_limit
         sendable = without_oversized_media(message, index, self.setup.media, downscaled)
         shown = sendable if sendable is not message else None
@@ -190,14 +199,17 @@ class State:
         return sum(part_tokens(part, self.setup.counter, self.setup.framing) for part in thoughts)
 
     def _latch(self) -> None:
-        """Keep the latched rules that hold now until the next fold."""
+        """Add the latched rules that fire now. Latched rules stay in force until the next fold."""
         fired = gate(self.load(), self.policy, self.latched).fired
         self.latched = tuple([rule for rule in fired if rule.latched])
 
     # Reading the record
 
     def _read_all(self, read: Reader) -> None:
-        """Read what the view shows. Of the folded part that is only what the fold keeps."""
+        """Read the messages that the view shows.
+
+        From the folded part, only the messages that the fold keeps are read.
+        """
         timeline, fold, length = self.timeline, self.snapshot.fold, self.snapshot.version.length
         if fold is not None:
             fold = self._shared(fold, length, read)
@@ -213,7 +225,10 @@ class State:
             self.add(message)
 
     def _shared(self, fold: Fold, length: int, read: Reader) -> Fold:
-        """The fold on a branch that ends before the place where it was made: the newest prompt is kept there too."""
+        """The fold for this branch.
+
+        If the branch ends before the position where the fold was made, the fold also keeps the branch's newest prompt.
+        """
         stop = length if length < fold.made_at else 0
         while stop > 0:
             start = max(0, stop - PAGE)
@@ -238,7 +253,7 @@ class State:
         timeline.skip(fold.cut - len(timeline))
 
     def _stored_calibration(self, fold: Fold) -> Calibration:
-        """The calibration stored with the fold, if it is of this model."""
+        """The calibration that is stored with the fold; the initial calibration if it was stored for another model."""
         values = {key: value for key, value in fold.learned.items() if key not in {"model", "account", "tools"}}
         if not values or fold.learned.get("model", "") != self.model.name:
             return self._initial_calibration()
@@ -249,7 +264,7 @@ class State:
     # Folding
 
     def apply(self, fold: Fold, version: Version) -> None:
-        """Apply a new fold, which the record has stored as `version`."""
+        """Apply a new fold. The record has stored it as `version`."""
         changes = {"fold": fold, "folds": self.snapshot.folds + 1, "changed_at": version.length}
         self.follow(version, **changes, refusal=None)
         self._view_key = self._key_with(fold)
@@ -279,7 +294,10 @@ class State:
         return index not in fold.stubs and (index >= fold.cut or index in fold.pinned or index in fold.carried)
 
     def complete(self, fold: Fold, digest: Digest | None) -> Fold:
-        """A planned fold with its digest, its final sizes, and the calibration for a later process."""
+        """A planned fold with its digest and its final sizes.
+
+        The calibration is stored with it, for processes that read it later.
+        """
         timeline, setup = self.timeline, self.setup
         stubs = timeline.fold.stubs.items() if timeline.fold else ()
         kept = {index: stub for index, stub in stubs if index >= fold.cut or index in fold.carried}
@@ -308,7 +326,7 @@ class State:
         return manual_fold(self.timeline, self.load(), self.policy, self.size, force=force)
 
     def plan_media(self) -> Fold | None:
-        """The fold in force with the oldest media left out, if there are too many for one request."""
+        """A fold that only leaves out the oldest media, if there are too many for one request; otherwise None."""
         if not self.media.totals.number or not self.media.is_exceeded:
             return None
         timeline, before = self.timeline, self.load().request
@@ -326,12 +344,12 @@ class State:
     # Costs
 
     def _proposal(self, at: float | None = None) -> FoldProposal:
-        """What a fold down to the floors would do to the request as it stands."""
+        """The effect on the current request of a fold that removes everything before the floors."""
         floor = cut.floor(self.timeline, self.policy, self.usable)
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
     def _earned_share(self, account: FoldAccount) -> float:
-        """How much of the price of a fold is earned, as a share (see fold_cost.py); 0 right after a fold."""
+        """The earned share of the price of a fold (see fold_cost.py); 0 right after a fold."""
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
         return 0.0 if is_new else account.earned_share(self._proposal(), self._prices)
@@ -361,11 +379,11 @@ class State:
         return scale_blocks(blocks, request, hidden=self.gauge.calibration.hidden - self.tools)
 
     def messages(self) -> tuple[Message, ...]:
-        """The messages of the view as it stands."""
+        """The messages of the current view."""
         return self._composed.messages()
 
     def view(self, load: Load | None = None, verdict: Verdict | None = None) -> View:
-        """The view as it stands; load and verdict are computed unless they are given."""
+        """The current view. The load and the verdict are computed unless they are given."""
         load = load or self.load()
         setup, gauge = self.setup, self.gauge
         return View(

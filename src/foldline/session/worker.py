@@ -1,8 +1,8 @@
-"""Background folds: how one is made, and the two workers a session can hand it to.
+"""Background folds: how a fold is made in the background, and the two kinds of workers that a session can use.
 
-A session requests a fold and returns its view unfolded. A worker claims the job in the ledger, plans the fold again
-from the record, has the digest written, and commits fold and job in one transaction. The commit is refused when the
-claim was lost or anything but messages was added meanwhile. The session reads the fold at its next call.
+A session requests a fold and returns its view without this fold. A worker claims the job in the ledger, plans the fold
+again from the record, has the digest written, and commits fold and job in one transaction. The commit is refused when
+the claim was lost or anything but messages was added meanwhile. The session reads the fold at its next call.
 
 `ThreadWorker` makes folds in threads of this process and holds a claim by a lease that it renews. `RemoteWorker` leaves
 them to `foldline worker` processes (worker_process.py).
@@ -32,20 +32,20 @@ from foldline.session.record import BranchRecord
 from foldline.session.session import Session
 
 LEASE_S = 30.0
-"""Seconds after its last renewal (or heartbeat) in which a job is given to another worker."""
+"""A claim expires this many seconds after its last renewal (or heartbeat). Then another worker can claim the job."""
 RENEWALS_PER_LEASE = 3
 CHECK_S = 0.5
-"""Seconds between two checks whether the claim of a running job is still valid."""
+"""Seconds between two checks of whether the claim of a running job is still valid."""
 SLACK_S = 60.0
-"""Seconds a job may take in addition to its digest."""
+"""Seconds that a job may take in addition to the time for its digest."""
 BREAKER_FAILURES = 3
-"""After this many failures in a row the local digest is made without asking a model."""
+"""After this many failures in a row, the digest is written locally, without a model."""
 BACKOFF_S, MAX_BACKOFF_S = 5.0, 600.0
-"""Back-off after the first failure, doubled after each further one, and its limit."""
+"""Seconds of back-off after the first failure, and the limit. The back-off is doubled after each further failure."""
 CONCURRENCY = 4
-"""Folds that one process makes at the same time."""
+"""Number of folds that one process makes at the same time."""
 MAX_OPEN_SESSIONS = 16
-"""Sessions that a worker keeps open between jobs, so that it reads only new messages."""
+"""Number of sessions that a worker keeps open between jobs, so that it needs to read only new messages."""
 CLOSE_WAIT_S = 2.0
 """Seconds that `close` waits for running jobs to stop."""
 
@@ -53,7 +53,7 @@ _LOG = logging.getLogger("foldline")
 
 
 class JobOutcome(StrEnum):
-    """What came of one attempt at a job."""
+    """The outcome of one attempt at a job."""
 
     COMMITTED = "committed"
     NOTHING = "nothing"
@@ -66,7 +66,10 @@ class JobOutcome(StrEnum):
 
 
 class LeaseKeeper:
-    """Stop signal of a running job: checks its claim often, renews it now and then, and is set once it is lost."""
+    """Stop signal of a running job.
+
+    The claim is checked often and renewed from time to time. The signal is set if the claim is lost.
+    """
 
     def __init__(self, jobs: Jobs, claim: Claim, stop: JobStop, lease_s: float | None) -> None:
         self._jobs, self._claim, self._stop, self._lease_s = jobs, claim, stop, lease_s
@@ -99,7 +102,10 @@ class LeaseKeeper:
             self._stop.cancellation.sleep(min(left, self._check_s))
 
     def begin_commit(self) -> None:
-        """Raise `Cancelled` if the job must stop; the ledger refuses the commit if the claim is lost after that."""
+        """Raise `Cancelled` if the job must stop.
+
+        If the claim is lost after this check, the ledger refuses the commit.
+        """
         self._checked = 0.0
         if self.is_set():
             raise Cancelled("the job was cancelled or lost its claim", hint="its digest is dropped")
@@ -111,7 +117,7 @@ class LeaseKeeper:
 
 
 class JobStop(NamedTuple):
-    """What ends a job early in this process: its worker stops, or the job is cancelled."""
+    """Ends a job early in this process: if its worker stops, or if the job is cancelled."""
 
     worker: threading.Event
     cancellation: Cancellation
@@ -131,10 +137,10 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
     delivery: str = "",
     requested_at: float | None = None,
 ) -> JobOutcome:
-    """Claim the fold job of a branch and make the fold, unless its request (made at `requested_at`) was cancelled.
+    """Claim the fold job of a branch and make the fold, unless the request of time `requested_at` was cancelled.
 
-    `delivery` names the queued job that this call runs. The queue then has the heartbeat, the retries and the back-off:
-    the claim lasts until the deadline, and a second delivery of the same job takes it over.
+    `delivery` names the queued job that this call runs. The queue then handles the heartbeat, the retries and the
+    back-off. The claim lasts until the deadline, and a second delivery of the same job takes it over.
     """
     deadline_s = session.policy.digest_seconds + SLACK_S
     claim = jobs.claim(
@@ -177,7 +183,8 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
 class ThreadWorker:
     """Makes folds in daemon threads, which exist only while there are jobs.
 
-    A process that ends does not wait for them; the jobs they had are free when their leases run out.
+    A process that ends does not wait for these threads. The jobs of the threads can be claimed again when their leases
+    have run out.
     """
 
     is_remote = False
@@ -193,18 +200,18 @@ class ThreadWorker:
         self._lock = threading.Lock()
         self._queue: dict[int, Branch] = {}
         self._busy: dict[int, Cancellation] = {}
-        """The branches whose jobs run now."""
+        """The branches whose jobs are running now, with the cancellation of each job."""
         self._threads: set[threading.Thread] = set()
         self._stop = threading.Event()
         self._sessions: dict[int, Session] = {}
 
     def _reset_after_fork(self) -> None:
-        """Start over in a forked process: threads are not inherited, and their locks could stay locked."""
+        """In a forked process, reset everything: it has no threads, and inherited locks might stay locked."""
         if self._process != os.getpid():
             self._reset()
 
     def request_fold(self, branch: Branch) -> None:
-        """Queue a branch, and start a thread if fewer than the limit run."""
+        """Queue the fold job of a branch, and start a thread if fewer than `CONCURRENCY` are running."""
         self._reset_after_fork()
         with self._lock:
             if self._stop.is_set() or branch.id in self._busy or branch.id in self._queue:
@@ -226,7 +233,7 @@ class ThreadWorker:
                 self.run_job(branch)
 
     def run_job(self, branch: Branch, *, delivery: str = "", requested_at: float | None = None) -> JobOutcome:
-        """Make the fold that is due on a branch, in the calling thread (the arguments are those of `run_fold_job`)."""
+        """Make the fold that is due on a branch, in the calling thread. The arguments are those of `run_fold_job`."""
         self._reset_after_fork()
         stop = JobStop(self._stop, Cancellation())
         with self._lock:
@@ -258,7 +265,7 @@ class ThreadWorker:
         return found
 
     def cancel(self, branch: Branch) -> bool:
-        """Cancel the job of a branch in this process, queued or running; False if there is none."""
+        """Cancel the queued or running job of a branch in this process. Returns False if there is none."""
         self._reset_after_fork()
         with self._lock:
             is_queued = self._queue.pop(branch.id, None) is not None
@@ -266,7 +273,7 @@ class ThreadWorker:
         return (running is not None and running.cancel()) or is_queued
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no job runs in this process; False on timeout."""
+        """Wait until no job runs in this process. Returns False after a timeout."""
         self._reset_after_fork()
         end = time.monotonic() + (threading.TIMEOUT_MAX if seconds is None else seconds)
         current = threading.current_thread()  # a listener runs in a worker thread, which must not wait for itself
@@ -279,7 +286,7 @@ class ThreadWorker:
         return True
 
     def stop(self) -> None:
-        """Drop running jobs and start no more; does not wait."""
+        """Tell running jobs to stop, and start no more jobs. This does not wait."""
         self._reset_after_fork()
         with self._lock:
             self._stop.set()
@@ -292,7 +299,7 @@ class ThreadWorker:
 
 
 class RemoteWorker:
-    """Requests folds from `foldline worker` processes: by PgQueuer on PostgreSQL, by the jobs table on SQLite."""
+    """Requests folds from `foldline worker` processes, through PgQueuer (PostgreSQL) or the jobs table (SQLite)."""
 
     is_remote = True
 
@@ -303,18 +310,18 @@ class RemoteWorker:
             self._request = self._queue.enqueue
 
     def request_fold(self, branch: Branch) -> None:
-        """Request the fold. A failure is logged and not raised, since the next view requests it again."""
+        """Request the fold. A failure is logged but not raised, because the next view requests the fold again."""
         try:
             self._request(branch)
         except FoldlineError as error:
             _LOG.warning("could not request a background fold of session %r: %s", branch.session, error)
 
     def cancel(self, branch: Branch) -> bool:
-        """Cancel a job that is queued outside the jobs table; False if there is none."""
+        """Cancel a job in PgQueuer's queue. Returns False if there is none."""
         return self._queue is not None and bool(self._queue.cancel(branch))
 
     def wait(self, seconds: float | None = None) -> bool:  # noqa: ARG002  # no job runs here
-        """Return True: no job runs in this process."""
+        """Always True, because no job runs in this process."""
         return True
 
     def close(self) -> None:
@@ -322,11 +329,11 @@ class RemoteWorker:
 
 
 Worker: TypeAlias = ThreadWorker | RemoteWorker
-"""Makes background folds; `is_remote` if in other processes, with digesters of their own."""
+"""Makes background folds. If `is_remote` is true, other processes make them, with their own digesters."""
 
 
 def job_queue_module() -> ModuleType:
-    """The module `job_queue`, which needs PgQueuer."""
+    """Import and return the module `job_queue`. Raises `ConfigError` if PgQueuer is not installed."""
     try:
         from foldline.session import job_queue  # noqa: PLC0415  # an extra
     except ImportError:

@@ -1,7 +1,8 @@
-"""A worker process: makes the folds that the sessions of a ledger request, for one tenant or for all.
+"""A worker process, which makes the folds that the sessions of a ledger request, for one tenant or for all tenants.
 
-Any number may run. On PostgreSQL they run on any host and take their jobs from PgQueuer (job_queue.py). On SQLite they
-run on the host of the file, look for requests in its jobs table, and hold each job by a lease.
+Any number of worker processes may run at the same time. On PostgreSQL, worker processes run on any host and get their
+jobs from PgQueuer (job_queue.py). On SQLite, worker processes run on the host of the file, look for requests in its
+jobs table, and claim each job with a lease.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from foldline.redact.redact import redact_error
 from foldline.session.worker import CONCURRENCY, LEASE_S, JobOutcome, ThreadWorker, job_queue_module
 
 POLL_S = 1.0
-"""Seconds between two looks at the jobs table (SQLite), or at the jobs of killed workers (PostgreSQL)."""
+"""Seconds between two checks of the jobs table (SQLite), or of the jobs of killed workers (PostgreSQL)."""
 
 
 class JobReport(NamedTuple):
@@ -53,7 +54,7 @@ class WorkerProcess:
         self._lock = threading.Lock()
 
     def run_job(self, request: JobRequest, *, delivery: str = "", requested_at: float = 0.0) -> JobReport:
-        """Run one job in the calling thread and report it, unless another worker has it."""
+        """Run one job in the calling thread and report it, unless another worker has claimed it."""
         start, cause = time.monotonic(), ""
         try:
             worker = self._worker(request.owner)
@@ -81,7 +82,7 @@ class WorkerProcess:
             return self._workers[owner]
 
     def stop(self) -> None:
-        """Drop running jobs and start no more."""
+        """Tell running jobs to stop, and start no more jobs."""
         with self._lock:
             for worker in self._workers.values():
                 worker.stop()
@@ -97,7 +98,7 @@ class WorkerProcess:
             self.stop()
 
     async def _poll(self, stop: asyncio.Event, *, once: bool) -> None:
-        """Look for requests in the jobs table at intervals, and run several at the same time."""
+        """Check the jobs table for requests at intervals, and run several jobs at the same time."""
         running: dict[JobRequest, asyncio.Task[JobReport]] = {}
         tried: set[JobRequest] = set()
         while not stop.is_set():

@@ -1,11 +1,12 @@
 """Places the cache breakpoints (`cache_control` marks) of an Anthropic request.
 
 Anthropic writes its cache only at a marked block, and looks for earlier cache entries only in the 20 blocks before a
-mark. So three places are marked: the end of the system text, the end of the previous request (its entry is found even
-if many blocks were added since), and the end of this request. The caller's own marks count towards the limit of four
-and take precedence; of more than four, the newest stay. Entries that live for an hour must come before those that live
-for five minutes: an hour's mark of the caller after one of five minutes becomes one of five minutes, and a mark that is
-added before an hour's mark is an hour's mark too (what it writes is written for an hour anyway).
+mark. So three places are marked: the end of the system text, the end of the previous request, and the end of this
+request. With the second mark, the entry of the previous request is found even if many blocks were added since then.
+Marks of the caller count towards the limit of four and have priority. If the caller set more than four, the newest four
+are kept. Marks for one hour must come before marks for five minutes. So a one-hour mark of the caller that comes after
+a five-minute mark becomes a five-minute mark. A mark that is added before a one-hour mark is also a one-hour mark,
+because the tokens before it are written for an hour anyway.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ BlockPath = tuple[str | int, ...]
 
 
 def place(rendered: Rendered, most: int = LIMIT) -> Rendered:
-    """The request with at most `most` marks, or those of the caller; unchanged in formats other than Anthropic's."""
+    """The request with added marks, up to `most` marks in total.
+
+    The caller's legal marks stay. Other formats are returned unchanged.
+    """
     if rendered.format != "anthropic":
         return rendered
     body = _with_legal_marks(rendered.body)
@@ -65,7 +69,7 @@ def _marked_blocks(body: dict[str, Any]) -> Iterator[tuple[BlockPath, dict[str, 
 
 
 def _with_legal_marks(body: dict[str, Any]) -> dict[str, Any]:
-    """The body with the newest four of the caller's marks, and with no hour's mark after one of five minutes."""
+    """The body with at most four marks of the caller, and without a one-hour mark after a five-minute mark."""
     found = list(_marked_blocks(body))
     surplus = len(found) + _automatic(body) - LIMIT
     for path, _ in found[: max(0, surplus)]:
@@ -97,7 +101,7 @@ def _with_new_marks(body: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 def _rank(path: BlockPath) -> tuple[int, ...]:
-    """A value that orders the paths of a body as the provider reads them."""
+    """A sort key for paths, which gives the order in which the provider reads a body."""
     field, *rest = path
     return _REQUEST_ORDER.index(str(field)), *(key if isinstance(key, int) else 0 for key in rest)
 
@@ -107,7 +111,7 @@ def _is_hour(mark: Any) -> bool:
 
 
 def _previous_end(messages: list[Any]) -> int:
-    """Index of the last message of the previous request, which is the one before the newest reply; -1 if none."""
+    """Index of the last message of the previous request (the message before the newest reply); -1 if there is none."""
     index = len(messages) - 1
     while index >= 0 and messages[index].get("role") != "assistant":
         index -= 1
@@ -117,7 +121,7 @@ def _previous_end(messages: list[Any]) -> int:
 
 
 def _marked(content: Any, *, hour: bool) -> Any:
-    """The content with a mark on its last block; the same object if that is marked already or cannot be."""
+    """The content with a mark on its last block; the same object if that block has a mark or cannot have one."""
     mark = {**MARK, "ttl": _HOUR} if hour else MARK
     if isinstance(content, str):
         return [{"type": "text", "text": content, "cache_control": mark}] if content else content
@@ -128,7 +132,7 @@ def _marked(content: Any, *, hour: bool) -> Any:
 
 
 def _with_mark(body: dict[str, Any], path: BlockPath, mark: dict[str, str] | None) -> dict[str, Any]:
-    """A copy of the body in which the block at `path` has this mark, or none."""
+    """A copy of the body in which the block at `path` has this mark; without a mark if `mark` is None."""
     block = _value_at(body, path)
     bare = {key: value for key, value in block.items() if key != "cache_control"}
     return _with_value(body, path, bare if mark is None else {**bare, "cache_control": mark})
@@ -143,7 +147,7 @@ def _value_at(body: dict[str, Any], path: BlockPath) -> Any:
 
 
 def _with_value(body: dict[str, Any], path: BlockPath, value: Any) -> dict[str, Any]:
-    """A copy of the body with `value` at `path`; everything beside the path is shared with the original."""
+    """A copy of the body with `value` at `path`. All other values are shared with the original."""
     copied: dict[str, Any] = dict(body)
     holder: Any = copied
     for key in path[:-1]:

@@ -26,7 +26,8 @@ from foldline.wire.repair import RepairedHistory, repair
 class View(NamedTuple):
     """The messages to send, with their sizes. `print(view)` shows tokens by block.
 
-    A named tuple: one is made at every turn, and a frozen dataclass takes twice as long to create.
+    The class is a named tuple, because a view is made at every turn and a frozen dataclass takes twice as long to
+    create.
     """
 
     messages: tuple[Message, ...]
@@ -44,13 +45,16 @@ class View(NamedTuple):
     assumption: str = ""
     """Why the window is a guess; "" if the policy or the model table states it."""
     breakpoints: int = 0
-    """Most cache breakpoints that `render` places."""
+    """The maximum number of cache breakpoints that `render` sets."""
     format: str = ""
     """The session's wire format."""
     repairs: RepairedHistory | None = None
-    """Repairs the messages in that format when the view is rendered; shared by the views between two folds."""
+    """Repairs the messages in that format when the view is rendered. All views between two folds share this object."""
     identity: ViewIdentity | None = None
-    """Ties a reply to this view (see `Session.add`). `str(view.identity)` is the same in every process."""
+    """Identifies this view, so that a reply can be assigned to it (see `Session.add`).
+
+    `str(view.identity)` is the same in every process.
+    """
     unbound: int = 0
     """Number of messages whose thinking the provider has bound to an earlier view; it is left out, or dropped there."""
     drops_blocks: bool = False
@@ -63,14 +67,14 @@ class View(NamedTuple):
 
     @property
     def notice(self) -> str:
-        """A warning for the agent that a fold is near, so that it can save notes; empty while no rule has fired."""
+        """A warning for the agent that a fold will come soon, so that it can save notes; "" while no rule has fired."""
         if not self.verdict.fired:
             return ""
         used = f"{self.tokens:,} of {self.usable:,} tokens are in use"
         return f"{used}, older messages will soon be folded ({self.verdict.fired[0]})"
 
     def render(self, format: str = "") -> Rendered:
-        """The view in a wire format, by default the session's, with cache breakpoints if the format has them.
+        """The view in a wire format (by default the session's), with cache breakpoints if the format has them.
 
         Raises `InputError` if no message is left to send: every provider refuses an empty list.
         """
@@ -104,19 +108,22 @@ class View(NamedTuple):
 
 
 def identity_of(view: View | ViewIdentity | str | None) -> ViewIdentity | None:
-    """The identity of a view, or the identity that is given as value or text."""
+    """The identity of a view. A given identity, as value or as text, is returned as a value."""
     if isinstance(view, View):
         return view.identity
     return ViewIdentity.parse(view) if isinstance(view, str) else view
 
 
 def marker(first: int, last: int, *, kept: int = 0) -> Message:
-    """The one-line note in place of messages folded without a digest; `kept` of the range are still in the view."""
+    """The one-line message in place of messages that were folded without a digest.
+
+    `kept` messages of the range are still in the view.
+    """
     return user(missing_messages(last - first + 1 - kept, handle(first, last), partly=kept > 0), kind="note")
 
 
 def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
-    """The messages before the unfolded part: system, pins, digest, and those that the fold carried over."""
+    """The messages before the unfolded part: system messages, pins, digest, and messages that the fold carried over."""
     fold = fold or timeline.fold
     lead = tuple(timeline.messages[: timeline.lead])
     if fold is None:
@@ -131,7 +138,10 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
 
 
 def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages after the system messages; a marker is added in front if they would not begin with a user's."""
+    """The messages after the system messages.
+
+    If the first of them is not a user message, a marker is added before it.
+    """
     first = middle[0] if middle else timeline.shown[fold.cut] if fold.cut < len(timeline) else None
     if first is None or first.role == "user" or fold.cut <= timeline.lead:
         return middle
@@ -139,13 +149,13 @@ def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> t
 
 
 def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message, ...]:
-    """The messages of the view; if any of them is broken, they are repaired in a wire format."""
+    """The messages of the view. If any of them is broken, they are repaired for a wire format."""
     messages = head(timeline) + tuple(timeline.shown[timeline.cut :])
     return repair(messages, format).messages if _is_broken(timeline) else messages
 
 
 def _is_broken(timeline: Timeline) -> bool:
-    """Whether a message of the view lacks its result or its call, has an id that occurs twice, or is blank."""
+    """Whether the view has an unpaired call or result, a repeated id, or a blank message."""
     broken, carried = timeline.broken, timeline.fold.carried if timeline.fold else ()
     return bool(broken) and (broken[-1] >= timeline.cut or any(index in broken for index in carried))
 

@@ -1,8 +1,8 @@
 """The prompt that continues a reply which stopped at its length limit.
 
 The model is asked to go on in smaller pieces, at most `continue_max` times in a row. The text of the reply stays. A
-tool call with truncated arguments did not run and cannot be sent, so it is removed and the prompt says so. The attempts
-are counted in the conversation itself.
+tool call with truncated arguments did not run and cannot be sent, so it is removed and the prompt says so. The number
+of attempts is counted from the continuation prompts in the conversation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ LENGTH_STOPS = frozenset({"max_tokens", "length", "MAX_TOKENS", "max_output_toke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """The truncated reply as it may be sent, None if nothing of it is left, and the prompt to go on."""
+    """How to continue a truncated reply.
+
+    `reply` is the part of the reply that may be sent (None if nothing is left), and `prompt` asks the model to go on.
+    """
 
     reply: Message | None
     prompt: Message
@@ -28,10 +31,10 @@ class Continuation:
 
 
 def continuation(messages: Sequence[Message], *, most: int) -> Continuation | None:
-    """How to go on after the last message; None when it is complete or there were `most` attempts already.
+    """How to continue the last message; None if it is complete or if there were already `most` attempts.
 
-    A reply that stopped after complete calls is answered by their results, and one without text or calls has nothing to
-    continue: both count as complete.
+    A reply that stopped after complete calls counts as complete, because the results of the calls come next. A reply
+    without text and calls also counts as complete, because there is nothing to continue.
     """
     if not messages or messages[-1].role != "assistant" or messages[-1].meta.stop not in LENGTH_STOPS:
         return None
@@ -50,7 +53,7 @@ def continuation(messages: Sequence[Message], *, most: int) -> Continuation | No
 
 
 def _attempts(messages: Sequence[Message]) -> int:
-    """Number of continuation prompts since the last prompt of the user."""
+    """Number of continuation prompts since the user's last message."""
     count = 0
     for message in reversed(messages):
         if message.kind == "note" and placeholder_kind(message.text) == "prompt":

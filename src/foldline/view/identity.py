@@ -1,7 +1,8 @@
-"""The identity of a view: which request a usage figure measured.
+"""The identity of a view, which tells which request a usage figure measured.
 
-It is derived from the record, so two processes that hand out the same view give it the same identity. A reply is stored
-with the identity of the view that it answers. Its usage is then used only for that view and for views grown from it.
+An identity is derived from the record, so the same view has the same identity in every process. A reply is stored with
+the identity of the view that it answers. The usage of the reply is then used only for that view and for views that grew
+from it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from foldline.fold import Fold
 
 _KEY_LENGTH = 12
 _SHORT, _LONG = 2, 4
-"""The numbers of fields in the text of an identity."""
+"""The number of fields in the short and in the long text form of an identity."""
 
 
 class ViewIdentity(NamedTuple):
-    """The identity of a view, as text `key.tools` or `key.tools.length.tokens`.
+    """The identity of a view. The text form is `key.tools` or `key.tools.length.tokens`.
 
     >>> str(ViewIdentity.parse("3f0c9a12b4de.5400.12.80211"))
     '3f0c9a12b4de.5400.12.80211'
@@ -27,9 +28,9 @@ class ViewIdentity(NamedTuple):
     key: str
     """The hash of the fold, model, format and counter."""
     tools: int
-    """Estimated tokens that the request has beside its messages."""
+    """Estimated tokens of the request that are in no message, such as tool definitions."""
     length: int = -1
-    """The number of messages of the session when the view was made; -1 for the messages before the reply."""
+    """The number of messages of the session when the view was made; -1 means all messages before the reply."""
     tokens: int = 0
     """Estimated tokens of the messages in the view, if `length` is given."""
 
@@ -39,12 +40,12 @@ class ViewIdentity(NamedTuple):
 
     @property
     def extension(self) -> ViewIdentity:
-        """The identity of a view that grew from this one and ends right before the reply that is tied to it."""
+        """The identity of a view that grew from this view and ends directly before the reply that answers it."""
         return ViewIdentity(self.key, self.tools)
 
     @classmethod
     def read(cls, text: str) -> ViewIdentity | None:
-        """The identity in a stored text; None if it is none."""
+        """The identity in a stored text; None if the text is not an identity."""
         fields = text.split(".", _LONG)
         try:
             if len(fields) == _LONG:
@@ -55,7 +56,7 @@ class ViewIdentity(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ViewIdentity:
-        """The identity in a text that a caller gives; `InputError` if it is none."""
+        """The identity in a text that a caller gives. Raises `InputError` if the text is not an identity."""
         found = cls.read(text)
         if found is None:
             raise InputError(f"{text[:80]!r} is not the identity of a view", hint="give a view, or its `identity`")
@@ -63,11 +64,14 @@ class ViewIdentity(NamedTuple):
 
 
 UNKNOWN_VIEW = ViewIdentity("?", 0)
-"""The identity of a view that is not known: a usage figure with it is evidence about no other view."""
+"""The identity of an unknown view. A usage figure with this identity is not used for any view."""
 
 
 def view_key(fold: Fold | None, *settings: str) -> str:
-    """The key of all views with one fold and the same settings: names of model, format and counter."""
+    """The key of all views with the same fold and settings.
+
+    The settings are the names of model, format, counter and framing.
+    """
     facts: list[object] = [settings]
     if fold is not None:
         digest = fold.digest.message if fold.digest else None

@@ -26,8 +26,8 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circula
 class PromptPiece:
     """A piece of a prompt.
 
-    It has a level (tools, system or messages), the hash of its content, its tokens, and the time to live of its cache
-    mark.
+    A piece has a level (tools, system or messages), the hash of its content, its tokens, and the time to live of its
+    cache mark.
     """
 
     level: str
