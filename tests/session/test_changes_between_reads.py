@@ -238,7 +238,7 @@ def test_a_handle_of_another_session_is_refused() -> None:
         session.add(user("something else"))
         found = str(session.recall("port", everywhere=True))
         handle = next(word for word in found.split() if "#" in word)
-        with pytest.raises(InputError, match="elsewhere"):
+        with pytest.raises(InputError, match="is not in this session"):
             session.pin(handle=handle)
 
 
