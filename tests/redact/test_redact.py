@@ -261,3 +261,45 @@ def test_redaction_takes_linear_time(unit: str) -> None:
 
     small = max(min(seconds(20_000) for _ in range(3)), 0.002)
     assert min(seconds(160_000) for _ in range(2)) < 8 * 4 * small
+
+
+KEY = "ghp_" + BODY[:36]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\x1b[32m{KEY}\x1b[0m",
+        f"word\x1b[1;31m{KEY}\x1b[0mword",
+        f"\x9b32m{KEY}\x9b0m",
+        f"\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[K{KEY[4:]}",
+        f"\x1b]8;;https://host.example\x07{KEY}\x1b]8;;\x07",
+        f"{KEY[:12]}\u200b{KEY[12:]}",
+        f"{KEY[:12]}\u00ad{KEY[12:30]}\u2060{KEY[30:]}",
+        f"{KEY[:20]}\\\n{KEY[20:]}",
+        f"\\u001b[32m{KEY}\\u001b[0m",
+    ],
+)
+def test_unseen_characters_hide_no_key(text: str) -> None:
+    done = redact(f"before {text} after")
+    assert not any(KEY[at : at + 8] in done for at in range(len(KEY) - 7)), done
+    assert done.startswith("before ")
+    assert done.endswith(" after")
+
+
+def test_colours_of_harmless_text_stay() -> None:
+    text = (
+        "\x1b[32m12 passed\x1b[0m in \x1b[1m3s\x1b[0m, token \x1b[36mcount\x1b[0m: 12\u200b3 \\\n and \x1b]0;title\x07"
+    )
+    assert redact(text) == text
+    assert redact(f"{text} {KEY} {text}") == f"{text} [redacted github token] {text}"
+
+
+@given(
+    st.lists(
+        _PIECES | st.sampled_from(["\x1b[32m", "\x1b[0m", "\x9b1m", "\u200b", "\\\n", "\x1b", "\x1b]"]), max_size=12
+    )
+)
+def test_redacting_twice_changes_nothing_with_unseen_characters(pieces: list[str]) -> None:
+    once = redact("".join(pieces))
+    assert redact(once) == once

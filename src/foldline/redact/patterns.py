@@ -1,9 +1,11 @@
-"""Every pattern that redaction looks for. To add one, add a row to the table it belongs to.
+"""The keys and names that redaction looks for. To add one, add a row to the table it belongs to.
+
+Values that are recognised by the text around them are in `context_patterns.py`.
 
 - `WORD_KEYS`, `OTHER_KEYS`: keys that are recognised by their prefix.
-- `CONTEXT_PATTERNS`: values that are recognised by the text around them (headers, flags) or a mark inside.
-- `SECRET_NAMES`, `MAYBE_SECRET_NAMES`, `URL_PARAMETERS`: names whose value is a secret.
-- `PLACEHOLDER_VALUE`, `TYPE_WORD`, `HARMLESS_NAME_ENDING`: values and names that look like secrets but are harmless.
+- `SECRET_NAMES`, `WHOLE_SECRET_NAMES`, `MAYBE_SECRET_NAMES`, `URL_PARAMETERS`: names whose value is a secret.
+- `PLACEHOLDER_VALUE`, `TYPE_WORD`, `TECHNICAL_WORD`, `HARMLESS_NAME_ENDING`: values and names that look like secrets
+  but are harmless.
 
 Collected from the providers' own pages and from public lists of key formats in November 2026.
 """
@@ -19,6 +21,14 @@ BASE64 = "A-Za-z0-9+/="
 UPPER = "A-Z0-9"
 DOTTED = r"A-Za-z0-9_.=\-"
 HEX = "0-9a-fA-F"
+
+
+class Hit(NamedTuple):
+    """A secret in a text."""
+
+    start: int
+    end: int
+    kind: str
 
 
 class KeyShape(NamedTuple):
@@ -59,7 +69,8 @@ WORD_KEYS = (
     KeyShape("stripe key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "sk_prod_"), BASE64 + r"_\-", 16),
     KeyShape("npm token", ("npm_",), WORD, 36, digitless=True),
     KeyShape("pypi token", ("pypi-",), URL64, 50),
-    KeyShape("registry token", ("rubygems_", "dckr_pat_", "dckr_oat_", "CLOJARS_", "cio"), URL64, 30),
+    KeyShape("registry token", ("rubygems_", "dckr_pat_", "dckr_oat_", "CLOJARS_", "cio"), URL64, 26),
+    KeyShape("registry token", ("AKCp", "oy2", "cmVmdGtu"), WORD, 40),
     KeyShape("twilio key", ("SK",), HEX, 32, exact=True),
     KeyShape("mail key", ("key-",), HEX, 32, exact=True),
     KeyShape("mail key", ("xkeysib-", "xsmtpsib-"), URL64, 40),
@@ -74,10 +85,22 @@ WORD_KEYS = (
     KeyShape("api token", ("shpat_", "shpca_", "shppa_", "shpss_", "sq0atp-", "sq0csp-", "EAAA"), URL64, 22),
     KeyShape("api token", ("PMAK-", "NRAK-", "NRJS-", "glsa_", "glc_"), URL64 + "=+/", 20),
     KeyShape("api token", ("sntrys_", "sntryu_", "bkua_", "pat-na1-"), URL64 + "=+/", 20),
+    KeyShape("api token", ("pat-eu1-", "CCIPAT_", "CFPAT-", "sgp_", "squ_", "sqp_", "sqa_", "tfp_", "pnu_"), URL64, 24),
+    KeyShape("api token", ("sb_secret_", "rnd_", "napi_", "ddp_", "mdb_sa_sk_", "essu_", "phx_"), URL64, 20),
+    KeyShape("api token", ("secret_", "rzp_live_", "FLWSECK_", "shippo_live_", "duffel_live_", "EZAK"), WORD, 24),
+    KeyShape("api token", ("sdk-", "api-", "access-production-", "access-sandbox-", "secret-live-"), HEX + r"\-", 36),
+    KeyShape("api token", ("wandb_v1_", "sk_", "rdme_", "fo1_", "y0_", "cfut_"), WORD, 32),
+    KeyShape("aws token", ("FwoGZXIvYXdz", "IQoJb3JpZ2lu", "FQoGZXIvYXdz"), BASE64, 40),
+    KeyShape("wallet key", ("xprv", "yprv", "zprv"), WORD, 90),
+    KeyShape("wallet key", ("nsec1",), "a-z0-9", 50),
+    KeyShape("api token", ("EAAB", "EAAC", "EAAD", "EAAE", "EAAF", "EAAG", "EAAH", "EAAI", "EAAJ", "EAAK"), WORD, 60),
     KeyShape("1password token", ("ops_eyJ",), BASE64, 40),
     KeyShape("age key", ("AGE-SECRET-KEY-1",), UPPER, 40),
     KeyShape("private key", ("MIIEv", "MIIEo", "MIIEp", "MIIJQ", "MIIJK", "MIICX", "MIICd", "MIIBV"), BASE64, 60),
     KeyShape("private key", ("MHcCAQEE", "MIGHAgEA", "MIGTAgEA", "MC4CAQAw", "b3BlbnNzaC1rZXk"), BASE64, 40),
+    KeyShape("private key", ("LS0tLS1CRUdJTiBQUklWQVRF", "LS0tLS1CRUdJTiBSU0EgUFJJVkFUR"), BASE64, 40),
+    KeyShape("private key", ("LS0tLS1CRUdJTiBPUEVOU1NI", "LS0tLS1CRUdJTiBFQyBQUklW"), BASE64, 40),
+    KeyShape("private key", ("LS0tLS1CRUdJTiBEU0EgUFJJ", "LS0tLS1CRUdJTiBFTkNS"), BASE64, 40),
     KeyShape("jwt", ("eyJ",), DOTTED, 30),
 )
 """Keys that begin with one of these prefixes at the start of a word. The first row whose prefix matches is used."""
@@ -91,54 +114,45 @@ OTHER_KEYS = (
     KeyShape("slack webhook", ("hooks.slack.com/services/", "hooks.slack.com/workflows/"), WORD + "/", 20),
     KeyShape("discord webhook", ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"), URL64 + "/", 30),
     KeyShape("teams webhook", ("webhook.office.com/webhookb2/",), URL64 + "/@", 30),
+    KeyShape("mapbox token", ("sk.eyJ",), DOTTED, 40),
+    KeyShape("dynatrace token", ("dt0c01.", "dt0s01.", "dt0s16."), DOTTED, 40),
+    KeyShape("zapier webhook", ("hooks.zapier.com/hooks/catch/",), WORD + "/", 12),
+    KeyShape("paypal token", ("access_token$production$", "access_token$sandbox$"), WORD + "$", 30),
     KeyShape("dropbox token", ("sl.B", "sl.u."), URL64, 60),
 )
 """Keys whose prefix contains a dot or a slash. For webhooks, the address itself is the secret."""
 
 
-class ContextPattern(NamedTuple):
-    """A value that is recognised by the text around it. Group 1 of the pattern is the value."""
-
-    kind: str
-    mark: str
-    """A fixed string that every match contains. A text without it is not searched."""
-    pattern: re.Pattern[str]
-
-
-CONTEXT_PATTERNS = (
-    ContextPattern("auth header", "earer", re.compile(r"\b[Bb]earer[ \t]+([A-Za-z0-9._~+/=-]{16,})")),
-    ContextPattern("auth header", "asic ", re.compile(r"\b[Bb]asic[ \t]+([A-Za-z0-9+/]{12,}={0,2})(?![\w ])")),
-    ContextPattern(
-        "cookie",
-        "ookie",
-        re.compile(r"[Cc]ookie\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?([^\s=;\"'\\]{1,80}=[^\r\n\"'\\]{8,})"),
-    ),
-    ContextPattern("password", "login ", re.compile(r"login[ \t]+\S{1,80}\s+password[ \t]+(\S{3,200})")),
-    ContextPattern(
-        "password",
-        "curl ",
-        re.compile(
-            r"curl\b(?:(?!curl\b)[^\n]){0,300}?[ \t](?:-u|--user)[ \t=]*[\"']?[^\s:\"']{1,80}:([^\s\"']{3,200})"
-        ),
-    ),
-    ContextPattern("password", "sshpass", re.compile(r"sshpass[ \t]+-p[ \t]*[\"']?([^\s\"']{3,200})")),
-    ContextPattern("telegram token", ":AA", re.compile(r"(?<!\d)(\d{8,10}:AA[A-Za-z0-9_-]{32,34})(?![\w-])")),
-    ContextPattern("azure secret", "Q~", re.compile(r"(?<![\w~.-])([A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})")),
-    ContextPattern("azure key", "JQQJ9", re.compile(r"(?<![A-Za-z0-9])([A-Za-z0-9]{40,60}JQQJ9[A-Za-z0-9]{5,40})")),
-    ContextPattern(
-        "terraform token", ".atlasv1.", re.compile(r"(?<!\w)([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,})")
-    ),
-    ContextPattern("mail key", "-us", re.compile(r"(?<![0-9a-f])([0-9a-f]{32}-us\d{1,2})(?!\w)")),
-    ContextPattern("auth", '"auth', re.compile(r"\"auth\\?\"[ \t]*:[ \t]*\\?\"([A-Za-z0-9+/]{8,}={0,2})\\?\"")),
-)
-
 SECRET_NAMES = (
-    *("passw", "passphrase", "pwd", "secret", "apikey", "api_key", "api-key", "api key", "access_key", "accesskey"),
-    *("private_key", "privatekey", "account_key", "accountkey", "credential"),
-    *("пароль", "密码", "パスワード", "contraseña"),
+    *("passw", "passphrase", "pass phrase", "pwd", "secret", "apikey", "api_key", "api-key", "api key", "access_key"),
+    *("accesskey", "access key", "private_key", "privatekey", "private key", "account_key", "accountkey"),
+    *("account key", "credential", "passcode", "storepass", "keypass", "presharedkey", "pre-shared-key"),
+    *("preshared_key", "pre-shared key", "preshared key", "unseal key", "recovery key", "master key", "masterkey"),
+    *("master_key", "encryption key", "signing key", "authkey", "auth_key", "auth key", "license key", "root token"),
+    *("encryptionkey", "sharedkey", "servicekey", "adminkey", "hmackey", "sessionkey", "appkey"),
+    *("kennwort", "mot de passe", "contraseña", "contrasena", "senha", "hasło", "haslo", "wachtwoord", "lösenord"),
+    *("adgangskode", "salasana", "jelszó", "heslo", "şifre", "parolă", "parola", "lozinka", "mật khẩu", "kata sandi"),
+    *(
+        "пароль",
+        "密码",
+        "密碼",
+        "口令",
+        "パスワード",
+        "暗証番号",
+        "비밀번호",
+        "암호",
+        "كلمة المرور",
+        "סיסמה",
+        "κωδικός",
+    ),
 )
 """Names whose value is a secret."""
-MAYBE_SECRET_NAMES = ("token", "_key", "-key", "authorization", "_auth", "jwt")
+WHOLE_SECRET_NAMES = ("pass", "psk", "pw", "mdp", "pswd", "clave")
+"""Names whose value is a secret, if they are not a part of a longer word (as in `bypass`)."""
+MAYBE_SECRET_NAMES = (
+    *("token", "_key", "-key", "authorization", "_auth", "jwt", "_pat", "_session", "_bearer", "sessid", "sessionid"),
+    *("webhook", "_dsn", "_salt", "_seed", "art-api", "_hmac"),
+)
 """Names whose value is a secret if it looks random."""
 URL_PARAMETERS = re.compile(
     r"[?&;](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|"
@@ -148,20 +162,54 @@ URL_PARAMETERS = re.compile(
 )
 """URL parameters whose value is a secret."""
 HARMLESS_NAME_ENDING = re.compile(
-    r"(?:[_.-]?(?:ids?|names?|files?|paths?|url|uri|type|len|length|count|size|field|column|ref|env|var|limit|"
-    r"manager|provider|service|store|helper|utils?|policy|version|format|prefix|pattern|regex|label|hint|error|"
-    r"endpoint|header|method|mode|class|enum|at|expir\w*|ttl|usage|budget|status|state|valid\w*|index|page|next|"
-    r"kind|scope|scopes|source|input|output|s|ized|izer|ize|ation|or|ors|ority|enticat\w*|oriz\w*))$",
+    r"(?:ord|ords|ort|d|s)?(?:[_.-][a-z0-9]{1,20}){0,3}[_.-]?(?:ids?|names?|files?|paths?|dir|url|uri|type|len|length|count|size|field|column|ref|"
+    r"env|var|limit|arn|manager|provider|service|store|helper|utils?|policy|version|format|prefix|pattern|regex|label|"
+    r"hint|error|endpoint|header|method|mode|class|enum|at|expir\w*|ttl|usage|budget|status|state|valid\w*|index|page|"
+    r"next|kind|scopes?|source|input|output|placeholder|message|text|title|description|changed\w*|reset\w*|required|"
+    r"enabled|algorithm|alg|strength|min|max|rotation\w*|age|days|minutes|seconds|date|year|group|form|fingerprint|"
+    r"thumbprint|owner|user|username|email|host|port|parser|handler|factory|repository|component|controller|module|"
+    r"schema|table|dto|request|response|event|action|button|icon|s|ized|izer|ize|ation|or|ors|ority|enticat\w*|oriz\w*|"
+    r"ary|aries)$",
     re.IGNORECASE,
 )
 """If a name of a secret has one of these endings, its value is harmless. Example: `token_count`."""
 TYPE_WORD = re.compile(
     r"(?:str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|none|null|nil|true|false|undefined|object|bytes|secret|"
     r"password|passwd|token|text|required|optional|hidden|redacted|masked|env|vault|unset|empty|missing|invalid|"
-    r"changed|wrong|incorrect|correct|public|private|default|disabled|basic|bearer|oauth2?|api_?key)[.,;:]?",
+    r"changed|wrong|incorrect|correct|public|private|default|disabled|todo|fixme|tbd|changeme|basic|bearer|oauth2?|api_?key)[.,;:]?",
     re.IGNORECASE,
 )
 PLACEHOLDER_VALUE = re.compile(
-    r"https?://|\$|%\(?\w+\)?[s%]|\{|<|\*{3}|x{4}|X{4}|\.{3}|…|your[_-]|YOUR[_-]|example|placeholder|process\.env|os\.environ|"
-    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|@|#\{"
+    r"https?://|op://|vault:|ssm:|arn:|sm://|keyring:|file://|\$|%\(?\w+\)?[s%]|\{|<|\*{3}|x{4}|X{4}|\.{3}|…|your[_-]|YOUR[_-]|example|placeholder|process\.env|os\.environ|"
+    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
 )
+"""Values that stand for another value."""
+TECHNICAL_WORD = re.compile(
+    r"(?:argon2\w*|sha-?\d+\w*|md5\w*|base-?(?:16|32|58|64)\S*|utf-?\d\w*|x\.?509\w*|ed25519\w*|oauth-?2\w*|bcrypt\w*|"
+    r"pbkdf2\w*|[hrep]s(?:256|384|512)|aes\S*|rsa-?\d+|k8s|http/?\d\S*|ipv[46]|python\d\S*|node\d*|v?\d+(?:\.\d+)+\S*|"
+    r"[A-Z]{2,8}-\d{1,6}|#\d+|\d+[A-Za-z]{0,2}|\d+-[a-z]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[\w.:>?-]+\(.*|\w+=\w*|--?[a-z][\w-]*|"
+    r"[\w./-]+\.(?:py|js|ts|go|rs|java|md|json|ya?ml|toml|txt|pem|key|conf|cfg|ini|sh|env|html?|dev|com|org|net|io)\b\S*)"
+    r"[.,;:!?)]*$",
+    re.IGNORECASE,
+)
+"""Words with digits or symbols that are not passwords: algorithms, versions, tickets, addresses, file names."""
+MESSAGE_WORDS = frozenset(
+    (
+        *(
+            "must",
+            "should",
+            "your",
+            "enter",
+            "please",
+            "password",
+            "passwords",
+            "passphrase",
+            "characters",
+            "character",
+        ),
+        *("invalid", "required", "least", "cannot", "reset", "forgot", "token", "secret", "key", "user", "username"),
+        *("email", "login", "confirm", "new", "current", "incorrect", "wrong", "match", "field", "empty", "missing"),
+        *("error", "failed", "is", "are", "not", "for", "be", "at", "shared", "used", "stored", "file", "set", "too"),
+    )
+)
+"""Words of a message about a secret. A passphrase does not contain them."""

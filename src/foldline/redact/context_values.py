@@ -1,0 +1,130 @@
+"""Values that are recognised by their surroundings: commands, headers, addresses, cookies, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from foldline.redact import patterns
+from foldline.redact.context_patterns import CONTEXT_PATTERNS, PRINTING_COMMAND
+from foldline.redact.patterns import Hit
+from foldline.redact.value_shape import is_passphrase, is_path, is_placeholder, looks_random, looks_typed
+
+_DISCORD = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}")
+_DISCORD_HEAD = re.compile(r"(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27})$")
+_URL_USER = re.compile(r"://([^\s/?#@:\"'<>\\`]{0,200})(?::([^\s/?#@\"'<>\\`]{1,500}))?@(?=[\w\[-])")
+_COOKIES = re.compile(r"[Cc]ookie\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?(?P<v>[^\s=;\"'\\]{1,80}=[^\r\n\"'\\]{6,})")
+_COOKIE = re.compile(r"[ \t]*([^\s=;]{1,80})=([^;\r\n]*)")
+_COOKIE_NAME = re.compile(
+    r"sess|sid|auth|tok|csrf|xsrf|jwt|login|remember|secret|key|ticket|id_|_id$|^s$|credential", re.IGNORECASE
+)
+_COOKIE_ATTRIBUTE = re.compile(r"path|domain|expires|max-age|samesite|priority|version", re.IGNORECASE)
+
+
+def find_in_context(text: str) -> Iterator[Hit]:
+    """Values that match one of `CONTEXT_PATTERNS`, outputs of commands that print secrets, and Discord tokens."""
+    for tail in _DISCORD.finditer(text):
+        head = _DISCORD_HEAD.search(text, max(0, tail.start() - 29), tail.start())
+        if head:
+            yield Hit(head.start(1), tail.end(), "discord token")
+    for kind, marks, pattern, check in CONTEXT_PATTERNS:
+        if not any(mark in text for mark in marks):
+            continue
+        for found in pattern.finditer(text):
+            start, end = found.span(found.lastgroup or 0)
+            if check == "random pairs":
+                yield from _cookies(text, start, end)
+            elif _passes(text[start:end], check):
+                yield Hit(start, end, kind)
+    if "\n" in text:
+        for found in PRINTING_COMMAND.finditer(text):
+            output = found["output"].strip()
+            if " " not in output and (looks_typed(output) or looks_random(output)) and not is_path(output):
+                yield Hit(*found.span("output"), "secret")
+
+
+def _passes(value: str, check: str) -> bool:
+    """Whether a value is not a placeholder and passes the check of its row."""
+    if is_placeholder(value) or is_path(value):
+        return False
+    match check:
+        case "digit":
+            return any(map(str.isdigit, value))
+        case "typed":
+            return looks_typed(value)
+        case "typed or phrase":
+            return looks_typed(value) or is_passphrase(value)
+        case "random":
+            return looks_random(value)
+    return True
+
+
+def find_in_urls(text: str) -> Iterator[Hit]:
+    """Passwords and tokens in addresses."""
+    for found in _URL_USER.finditer(text):
+        if found[2] and not is_placeholder(found[2]):
+            yield Hit(*found.span(2), "url password")
+        elif not found[2] and len(found[1]) >= 16 and looks_random(found[1]):
+            yield Hit(*found.span(1), "url token")
+    if "=" not in text:
+        return
+    for found in patterns.URL_PARAMETERS.finditer(text):
+        value = found[1]
+        is_long = len(value) >= 20 and any(map(str.isdigit, value))
+        if not is_placeholder(value) and (looks_random(value) or is_long):
+            yield Hit(*found.span(1), "url token")
+
+
+def find_cookies(text: str) -> Iterator[Hit]:
+    """Values of cookies that are random or have the name of a session. Others, such as `theme=dark`, are harmless."""
+    if "ookie" in text:
+        for found in _COOKIES.finditer(text):
+            yield from _cookies(text, *found.span("v"))
+
+
+def _cookies(text: str, start: int, end: int) -> Iterator[Hit]:
+    for cookie in _COOKIE.finditer(text, start, end):
+        name, value = cookie[1], cookie[2].strip()
+        if _COOKIE_ATTRIBUTE.fullmatch(name) or is_placeholder(value) or len(value) < 6:
+            continue
+        if _COOKIE_NAME.search(name) or (len(value) >= 16 and looks_random(value)):
+            yield Hit(*cookie.span(2), "cookie")
+
+
+_COLUMN = re.compile(
+    r"(?:(?<=[,;\t|│\n])|^)[ \t\"]{0,40}+(?:[a-z]{1,20}[_ -])?"
+    r"(?:password|passwd|pwd|pass|secret|api[_ -]?key|token|passphrase|passwort)"
+    r"[ \t\"]{0,40}(?:[,;\t|│]|\r?\n)",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"[\s|│┼├┤─=:+-]+")
+_CELL = re.compile(r"[,;\t|│]")
+
+
+def find_in_tables(text: str) -> Iterator[Hit]:
+    """Secrets in a column of a table (CSV or Markdown) whose heading is the name of a secret."""
+    until = 0
+    for found in _COLUMN.finditer(text) if "\n" in text else ():
+        if found.start() < until:
+            continue
+        start = text.rfind("\n", 0, found.end() - 1) + 1
+        end = text.find("\n", start)
+        heading = text[start:end]
+        mark = _CELL.search(heading)
+        if end < 0 or mark is None or len(heading) > 2_000:
+            continue
+        column, width = text[start : found.end() - 1].count(mark[0]), heading.count(mark[0])
+        if text[found.start() : found.end()].strip(' \t"\r\n')[:1] == mark[0]:
+            continue
+        at = end + 1
+        while 0 < at < len(text):
+            line_end = text.find("\n", at)
+            line = text[at : line_end if line_end >= 0 else len(text)]
+            if line.count(mark[0]) != width or len(line) > 4_000:
+                break
+            cells = line.split(mark[0])
+            value = cells[column].strip(' \t"\r')
+            if not _RULE.fullmatch(line) and (looks_typed(value) or looks_random(value)):
+                place = at + sum(len(cell) + 1 for cell in cells[:column]) + cells[column].index(value)
+                yield Hit(place, place + len(value), "password")
+            at = until = line_end + 1 if line_end >= 0 else len(text)

@@ -1,0 +1,67 @@
+r"""Characters that a reader does not see: terminal escape sequences, zero-width characters, joined line ends.
+
+`strip_escapes` removes escape sequences from text that is stored or shown, so that a transcript cannot control a
+terminal. `VisibleText` removes everything unseen, so that a secret is found behind it, and maps positions back.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+_ESCAPE = (
+    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]?"  # CSI: colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]{0,2000}(?:\x07|\x1b\\|\x9c)?"  # OSC and other strings
+    r"|\x1b[ -/]{0,8}[0-~]?|\x9c"
+)
+_WRITTEN_ESCAPE = r"\\(?:u001[bB]|x1[bB]|033|e)\[[0-9;:?]{0,32}[A-Za-z]"
+_ZERO_WIDTH = "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]+"
+_JOINED_LINE_END = r"(?<!\\)\\\r?\n"
+
+_ESCAPES = re.compile(_ESCAPE)
+_HAS_ESCAPE = re.compile("[\x1b\x90\x98\x9b-\x9f]")
+_UNSEEN = re.compile(f"(?P<code>{_ESCAPE}|{_WRITTEN_ESCAPE})|{_ZERO_WIDTH}|{_JOINED_LINE_END}")
+_MAY_BE_UNSEEN = re.compile(
+    "[\x1b\x90\x98\x9b-\x9f\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]|\\\\[\r\nuxe0]"
+)
+
+
+def strip_escapes(text: str) -> str:
+    r"""The text without terminal escape sequences.
+
+    >>> strip_escapes("\x1b[31mfailed\x1b[0m")
+    'failed'
+    """
+    return _ESCAPES.sub("", text) if _HAS_ESCAPE.search(text) else text
+
+
+class VisibleText:
+    """A text without unseen characters, and the position in the original of each position in it."""
+
+    __slots__ = ("_removed", "_starts", "text")
+
+    def __init__(self, original: str, separator: str = "") -> None:
+        """`separator` replaces each escape sequence; it has at most one character."""
+        pieces, at, size, removed = [], 0, 0, 0
+        self._starts, self._removed = [0], [0]
+        """Where each piece starts in the visible text, and how many characters were removed before it."""
+        for found in _UNSEEN.finditer(original):
+            mark = separator if found["code"] is not None else ""
+            pieces += [original[at : found.start()], mark]
+            size += found.start() - at + len(mark)
+            at, removed = found.end(), removed + found.end() - found.start() - len(mark)
+            self._starts.append(size)
+            self._removed.append(removed)
+        self.text = "".join([*pieces, original[at:]])
+
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """The span in the original text that shows the characters from `start` to `end`."""
+        return self._position(start), self._position(end - 1) + 1
+
+    def _position(self, at: int) -> int:
+        return at + self._removed[bisect_right(self._starts, at) - 1]
+
+
+def has_unseen(text: str) -> bool:
+    """Whether a text may contain characters that `VisibleText` removes."""
+    return _MAY_BE_UNSEEN.search(text) is not None and _UNSEEN.search(text) is not None

@@ -1,0 +1,114 @@
+"""Keys that are recognised by their prefix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from foldline.redact import patterns
+from foldline.redact.patterns import URL64, Hit, KeyShape
+from foldline.redact.value_shape import DIGIT, LINE_JOINT, VALUE_END, looks_random, run_end, run_of
+
+_CANDIDATE = re.compile(rf"[A-Za-z0-9][{URL64}]{{7,}}")
+_PREFIX_STARTS = frozenset(prefix[:2] for shape in patterns.WORD_KEYS for prefix in shape.prefixes)
+_PREFIX = re.compile("|".join(f"({'|'.join(map(re.escape, shape.prefixes))})" for shape in patterns.WORD_KEYS))
+_AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""")
+_SAMPLE = re.compile(r"[\w-]{0,12}?(?:([xX*0_-])\1{9,}|\w{0,20}EXAMPLE(?:KEY)?$)")
+"""A key in documentation: one character repeated, or the word `EXAMPLE` at its end."""
+
+
+def find_word_keys(text: str) -> Iterator[Hit]:
+    """Keys at the start of a word.
+
+    If an AWS secret follows the key, as in a table of credentials, the hit includes it.
+    """
+    keys = _KeyReader(text)
+    for run in _CANDIDATE.finditer(text):
+        start = run.start()
+        if start and text[start - 1] == "\\" and text[start] in "nrt":
+            start += 1
+        if text[start : start + 2] not in _PREFIX_STARTS:
+            continue
+        prefix = _PREFIX.match(text, start)
+        if prefix is not None and prefix.lastindex is not None:
+            shape = patterns.WORD_KEYS[prefix.lastindex - 1]
+            end = keys.end(prefix.end(), shape)
+            if end and not _is_harmless(text, start, end, prefix[0]):
+                pair = _AWS_SECRET.match(text, end)
+                yield Hit(start, pair.end() if pair and looks_random(pair[1]) else end, shape.kind)
+
+
+def _is_harmless(text: str, start: int, end: int, prefix: str) -> bool:
+    """Whether a key is a sample, or JSON in a data URL."""
+    if prefix == "eyJ" and text.startswith(";base64,", start - 8):
+        return True
+    return end - start <= 80 and _SAMPLE.match(text[start + len(prefix) : end]) is not None
+
+
+def find_other_keys(text: str) -> Iterator[Hit]:
+    """Keys whose prefix contains a dot or a slash, and webhooks."""
+    for shape in patterns.OTHER_KEYS:
+        for prefix in shape.prefixes:
+            at = text.find(prefix)
+            if at < 0:
+                continue
+            keys = _KeyReader(text)
+            while at >= 0:
+                end = keys.end(at + len(prefix), shape)
+                address = "/" in prefix and prefix[0].isalpha()
+                if end and (address or _starts_word(text, at)):
+                    yield Hit(at + len(prefix) if address else at, end, shape.kind)
+                at = text.find(prefix, end or at + len(prefix))
+
+
+def _starts_word(text: str, at: int) -> bool:
+    r"""Whether a word can begin at `at`. The letter of an escape such as `\n` is not part of a word."""
+    return not at or not text[at - 1].isalnum() or (text[at - 1] in "nrt" and text[at - 2 : at - 1] == "\\")
+
+
+class _KeyReader:
+    """Finds the ends of keys in a text.
+
+    The starts must be passed in ascending order, so that the text is read about once.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._run_ends: dict[str, int] = {}
+        """For each set of letters, the end of the run that was read last. A later start within that run has the same
+        end.
+        """
+        self._digit = -1
+        """Position of the first digit after the last start that was checked for a digit."""
+        self._joined_until = 0
+        """The largest end so far. A key that starts before it is not continued on later lines."""
+
+    def end(self, start: int, shape: KeyShape) -> int:
+        """The end of the key whose prefix ends at `start`.
+
+        The key may continue on later lines. 0 if the text is not a key.
+        """
+        text, letters = self.text, run_of(shape.letters)
+        end = self._run_ends.get(shape.letters, 0)
+        if end < start:
+            end = self._run_ends[shape.letters] = run_end(letters, text, start)
+        size = end - start
+        while start >= self._joined_until and not (shape.exact and size >= shape.least):
+            joint = LINE_JOINT.match(text, end)
+            if joint is None:
+                break
+            last = run_end(letters, text, joint.end())
+            piece = text[joint.end() : last]
+            if not piece or not VALUE_END.match(text, last) or not (size < shape.least or looks_random(piece)):
+                break
+            end, size = last, size + len(piece)
+        self._joined_until = max(self._joined_until, end)
+        if size < shape.least or (shape.exact and size != shape.least):
+            return 0
+        return end if shape.digitless or self._has_digit(start, end) else 0
+
+    def _has_digit(self, start: int, end: int) -> bool:
+        if self._digit < start:
+            found = DIGIT.search(self.text, start)
+            self._digit = found.start() if found else len(self.text)
+        return self._digit < end

@@ -1,0 +1,106 @@
+"""What a value looks like (random, a typed password, a placeholder), and where a wrapped value ends."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from foldline.redact import patterns
+from foldline.redact.patterns import BASE64
+
+DIGIT = re.compile("[0-9]")
+LINE_JOINT = re.compile(
+    r"""[ \t]{0,8}["'`]?[ \t]{0,8}[+\\.&]?[ \t]{0,8}(?:\r?\n|\\r\\n|\\n)[ \t>|+#*-]{0,40}(?:\d{1,6}[→|:\t] ?)?["'`]?"""
+)
+"""The characters between two lines of a value that is wrapped: quotes, line numbers, or a concatenation in code."""
+VALUE_END = re.compile(r"""[ \t]*(?:["'`,;\\\r\n+)}\]]|$)""")
+_CASES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[+/=_-]"))
+_TURN = re.compile(r"[A-Za-z0-9](?:(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9])")
+_WORD = r"(?:(?:[A-Z]?[a-z]+|[A-Z]+)?\d{0,4}|\d+)"
+_WORDS = re.compile(rf"{_WORD}(?:[._/:#~@-]+{_WORD})*")
+_PATH = re.compile(r"[A-Za-z]:[/\\]|~/|\.{1,2}/|/(?:[a-z._-]{2,40}|[A-Z][a-z]{2,20})(?:/|$)")
+_LETTER = re.compile("[A-Za-z]")
+_SYMBOL = re.compile(r"[!@#$%^&*+=~?]")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+
+
+@cache
+def run_of(letters: str) -> re.Pattern[str]:
+    """A pattern for any number of characters of a set."""
+    return re.compile(f"[{letters}]*")
+
+
+def run_end(letters: re.Pattern[str], text: str, start: int) -> int:
+    """The end of the match of a pattern at `start`; `start` if there is none."""
+    found = letters.match(text, start)
+    return found.end() if found else start
+
+
+def wrapped_end(text: str, end: int) -> int:
+    """The end of a value, read up to `end`, that may continue on later lines."""
+    while (joint := LINE_JOINT.match(text, end)) is not None:
+        last = run_end(run_of(BASE64 + r"_\-"), text, joint.end())
+        if not looks_random(text[joint.end() : last]) or not VALUE_END.match(text, last):
+            break
+        end = last
+    return end
+
+
+def looks_random(text: str) -> bool:
+    """Whether a text looks like a key and not like words, such as `home.title.v2`."""
+    return mixes_characters(text) and (len(text) > 60 or not is_words(text))
+
+
+def is_words(text: str) -> bool:
+    """Whether a text consists of words and numbers with separators between them."""
+    return _WORDS.fullmatch(text) is not None
+
+
+def mixes_characters(text: str) -> bool:
+    """Whether letters and digits alternate in a text, or several kinds of characters are mixed."""
+    if len(text) < 6:
+        return False
+    is_long_path = len(text) >= 16 and "/" in text
+    if not DIGIT.search(text):
+        return is_long_path and all(case.search(text) for case in _CASES)
+    kinds = 1 + sum([case.search(text) is not None for case in _CASES])
+    turn = _TURN.search(text) if kinds >= 2 else None
+    if turn is None:
+        return kinds >= 3 and is_long_path
+    return kinds >= 3 or _TURN.search(text, turn.end()) is not None
+
+
+def looks_typed(text: str) -> bool:
+    """Whether a text in prose looks like a password: letters with digits or symbols, but no name, path or address."""
+    if not 6 <= len(text) <= 128 or not _LETTER.search(text):
+        return False
+    if " " in text or (not DIGIT.search(text) and not _SYMBOL.search(text[:-1])):
+        return False
+    return not (is_placeholder(text) or is_path(text) or patterns.TECHNICAL_WORD.match(text))
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID."""
+    return _UUID.fullmatch(text) is not None
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is a path of a file."""
+    return _PATH.match(text) is not None
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text stands for a value, such as `<your-token>` or `${TOKEN}`."""
+    return patterns.PLACEHOLDER_VALUE.match(text) is not None or patterns.TYPE_WORD.fullmatch(text) is not None
+
+
+def is_passphrase(text: str) -> bool:
+    """Whether a text of several words in quotes is a passphrase and not a message."""
+    words = text.split()
+    if not 2 <= len(words) <= 12 or len(text) > 120 or is_placeholder(text) or not text[0].isalnum():
+        return False
+    if any(word.lower().strip(".,:;!?'\"") in patterns.MESSAGE_WORDS for word in words):
+        return False
+    return (
+        DIGIT.search(text) is not None or _SYMBOL.search(text[:-1]) is not None or (len(words) >= 3 and text.islower())
+    )

@@ -1,0 +1,60 @@
+"""Redaction of a corpus: `secrets.jsonl` and `harmless.jsonl`, one JSON object per line.
+
+A row has the text, the secret in it, a note, and who wrote it: `own` (with the patterns at hand) or `fresh` (by
+somebody who had not seen the patterns). All values are invented.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foldline.redact.redact import redact
+
+HERE = Path(__file__).parent
+RUN = 8
+"""A secret is missed if this many characters of it in a row stay."""
+KNOWN_MISSES = {
+    "RubyGems key": "the prefix of the key, `rubygems`, is also in the name before it; the key is removed",
+}
+"""Notes of secrets that count as missed, with the reason."""
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+SECRETS, HARMLESS = rows("secrets.jsonl"), rows("harmless.jsonl")
+
+
+def stays(secret: str, text: str) -> bool:
+    """Whether a part of a secret is in a text."""
+    return any(secret[at : at + RUN] in text for at in range(max(1, len(secret) - RUN + 1)))
+
+
+def test_the_corpus_is_large_and_half_of_it_was_written_with_fresh_eyes() -> None:
+    for lines in (SECRETS, HARMLESS):
+        by = Counter(row["by"] for row in lines)
+        assert by["fresh"] >= 300
+        assert by["own"] >= 300
+
+
+@pytest.mark.parametrize("row", SECRETS, ids=lambda row: row["note"])
+def test_no_part_of_a_secret_stays(row: dict[str, Any]) -> None:
+    missed = stays(row["secret"], redact(row["text"]))
+    assert missed == (row["note"] in KNOWN_MISSES), redact(row["text"])
+
+
+@pytest.mark.parametrize("row", HARMLESS, ids=lambda row: row["text"][:40].encode("unicode_escape").decode())
+def test_a_harmless_line_stays_letter_for_letter(row: dict[str, Any]) -> None:
+    assert redact(row["text"]) == row["text"]
+
+
+def test_redacting_the_corpus_twice_changes_nothing() -> None:
+    for row in (*SECRETS, *HARMLESS):
+        once = redact(row["text"])
+        assert redact(once) == once
