@@ -1,1 +1,1 @@
-"""Removal of secrets: `redact.py` replaces them in a text; `patterns.py` and `context_patterns.py` say what to look for."""
+"""Removal of secrets: `redact.py` replaces them in a text; the modules with patterns say what to look for."""
