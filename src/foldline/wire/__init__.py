@@ -1,10 +1,10 @@
-"""Provider bytes to messages and back.
+"""Converts the bytes of a provider's format to messages, and messages to that format.
 
 parse(source, format=None, *, default=None) -> Transcript
-    `source` is bytes, text, a dict, a list, one message or an SDK's object. `format` names its format and is
-    believed; `default` is the format of what shows no clear sign of its own (a session's format).
+    `source` is bytes, text, a dict, a list, one message or an SDK's object. `format` is its format. If it is not given,
+    the format is detected; `default` is used if the source does not clearly show its format.
 sign_of(value) -> str | None
-    The request format that a value clearly is in; None when it shows no sign of exactly one.
+    The request format that a value clearly has; None if it is not clear.
 render(messages, format) -> Rendered
     The messages in a request format.
 """

@@ -1,8 +1,8 @@
-"""Detects the format of a JSON value by signs that only one format has.
+"""Detects the format of a JSON value by features that only one format has.
 
-Each format registers a sign: a test that only its own elements, or lines of a file, pass. A value that shows the sign
-of exactly one format has that format. Elements with only a role and a text look the same in several formats; they are
-read in the caller's default format, or else as "openai".
+Each format registers a sign, which is a function that returns True only for its own elements or file lines. If the sign
+of exactly one format is true for a value, the value has that format. Elements with only a role and a text look the same
+in several formats; they are read in the caller's default format, or else as "openai".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foldline.wire.field_access import block_types
 from foldline.wire.formats import FORMATS, REQUEST_FORMATS, Format, ReplyFormat, Sign, element_format, format_of
 
 WRAPPERS = ("messages", "history", "traj", "trajectory")
-"""Fields under which other tools keep a list of messages."""
+"""Fields in which other tools store a list of messages."""
 PLAIN = "openai"
 """The format of messages with only a role and a text, unless the caller gives a default."""
 
@@ -32,7 +32,7 @@ class Detected(NamedTuple):
 
 
 def detect(value: Any, given: str | None = None, default: str | None = None) -> Detected | None:
-    """The format and shape of a JSON value, or None when they are not clear.
+    """The format and shape of a JSON value; None if they are not clear.
 
     A `given` format is used if the value can be in it. The `default` is used only if the value does not show the sign
     of exactly one format.
@@ -63,7 +63,7 @@ def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | No
 
 
 def _is_readable(item: Any, name: str) -> bool:
-    """True if an element that shows no sign can be read in this format."""
+    """True if an element without the sign of any format can be read in this format."""
     return bool(name) and isinstance(item, Mapping) and any(key in item for key in format_of(name).plain_fields)
 
 
@@ -93,7 +93,10 @@ def signs(items: Sequence[Any]) -> dict[str, str]:
 
 
 def candidates(value: Any) -> dict[str, str]:
-    """The formats whose sign a value shows, each with the sign's description, for the error about an unclear format."""
+    """The formats whose sign a value shows, each with the description of the sign.
+
+    The error about an unclear format lists them.
+    """
     if isinstance(value, Mapping):
         inner = next((value[key] for key in (*list_keys(), *WRAPPERS) if isinstance(value.get(key), list)), [value])
         return signs(inner) or (_body_signs(value) if "messages" in value else {})
@@ -101,7 +104,7 @@ def candidates(value: Any) -> dict[str, str]:
 
 
 def shape_of(name: str) -> str:
-    """What a bare list in this format holds: "lines" for a session log, otherwise message "elements"."""
+    """The shape of a bare list in this format: "lines" for a session log, otherwise "elements" (messages)."""
     return "elements" if name in REQUEST_FORMATS else "lines"
 
 
@@ -111,7 +114,10 @@ def list_keys() -> tuple[str, ...]:
 
 
 def _detect_object(value: Mapping[str, Any], given: str | None, default: str | None) -> Detected | None:
-    """The format of an object, tried as a reply, a request body, a wrapper around a list and an element, in turn."""
+    """The format of an object.
+
+    It is tried as a reply, a request body, a wrapper around a list, and an element, in this order.
+    """
     for name, reply in _replies().items():
         if given in (name, None) and _has_list(value, reply.list_key):
             object_type = reply.object_type
@@ -139,7 +145,10 @@ def _detect_given_body(value: Mapping[str, Any], key: str, given: str) -> Detect
 
 
 def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Detected | None:
-    """A request body whose messages are under `key`, detected by their signs, else by the body's other fields."""
+    """A request body whose messages are under `key`.
+
+    Its format is detected by the messages, else by the other fields of the body.
+    """
     held, known = value.get(key), _formats_by_list_key()[key]
     if isinstance(held, str):
         return next((Detected(form.name, "body", key) for form in known if form.text_list and "model" in value), None)

@@ -1,7 +1,7 @@
 """Reads fields of dicts and of objects: by type, and by names in camel or snake case.
 
-Gemini and pi messages reach foldline as wire JSON (`toolCallId`), as dumps of Python objects (`tool_call_id`) and as
-the objects themselves. These functions let one parser read all three.
+Gemini and pi messages come as wire JSON (`toolCallId`), as dumps of Python objects (`tool_call_id`), or as objects.
+These functions let one parser read all three.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def block_types(item: Mapping[str, Any]) -> set[str]:
 
 
 def key_in(value: Mapping[str, Any], name: str) -> str:
-    """The key under which a mapping has a field, in camel or snake case; `name` if it has neither."""
+    """The key of a field in a mapping, in camel case or in snake case; `name` if the mapping has neither key."""
     return snake(name) if name not in value and snake(name) in value else name
 
 

@@ -43,7 +43,7 @@ _PLAIN_FORMATS = ("anthropic", "openai", "openai-responses")
 
 
 class Lost(NamedTuple):
-    """Something that could not be carried into the format in which messages were rendered."""
+    """A piece of content that the target format of a rendering cannot hold."""
 
     message: int
     """The index of its message in the list that was rendered."""
@@ -53,10 +53,10 @@ class Lost(NamedTuple):
 
 
 class LossCollector:
-    """Collects what is lost while messages are rendered one after another.
+    """Collects the content that is lost while messages are rendered one after another.
 
-    `names` and `kinds` hold the name and the kind of each call rendered so far, by id: some formats repeat the
-    function's name in its result, others have a kind of result for each kind of call.
+    `names` and `kinds` hold the name and the kind of each call rendered so far, by its id. Some formats repeat the
+    function's name in the result; others have a kind of result for each kind of call.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class LossCollector:
         self.kinds: dict[str, str] = {}
 
     def add(self, what: str, why: str) -> None:
-        """Record that `what`, in the current message, could not be carried, and why."""
+        """Record that `what` in the current message cannot be rendered, and why."""
         self.items.append(Lost(self.message, what, why))
 
 
@@ -79,7 +79,7 @@ class JsonLine(NamedTuple):
 
 
 class ReadNote(NamedTuple):
-    """A reader's remark on a line that is not a message or that was read with an assumption."""
+    """A reader's note about a line that is not a message, or for which the reader had to make an assumption."""
 
     line: int
     text: str
@@ -91,7 +91,10 @@ BROKEN_LINE = "broken line left out: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A conversation that was read: messages in the order the model saw them, leading system messages included."""
+    """A conversation that was read.
+
+    Its messages, including leading system messages, are in the order in which the model saw them.
+    """
 
     format: str
     messages: tuple[Message, ...]
@@ -108,7 +111,7 @@ class Transcript:
 
 
 class Sign(NamedTuple):
-    """A test that only values of one format pass."""
+    """A function that returns True only for values of one format, and its description."""
 
     description: str
     """The feature by which the format is recognised, for error messages."""
@@ -119,13 +122,16 @@ class ReplyStream(Protocol):
     """Assembles the events of a streamed reply into the JSON value that the reply would have without streaming."""
 
     stop: str
-    """Why the model stopped, in the provider's word; "" until the provider sends it."""
+    """The provider's stop reason; "" until the provider sends it."""
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take the JSON value of one event. An unknown event has no effect; nothing raises."""
+        """Process the JSON value of one event. An unknown event has no effect. This never raises."""
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply so far, or None if nothing came. After a `cut`, only what may be sent back to the provider."""
+        """The reply so far; None if nothing was received.
+
+        With `cut`, only the parts that may be sent back to the provider.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +155,7 @@ class StoredElements(NamedTuple):
 
     items: list[Any]
     complete: bool = True
-    """False when the elements must be rendered from the message's parts instead."""
+    """False if the elements must be rendered from the message's parts instead."""
     lost: tuple[str, ...] = ()
 
 
@@ -162,7 +168,7 @@ class LogWriter:
     without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
     """Returns the line with its usage set to 0; the same object if it has none."""
     head_types: tuple[str, ...] = ()
-    """Types of the leading lines that describe the session: the last line of each type is kept."""
+    """Types of the leading lines that describe the session. Of each type, the last line is kept."""
     id_fields: tuple[str, str] | None = None
     """The fields that hold a line's id and the id of its parent line."""
 
@@ -174,13 +180,16 @@ class Format:
     `parse(value, raw)` returns the message for one element and raises `WireError` with the field that is wrong; an
     unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements of `element_format` for one
     message: the original value if the message's wire is exact and of that format, otherwise values built from its
-    parts; a part with a wire value of that format is built from it. The list is empty if nothing of the message can be
-    carried.
+    parts; a part with a wire value of that format is built from it. The list is empty if no part of the message has a
+    form in this format.
     """
 
     name: str
     element_format: str
-    """The format of the message elements: for a session log the request format it records, otherwise `name`."""
+    """The format of the message elements.
+
+    For a session log, this is the request format that it records; otherwise `name`.
+    """
     parse: Callable[[Any, str | None], Message]
     render: Callable[[Message, LossCollector], list[Any]]
     sign: Sign
@@ -192,7 +201,7 @@ class Format:
     plain_fields: tuple[str, ...] = ()
     """An element that shows no sign can be read in this format if it has one of these fields."""
     body_sign: Sign | None = None
-    """Recognises a request body by its other fields, if its messages show no sign."""
+    """Recognises a request body by its other fields, if its messages do not show their format."""
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False
@@ -204,7 +213,7 @@ class Format:
     render_system: Callable[[tuple[Message, ...], LossCollector], Any] | None = None
     """Returns the value under `system_key` for the leading system messages."""
     join: Callable[[Any, Any], Any | None] | None = None
-    """Merges two newly written neighbouring elements if the provider wants one; returns None if they stay separate."""
+    """Merges two new neighbouring elements if the provider requires one element; returns None if they stay separate."""
     has_call_ids: bool = True
     """False if results are matched to calls by name and order, so that ids may be missing."""
     reply: ReplyFormat | None = None
@@ -218,7 +227,7 @@ class Format:
 
 @cache
 def format_of(name: str) -> Format:
-    """The format of that name; its module is imported at the first call."""
+    """The format with that name. Its module is imported at the first call."""
     module = _REQUEST_MODULES.get(name) or _LOG_MODULES.get(name)
     if module is None:
         raise ConfigError(f"unknown wire format {name!r}", hint=f"use one of {', '.join(FORMATS)}")
@@ -248,7 +257,10 @@ def request_format(name: str) -> Format:
 
 
 def grammar_of(name: str) -> Grammar:
-    """The grammar of a request format; for a session log, that of the request format it records."""
+    """The grammar of a request format.
+
+    For a session log, it is the grammar of the request format that the log records.
+    """
     found = request_format(element_format(name)).grammar
     if found is None:
         raise ConfigError(f"the wire format {name!r} has no grammar", hint="register one as FORMAT.grammar")
@@ -256,7 +268,7 @@ def grammar_of(name: str) -> Grammar:
 
 
 def framing_of(name: str, media: MediaRule | None = None) -> Framing:
-    """The framing of a format, with a model's media rule if given; OpenAI's framing if the format is unknown."""
+    """The framing of a format, with a model's media rule if given. An unknown format gets OpenAI's framing."""
     framing = format_of(name if name in FORMATS else "openai").framing
     return replace(framing, media=media) if media else framing
 

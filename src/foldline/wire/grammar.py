@@ -1,7 +1,8 @@
-"""The type of a wire format's grammar: what the provider accepts, as plain data that repair and validation use.
+"""The type of a wire format's grammar: the provider's rules as plain data, which repair and validation use.
 
 Each format's grammar is in its folder (`anthropic/grammar.py`, ...). If a request breaks a rule, the provider answers
-it and every later request with status 400, because the history is sent again. `says` holds the texts of these answers.
+it and every later request with status 400, because the history is sent again. The field `says` holds the texts of these
+answers.
 
 A grammar leaves out rules that cannot be checked on a request alone: whether a signature is genuine, which reasoning
 item a built-in call belongs to, the pixels of an image, and what depends on parameters (thinking switched on or off).
@@ -43,7 +44,7 @@ class Grammar:
     """The rules of a provider for the message list of a request."""
 
     name: str
-    """The format's name in messages to people."""
+    """The format's name for display."""
     read: Callable[[list[Any], Mapping[str, Any]], PlainRequest]
     """Reads the elements and the request body for validation, without the format's parser."""
     limits: RequestLimits
@@ -57,7 +58,10 @@ class Grammar:
     """Request fields that name messages on the server; with one of them, the list may be empty."""
     needs_user: bool = True
     alternation: Literal["merged", "required", "free"] = "free"
-    """Consecutive messages of one role: "merged" counts them as one turn, "required" refuses, "free" accepts them."""
+    """How the provider treats consecutive messages of one role.
+
+    With "merged" they count as one turn, with "required" they are refused, with "free" they are accepted.
+    """
     pairing: Literal["id", "name"] = "id"
     """How a result is matched with its call: by id, or by name and order if ids are missing."""
     adjacency: Literal["turn", "message", "after"] = "turn"
@@ -70,7 +74,10 @@ class Grammar:
     results_are_user: bool = False
     """Whether a message that holds only results counts as a user message."""
     blank: Literal["whitespace", "empty", "allowed"] = "allowed"
-    """Which texts are refused: "whitespace" those without a visible character, "empty" only "", "allowed" none."""
+    """Which texts are refused.
+
+    With "whitespace", texts without a visible character are refused; with "empty", only ""; with "allowed", none.
+    """
     empty: tuple[str, ...] = ()
     """Roles whose messages may have no content."""
     empty_must_be_text: bool = False
@@ -82,13 +89,13 @@ class Grammar:
     """Whether a reasoning item needs an output item after it."""
     calls_after_user: bool = False
     server_calls: tuple[str, ...] = ()
-    """Kinds of parts that are server-side calls: the provider runs them, and a later request must hold the result."""
+    """Kinds of parts that are server-side calls. The provider runs them, and a later request must hold the result."""
     open_calls: tuple[str, ...] = ()
     """Kinds of calls that may stay without a result."""
     inline_system: Literal["after user", "free", "refused"] = "free"
     """Where in the list a system message may be; if "refused", it is sent as a user message."""
     kinds_are_user: bool = False
-    """Whether notes, digests and shell runs are sent as user messages, regardless of their role."""
+    """Whether notes, digests and shell commands are sent as user messages, regardless of their role."""
     media_roles: tuple[str, ...] = ("user",)
     media_in_results: bool = True
     error_text_only: bool = False
@@ -98,7 +105,7 @@ class Grammar:
     id_form: str = r".{1,64}"
     name_form: str = r"[a-zA-Z0-9_-]{1,64}"
     renders_legal_ids: bool = False
-    """Whether the renderer makes call ids and tool names legal; it leaves those that are sent verbatim."""
+    """Whether the renderer makes call ids and tool names legal. It does not change messages that are sent verbatim."""
     is_malformed: Callable[[Mapping[str, Any]], bool] = lambda _element: False
     """Whether an element breaks a rule that cannot be checked on its parts."""
     has_valid_input: Callable[[Mapping[str, Any]], bool] = lambda _call: True

@@ -1,8 +1,8 @@
 """Finds and replaces values that a request cannot hold: lone surrogates, which UTF-8 cannot encode, NaN and Infinity.
 
 Such values come from tools that cut a text inside an emoji and from calls with `NaN` in their arguments. A provider
-refuses the whole request because of one of them. The record keeps them; a request has U+FFFD in place of a surrogate
-and the number's name as a text ("NaN") in place of the number.
+refuses the whole request because of one of them. The record keeps these values. In a request, a surrogate is replaced
+by U+FFFD, and such a number by a text with its name ("NaN").
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _refuse(name: str) -> float:
 
 
 def finite_json(text: str) -> Any:
-    """The value of JSON text; a number that is not finite becomes its text.
+    """The value of a JSON text. A number that is not finite becomes a text.
 
     >>> finite_json('{"a": NaN, "b": 1e999, "c": 1.5}')
     {'a': 'NaN', 'b': '1e999', 'c': 1.5}
@@ -83,7 +83,8 @@ def needs_replacement(message: Message) -> bool:
 
 
 def sendable_value(value: Any) -> Any:
-    """The value with U+FFFD for lone surrogates and texts for numbers that are not finite, else the same object.
+    """The value with U+FFFD for lone surrogates and texts for numbers that are not finite; if it has none, the same
+    object.
 
     Works on JSON values and on messages, parts and their wire forms.
     """

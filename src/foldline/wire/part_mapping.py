@@ -1,4 +1,4 @@
-"""Converts parts for formats that have no field for them; shared by all formats.
+"""Converts parts for formats that have no field for them. All formats use these functions.
 
 Media that cannot be converted are replaced by a readable placeholder and reported as lost.
 """
@@ -47,7 +47,7 @@ def media_from(kind: str, url: str, wire: Wire) -> Media:
 
 
 def document(data: str, wire: Wire) -> Media:
-    """The media part for a document's data, which is a data URL from OpenAI and bare base64 from some clients."""
+    """The media part for a document's data. OpenAI sends a data URL; some clients send only base64."""
     mime, text = split_data_url(data) or ("", data)
     return Media(kind="document", mime=mime, data=text, wire=wire)
 
@@ -63,7 +63,7 @@ def wire_object(wire: Wire | None, format: str) -> dict[str, Any]:
 
 
 def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector) -> str:
-    """The role of a message in a request: the role in its old element `base`, if that still fits the message.
+    """The role of a message in a request. The role in its old element `base` is kept if it still fits the message.
 
     Otherwise messages with a kind, tool messages and messages with an unknown role get the role "user".
     """
@@ -79,13 +79,13 @@ def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector)
 
 
 def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
-    """The placeholder for media that cannot be carried; the loss is reported."""
+    """The placeholder for media that the format cannot hold. The loss is reported."""
     loss.add(f"media {media.kind}", why)
     return Text(text=unsupported_media(media))
 
 
 def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
-    """A failed result with the error marked in its text, for formats without an error field."""
+    """A failed result whose text says that it is an error, for formats without an error field."""
     if not result.is_error:
         return result
     loss.add("is_error", "the format has no field for it: marked in the text instead")
@@ -98,7 +98,9 @@ def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
 
 
 def arguments_value(call: ToolCall) -> dict[str, Any]:
-    """The arguments of a call as an object: `{}` for a blank text, `{"input": text}` for what is no JSON object.
+    """The arguments of a call as an object.
+
+    A blank text becomes `{}`, and a text that is not a JSON object becomes `{"input": text}`.
 
     >>> arguments_value(ToolCall(id="1", name="f", arguments='{"a": NaN}'))
     {'a': 'NaN'}
@@ -113,7 +115,7 @@ def arguments_value(call: ToolCall) -> dict[str, Any]:
 
 
 def arguments_object(call: ToolCall) -> str:
-    """The text of a JSON object with the arguments of a call; the same text if it is one already."""
+    """The arguments of a call as the text of a JSON object; the same text if it already is one."""
     if is_json_object(call.arguments):
         return call.arguments
     return json_text.dumps(arguments_value(call))

@@ -37,14 +37,14 @@ _DEEPEST_OBJECT = 4
 
 
 class _Known(NamedTuple):
-    """The format that the caller named, and the default for a value without a clear sign."""
+    """The format that the caller named, and the default for a value whose format is not clear."""
 
     format: str | None = None
     default: str | None = None
 
 
 def sign_of(value: Any) -> str | None:
-    """The request format of a message, list, body or reply; None if it does not show the sign of exactly one format.
+    """The request format that a message, list, body or reply clearly has; None if it is not clear.
 
     For a line of a session file, this is the request format of its messages.
 
@@ -63,8 +63,8 @@ def sign_of(value: Any) -> str | None:
 def parse(source: Any, format: str | None = None, *, default: str | None = None, file: str = "") -> Transcript:
     """The conversation in bytes, text (JSON or JSONL), a list, a dict, one message, or a reply object of an SDK.
 
-    `format` is used as given. `default` is the format of input that shows no clear sign, such as a message with only a
-    role and a text; without a default, such a message is read as OpenAI chat. A text is always content, never a path:
+    `format` is used as given. `default` is the format for input whose format is not clear, such as a message with only
+    a role and a text. Without a default, such a message is read as OpenAI chat. A text is always content, never a path:
     use `read` for files.
     """
     form = format or default or PLAIN
@@ -98,7 +98,7 @@ def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
 
 
 def _with_file_in_errors(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
-    """The same conversations; errors name the file, and too deep nesting raises a `WireError`."""
+    """Yield the same conversations. Errors name the file, and nesting that is too deep raises a `WireError`."""
     try:
         yield from found
     except WireError as error:
@@ -150,7 +150,10 @@ def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
 
 
 def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcript]:
-    """The conversations of JSONL if the first line is a JSON value and more follow, else of one JSON document."""
+    """The conversations of JSONL lines or of one JSON document.
+
+    The text is JSONL if its first line is a JSON value and more lines follow.
+    """
     head = _up_to_text(source)
     if not head or not head[-1].text.strip():
         raise WireError("empty: there is nothing to read")
@@ -306,7 +309,7 @@ def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
 
 
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
-    """The elements of a list, of the list under `key`, or only the value itself, with their positions in the text."""
+    """The elements of a list, of the list under `key`, or the value itself, each with its position in the text."""
     if text is None:
         return [Slice(item, 0, 0) for item in (value[key] if key else value if isinstance(value, list) else [value])]
     if key:

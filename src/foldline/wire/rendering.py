@@ -1,4 +1,7 @@
-"""Renders messages as the elements of a request, with call ids; unchanged messages keep their original text."""
+"""Renders messages as the elements of a request.
+
+Missing call ids are added. Unchanged messages keep their original text.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from foldline.wire.formats import Format, LossCollector, Lost, element_format, r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """Messages in a request format: the request fields that hold them, and what could not be carried."""
+    """Messages in a request format: the request fields that hold them, and the content that was lost."""
 
     format: str
     body: dict[str, Any]
@@ -25,7 +28,7 @@ class Rendered:
 
 
 def render(messages: Iterable[Message], format: str) -> Rendered:
-    """The messages in a request format. Untouched messages of that format are rendered as their original values."""
+    """The messages in a request format. Unchanged messages of that format are rendered as their original values."""
     target = request_format(format)
     loss = LossCollector()
     sequence = tuple(messages)
@@ -88,7 +91,7 @@ def _lacks_id(message: Message) -> bool:
 
 
 def _with_id(part: Part, unanswered: list[ToolCall], counts: dict[str, int]) -> Part:
-    """The part with an id: a call gets a new one, a result that of the first unanswered call with its name."""
+    """The part with an id. A call gets a new id; a result gets the id of the first unanswered call with its name."""
     if isinstance(part, ToolCall) and not part.id:
         content = f"{part.name}\0{part.arguments}".encode("utf-8", "surrogatepass")
         base = "call_" + hashlib.sha256(content).hexdigest()[:16]
@@ -105,7 +108,7 @@ def _with_id(part: Part, unanswered: list[ToolCall], counts: dict[str, int]) -> 
 
 
 def is_exact(message: Message, elements_of: str) -> bool:
-    """True if the message is untouched and its wire value is an element of this format."""
+    """True if the message is unchanged and its wire value is an element of this format."""
     wire = message.wire
     return wire is not None and wire.exact and element_format(wire.format) == elements_of
 
@@ -125,6 +128,9 @@ def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message
 
 
 def _is_element(value: Any) -> bool:
-    """True for a list element: it has `content`, unlike a Gemini system instruction; Codex puts it in `payload`."""
+    """True if a wire value is a list element.
+
+    An element has a field `content` (in Codex, inside `payload`); a Gemini system instruction has none.
+    """
     inner = value.get("payload", value) if isinstance(value, Mapping) else None
     return isinstance(inner, Mapping) and "role" in inner and "content" in inner

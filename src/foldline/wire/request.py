@@ -1,4 +1,4 @@
-"""A request body that can be rendered with other messages while as few bytes as possible change.
+"""A request body that can be rendered with other messages. As few bytes as possible are changed.
 
 Prompt caches and signatures depend on the bytes of kept messages. So kept messages are copied from the original text,
 new or edited ones are written, and the text around the message list (unknown fields, duplicate keys, spacing, long
@@ -23,7 +23,10 @@ from foldline.wire.rendering import elements, leading_system
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A provider request: messages (that of a top-level system text first), tools and model; `body` has every field."""
+    """A provider request: its messages (a top-level system text is the first message), tools and model.
+
+    `body` has every field.
+    """
 
     format: str
     messages: tuple[Message, ...]
@@ -65,9 +68,9 @@ class Request:
         return Transcript(format=self.format, messages=self.messages, tools=self.tools, model=self.model)
 
     def render(self, messages: Iterable[Message], loss: LossCollector | None = None) -> bytes | dict[str, Any]:
-        """The body with these messages: bytes when it came as text, otherwise a dict with the same key order.
+        """The body with these messages: bytes if it was read from text, otherwise a dict with the same key order.
 
-        `loss` collects what could not be carried by newly written messages.
+        `loss` collects the content that is lost in newly written messages.
         """
         sequence = tuple(messages)
         if len(sequence) == len(self.messages) and all(map(_is_unchanged, sequence, self.messages)):
@@ -97,7 +100,10 @@ def _is_unchanged(one: Message, other: Message) -> bool:
 
 
 def unknown_format(value: Any, what: str) -> FormatUnknown:
-    """The error for input without a clear format; it names the signs found and the argument that sets the format."""
+    """The error for input whose format is not clear.
+
+    It names the signs that were found and the argument that sets the format.
+    """
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
     seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
@@ -178,7 +184,7 @@ def _list_edit(places: Scan, key: str, rendered: list[tuple[Any, str | None]]) -
 
 
 def _old_indexes(old: list[str], new: list[str]) -> list[int | None]:
-    """For each new piece: its index in `old` if it belongs to the unchanged start or end of the list, else None.
+    """For each new element, its index in the old list if it is in the unchanged start or end of that list, else None.
 
     >>> _old_indexes(["a", "b", "c", "d"], ["a", "x", "d"])
     [0, None, 3]

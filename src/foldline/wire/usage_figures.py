@@ -1,8 +1,8 @@
 """Converts the token counts of a provider's usage object to a `Usage`; shared by the formats.
 
-OpenAI and Gemini include cached tokens in the input figure, Anthropic and pi do not; one rule for all would count
-cached tokens twice or not at all. In `Usage` the three input figures never overlap, and their sum is the number of
-input tokens in the window. Nulls, texts, negative and absurdly large numbers count as 0, and nothing raises. If no
+OpenAI and Gemini include cached tokens in the input figure; Anthropic and pi do not. So one rule for all formats would
+count cached tokens twice or not at all. In `Usage` the three input figures never overlap, and their sum is the number
+of input tokens in the window. Nulls, texts, negative and absurdly large numbers count as 0, and nothing raises. If no
 figure is above 0, the result is None.
 """
 

@@ -21,7 +21,7 @@ from foldline.wire.session_logs.rewrite import rewritten_lines
 
 
 class RewrittenFile(NamedTuple):
-    """The new content of a file, and what could not be carried into it."""
+    """The new content of a file, and the content that was lost."""
 
     data: bytes
     lost: tuple[Lost, ...] = ()
@@ -88,7 +88,7 @@ def _elements(found: Detected, messages: Sequence[Message], loss: LossCollector)
 
 
 def _joined(value: Any, found: Detected, is_lines: bool, made: list[str], *, pretty: bool = False) -> str:
-    """The items as lines, as a list under the key under which the old list was, or as a bare list."""
+    """The items as lines, as a list under the key of the old list, or as a bare list."""
     if is_lines:
         return "".join(f"{line}\n" for line in made)
     if found.key:

@@ -102,7 +102,10 @@ def _check_compaction(elements: list[Any], request: PlainRequest) -> None:
 def _blocks(
     content: Any, index: int, request: PlainRequest, known: Mapping[str, tuple[str, ...]]
 ) -> list[PlainBlock] | None:
-    """The blocks of content that is a text or a list (an empty list for an empty text); None for other values."""
+    """The blocks of a message's content, which is a text or a list; None for other values.
+
+    An empty text has no blocks.
+    """
     if isinstance(content, str):
         return [PlainBlock("text", index, text=content)] if content else []
     return [_block(each, index, request, known) for each in content] if isinstance(content, list) else None

@@ -1,4 +1,4 @@
-"""Anthropic messages as parts: a message is `{role, content}`, and its content is a text or a list of blocks.
+"""Parses Anthropic messages. A message is `{role, content}`, and its content is a text or a list of blocks.
 
 Signed thinking, server-side calls and unknown block types must go back exactly as they came, so every part keeps its
 block. A reply of the API is a message too.
@@ -43,7 +43,10 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
 
 
 def parse_content(content: Any) -> tuple[Part, ...]:
-    """The parts of a message's content, each with its block as wire value; the part of a plain text has none."""
+    """The parts of a message's content, each with its block as wire value.
+
+    The part of a plain text has no wire value.
+    """
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
@@ -63,7 +66,10 @@ def reply_meta(value: dict[str, Any]) -> Meta:
 
 
 def as_object(value: Any, field: str = "") -> dict[str, Any]:
-    """A message or block as a dict; it may be an SDK object, since histories in Python often hold replies unchanged."""
+    """A message or block as a dict.
+
+    The value may be an SDK object, because histories in Python often hold replies unchanged.
+    """
     if isinstance(value, dict):
         return value
     dump = getattr(value, "model_dump", None)

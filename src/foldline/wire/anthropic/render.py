@@ -1,6 +1,6 @@
 """Renders messages as Anthropic elements and as the `system` field.
 
-An untouched message is rendered as its original value. A reply has fields that a request must not have, so it is
+An unchanged message is rendered as its original value. A reply has fields that a request must not have, so it is
 rendered as role and content only.
 """
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 128
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The element for one message; an empty list when nothing of it can be carried."""
+    """The element for one message; an empty list if no part of the message has a form in this format."""
     base = carry.wire_object(message.wire, NAME)
     if base and message.wire is not None and message.wire.exact:
         return [{"role": base["role"], "content": base["content"]} if is_reply(base) else base]
@@ -37,7 +37,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
 
 
 def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
-    """The value under `system`: the original if the message is untouched, else its texts."""
+    """The value under `system`: the original value if the message is unchanged, else its texts."""
     only = messages[0].wire if len(messages) == 1 else None
     if only is not None and only.format == NAME and only.exact:
         return only.value
@@ -53,7 +53,7 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """Two elements of the same role, merged, because all calls of a step, and all their results, belong in one message.
+    """One element in place of two of the same role. All calls of a step, and all their results, belong in one message.
 
     A result after other content is not merged, because results must come first in their message.
     """
@@ -81,7 +81,7 @@ def _is_result(block: dict[str, Any]) -> bool:
 
 
 def _block(part: Part, loss: LossCollector) -> Any | None:
-    """One part as a block: its original block if it is unchanged, that block with new values, or a new block."""
+    """One part as a block: its original block if the part is unchanged, that block with new values, or a new block."""
     base: dict[str, Any] = {}
     if part.wire is not None and part.wire.format == NAME:
         if part.wire.exact:

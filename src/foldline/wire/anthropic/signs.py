@@ -1,4 +1,4 @@
-"""Tests that only Anthropic messages and request bodies pass."""
+"""Functions that return True only for Anthropic messages and request bodies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCKS = {
     *("document", "search_result", "container_upload", "compaction", "mcp_tool_listing", "tool_reference"),
 }
 _SERVER_RESULT = "_tool_result"
-"""How the type of a block with the result of a server-side tool ends."""
+"""The end of the type of every block that holds the result of a server-side tool."""
 _BODY_FIELDS = {"system", "anthropic_version", "stop_sequences", "thinking", "top_k", "mcp_servers"}
 
 

@@ -1,8 +1,8 @@
 """Assembles Anthropic's stream events into a Messages reply.
 
-Every block whose input comes as `input_json_delta` is rebuilt, including server calls, MCP calls and unknown types. A
-block that a broken stream left open is dropped unless it is text, because signed thinking, calls and results are only
-valid when complete.
+Every block whose input comes as `input_json_delta` is rebuilt, including server calls, MCP calls and unknown types. If
+a stream breaks off, its incomplete block is dropped unless it is text. Signed thinking, calls and results are valid
+only when they are complete.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _PartialBlock:
             self.body.merge({key: piece for key, piece in delta.items() if key != "type"})
 
     def whole(self) -> dict[str, Any] | None:
-        """The block, or None when its input is incomplete."""
+        """The block; None if its input is incomplete."""
         value, text = self.body.whole(), "".join(self.json)
         if text:
             value["input"] = whole_object(text)
@@ -70,7 +70,7 @@ class AnthropicStream:
         self._at: dict[Any, _PartialBlock] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take one event; `ping` and unknown events have no effect."""
+        """Process one event. `ping` and unknown events have no effect."""
         kind, block = value.get("type"), self._at.get(_index(value))
         if kind == "content_block_start":
             self._open(value)
@@ -86,7 +86,7 @@ class AnthropicStream:
             self._start(value)
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply; a call with incomplete input is left out and reported."""
+        """The reply. A call with incomplete input is left out and reported."""
         if not self._message and not self._blocks:
             return None
         content: list[dict[str, Any]] = []
@@ -106,7 +106,7 @@ class AnthropicStream:
 
     @staticmethod
     def _survives(block: _PartialBlock, whole: dict[str, Any]) -> bool:
-        """True for a block that a broken-off reply keeps: signed thinking, text, or any other block that is closed."""
+        """True for a block that is kept if the stream breaks off: signed thinking, text, or another complete block."""
         if block.type == "thinking":
             return bool(whole.get("signature"))
         return block.closed or block.type == "text"
@@ -128,7 +128,7 @@ class AnthropicStream:
             self._message["model"] = served_by
 
     def _end(self, value: dict[str, Any]) -> None:
-        """Take the stop reason and the usage; the usage is a running total and replaces that of `message_start`."""
+        """Process the stop reason and the usage. The usage is a running total and replaces that of `message_start`."""
         for source in (value, object_at(value, "delta")):
             for key, found in source.items():
                 if key not in ("type", "delta", "usage") and (found is not None or key not in self._message):
@@ -144,9 +144,9 @@ def _index(value: dict[str, Any]) -> int:
 
 
 def _sendable(content: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
-    """The blocks of a broken-off reply that a request may hold.
+    """The blocks of an incomplete reply that a request may hold.
 
-    A server's call needs the server's result, a text must not be blank, and no reply may end in thinking.
+    A server-side call needs its result, a text must not be blank, and no reply may end with thinking.
     """
     answered = {string_at(block, "tool_use_id") for block in content}
     kept: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Usage of Anthropic replies, which do not count cached tokens in the input figure."""
+"""Reads the usage of Anthropic replies. Their input figure does not include cached tokens."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from foldline.wire.usage_figures import count_at
 
 
 def anthropic_usage(value: Any) -> Usage | None:
-    """Usage of an Anthropic reply: the tokens in the window when the model was last sampled.
+    """Usage of an Anthropic reply: the tokens in the window when the model ran for the last time.
 
-    In a server-side tool loop the model is sampled several times, and the top-level figures are sums over the loop. The
-    last `message` iteration has the tokens that were in the window. A compaction pass is a separate request and does
-    not count.
+    In a server-side tool loop the model runs several times, and the top-level figures are sums over the loop. The last
+    `message` iteration has the tokens that were in the window. A compaction pass is a separate request and does not
+    count.
     """
     if not isinstance(value, dict):
         return None

@@ -1,7 +1,7 @@
-"""Gemini contents as messages: a content is `{role, parts}`, and each part has one kind of data.
+"""Parses Gemini contents. A content is `{role, parts}`, and each part has one kind of data.
 
-Any part may have a `thoughtSignature`, and a request in which one is missing is refused, so each part keeps its wire
-value. Keys are accepted in the API's camel case and in the Python SDK's snake case.
+Any part may have a `thoughtSignature`. Gemini refuses a request in which a signature is missing, so each part keeps its
+wire value. Keys are accepted in the API's camel case and in the Python SDK's snake case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROLES = {"model": "assistant", "function": "tool"}
 _SIDE_FIELDS = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
 """Fields of a part that are not its data."""
 _TEXT_KEYS = ("output", "result", "error")
-"""A response whose only key is one of these holds the result's text under it."""
+"""If a response object has only one of these keys, the value is the text of the result."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -67,7 +67,10 @@ def _kind(value: Any) -> str:
 
 
 def _read_text(found: str, value: Mapping[str, Any], wire: Wire) -> Part:
-    """A text or thinking part: thinking for an empty text with a signature, so that no repair removes it as blank."""
+    """A text or thinking part.
+
+    An empty text with a signature becomes a thinking part, so that no repair removes it as blank.
+    """
     signature = _signature(value)
     if pick(value, "thought") or (signature and not found):
         return Thinking(text=found, signature=signature, wire=wire)

@@ -1,8 +1,7 @@
 """Renders messages as Gemini contents.
 
-A part's wire value is written back whole whenever the part still has the same content: it may carry a signature. All
-results of a turn are written into one content, because Gemini matches results to calls by position and name as much as
-by id.
+If the content of a part is unchanged, its whole wire value is written, because it may have a signature. All results of
+a turn are written into one content, because Gemini also matches results to calls by position and name.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _NO_SIGNATURE = "skip_thought_signature_validator"
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The content for one message; an empty list when nothing of it can be carried."""
+    """The content for one message; an empty list if no part of the message has a form in this format."""
     wire = message.wire
     if wire is not None and is_exact(message, NAME):
         return [wire.value]
@@ -58,7 +57,7 @@ def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
 
 
 def _render_part(part: Part, loss: LossCollector) -> list[Any]:
-    """The wire parts for one part: its original value if it is unchanged, else that value with new fields."""
+    """The wire parts for one part: its original value if the part is unchanged, else that value with new fields."""
     base: Mapping[str, Any] = {}
     if part.wire is not None and element_format(part.wire.format) == NAME:
         if parse_part(part.wire.value, "part") == part:
@@ -115,7 +114,10 @@ def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
 
 
 def join(left: Any, right: Any) -> Any | None:
-    """Two contents of results, merged, because Gemini compares their number with the previous turn's calls."""
+    """One content in place of two contents of results.
+
+    Gemini compares the number of results with the number of calls.
+    """
     parts = [*left["parts"], *right["parts"]]
     only_results = all(pick(part, "functionResponse") is not None for part in parts)
     return {**left, "parts": parts} if only_results and "model" not in (left.get("role"), right.get("role")) else None

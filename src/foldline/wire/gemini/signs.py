@@ -1,4 +1,4 @@
-"""Tests that only Gemini contents pass."""
+"""Functions that return True only for Gemini contents."""
 
 from __future__ import annotations
 

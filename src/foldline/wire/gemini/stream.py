@@ -1,8 +1,8 @@
 """Assembles Gemini's `streamGenerateContent` chunks into a `generateContent` reply.
 
 Each chunk is a reply with the next parts. Plain text pieces are joined; a part with a thought signature stays separate,
-because the signature is valid only for that part. A function call usually comes in one chunk; streamed arguments come
-as values for JSON paths.
+because the signature is valid only for that part. A function call usually comes in one chunk. Streamed arguments come
+as pairs of a JSON path and a value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _GeminiCall:
         self._arguments: dict[str, Any] = {}
 
     def add(self, call: dict[str, Any]) -> None:
-        """Take the next values; a piece without `willContinue` ends the call."""
+        """Process the next values. A piece without `willContinue` ends the call."""
         for piece in list_at(call, "partialArgs"):
             path = string_at(piece, "jsonPath")
             if isinstance(piece, dict) and isinstance(piece.get("stringValue"), str):
@@ -47,7 +47,7 @@ class _GeminiCall:
 
 
 class GeminiStream:
-    """Assembles the first candidate of the chunks; a complete reply is a single chunk."""
+    """Assembles the first candidate from the chunks. A complete reply is treated as a single chunk."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -57,7 +57,7 @@ class GeminiStream:
         self._usage: dict[str, Any] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take one chunk, plain or in the wrapper of Code Assist."""
+        """Process one chunk, which may be in the wrapper of Code Assist."""
         if "candidates" not in value and isinstance(value.get("response"), dict):
             value = value["response"]
         self._usage.update(object_at(value, "usageMetadata"))
@@ -78,7 +78,7 @@ class GeminiStream:
             self.stop = stop
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply with its first candidate; an incomplete call is left out and reported."""
+        """The reply with its first candidate. An incomplete call is left out and reported."""
         if not self._head and not self._parts and not self._usage:
             return None
         parts: list[dict[str, Any]] = []
@@ -94,7 +94,7 @@ class GeminiStream:
         return {**self._head, "candidates": candidates, "usageMetadata": self._usage}
 
     def _add(self, part: dict[str, Any], *, continues: bool) -> None:
-        """Take one part; the first text of a chunk continues the last text of the previous chunk."""
+        """Process one part. The first text of a chunk continues the last text of the previous chunk."""
         last = self._parts[-1] if self._parts else None
         call = object_at(part, "functionCall")
         if isinstance(last, _GeminiCall) and last.open and "functionCall" in part:
@@ -116,7 +116,7 @@ class GeminiStream:
 
 
 def _sendable(parts: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
-    """The parts of a broken-off reply that a request may hold: no blank text, no thought at the end."""
+    """The parts of an incomplete reply that a request may hold: no blank text, and no thought at the end."""
     kept = [part for part in parts if part.keys() - {"text", "thought"} or not blank(part.get("text"))]
     while kept and kept[-1].get("thought"):
         kept.pop()
@@ -125,7 +125,7 @@ def _sendable(parts: list[dict[str, Any]], loss: LossCollector) -> list[dict[str
 
 
 def _put(target: Any, path: str, value: Any) -> None:
-    """Set the value at a JSON path; a path that does not fit has no effect.
+    """Set the value at a JSON path. A path that does not match the structure has no effect.
 
     >>> arguments = {}
     >>> _put(arguments, "$.places[0].name", "Ulm"); arguments

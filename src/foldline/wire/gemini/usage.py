@@ -1,4 +1,7 @@
-"""Usage of Gemini replies, which include cached tokens in the prompt figure, but not thoughts in the output figure."""
+"""Reads the usage of Gemini replies.
+
+Their prompt figure includes cached tokens; their output figure does not include thoughts.
+"""
 
 from __future__ import annotations
 

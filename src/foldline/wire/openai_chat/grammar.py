@@ -128,7 +128,10 @@ def _check_input(arguments: Any, kind: str, index: int, request: PlainRequest) -
 
 
 def _is_malformed(element: Mapping[str, Any]) -> bool:
-    """True for an empty list of calls or parts, a result without content or call id, and a call among the parts."""
+    """True for a message that is malformed.
+
+    It has an empty list of calls or parts, a call among its parts, or a result without content or call id.
+    """
     content = element.get("content")
     no_result = content is None or not isinstance(element.get("tool_call_id"), str)
     if [] in (element.get("tool_calls"), content) or (element.get("role") == "tool" and no_result):

@@ -1,8 +1,8 @@
-"""OpenAI chat messages as parts, including fields that other servers add. One element is one message.
+"""Parses OpenAI chat messages, including fields that other servers add. One element is one message.
 
 Fields other than `content` (calls, a refusal, a server's reasoning) become parts too, each with its fields as wire
-value. Legacy `function_call` and role `function` become calls and results with the id "". The message of a reply is
-kept in the form in which it may be sent back.
+value. Legacy `function_call` and role `function` become calls and results with the id "". A reply's message is kept in
+the form in which it may be sent back.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """The message with its calls as JSON, since clients put the SDK's call objects into their own dicts."""
+    """The message with its calls as JSON. Clients may put the SDK's call objects into their own dicts."""
     calls = value.get("tool_calls")
     if not isinstance(calls, list) or all(isinstance(call, dict) for call in calls):
         return value
@@ -87,12 +87,15 @@ def content_part(value: Any) -> Part:
 
 
 def is_call_part(value: Any) -> bool:
-    """True for a call among the content parts, as clients write it that keep the items of OpenAI's Responses API."""
+    """True for a call among the content parts.
+
+    Some clients that store items of OpenAI's Responses API write calls in this way.
+    """
     return isinstance(value, dict) and value.get("type") == "function_call" and isinstance(value.get("name"), str)
 
 
 def thinking(value: dict[str, Any]) -> tuple[Part, ...]:
-    """The reasoning that a server returned, as one part; a signature makes it immutable."""
+    """The reasoning that a server returned, as one part. If it has a signature, it must not be changed."""
     fields = {key: value[key] for key in _REASONING if value.get(key)}
     if not fields:
         return ()
@@ -170,7 +173,7 @@ def _text(value: dict[str, Any], key: str, field: str, *, missing: bool = False)
 
 
 def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
-    """The result in a message; the id may be in a list of one, as SWE-agent writes it."""
+    """The result in a message. The id may be in a list with one element, which is how SWE-agent writes it."""
     ids = value.get("tool_call_ids")
     if "tool_call_id" not in value and isinstance(ids, list) and len(ids) == 1 and isinstance(ids[0], str):
         call_id = ids[0]
@@ -207,7 +210,7 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
 
 
 def _sendable(message: dict[str, Any]) -> dict[str, Any]:
-    """A reply's message without what only replies have: nulls, citations, audio data, stream positions."""
+    """A reply's message without the values that only replies have: nulls, citations, audio data, stream positions."""
     fields = {
         key: value
         for key, value in message.items()

@@ -84,7 +84,7 @@ def _render_content(
 
 
 def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The old element with the new fields; of its other fields, those that hold no content are kept."""
+    """The old element with the new fields. Its other fields are kept if they hold no content."""
     return {**{key: value for key, value in base.items() if key in fields or key not in _CONTENT_FIELDS}, **fields}
 
 
@@ -97,7 +97,7 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The content part for a part; None if it cannot be carried, which is reported."""
+    """The content part for a part; None if this format has no form for it. The loss is reported."""
     unchanged = _unchanged_value(part)
     if unchanged is not None:
         return unchanged
@@ -143,7 +143,7 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
 
 
 def _own(part: Part) -> dict[str, Any]:
-    """The part's wire value in this format, as the base for an edited part; else an empty dict."""
+    """The part's wire value in this format, to which edits are applied; an empty dict if it has none."""
     value = wire_object(part.wire, NAME)
     return {} if is_side_fields(value) or is_call_part(value) else value
 
@@ -166,7 +166,7 @@ def _unchanged_value(part: Part) -> Any | None:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """Two neighbours of one reply, merged, because all calls of a reply belong in one message; else None."""
+    """One element in place of two neighbours of one reply; else None. All calls of a reply belong in one message."""
     if before["role"] != "assistant" or after["role"] != "assistant":
         return None
     calls = [*before.get("tool_calls", ()), *after.get("tool_calls", ())]

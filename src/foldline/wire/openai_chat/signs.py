@@ -1,4 +1,4 @@
-"""Tests that only OpenAI chat messages and request bodies pass."""
+"""Functions that return True only for OpenAI chat messages and request bodies."""
 
 from __future__ import annotations
 

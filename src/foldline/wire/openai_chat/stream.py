@@ -1,8 +1,8 @@
 """Assembles Chat Completions chunks into a Chat Completions reply.
 
 OpenAI numbers its tool calls. Servers that imitate OpenAI leave the number out, number every call 0, repeat ids and
-names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after the connection to their upstream was
-lost, so only a finish reason ends a reply.
+names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they lost the connection to their
+upstream. So only a finish reason ends a reply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_OF_THE_REPLY = ("choices", "usage", "object", "obfuscation", "error")
 
 
 class _PartialCallee(PartialObject):
-    """A growing object inside the message: a call's `function` or `custom`, a legacy call, audio."""
+    """An object in the message that arrives in pieces: a call's `function` or `custom`, a legacy call, or audio."""
 
     __slots__ = ("_first",)
 
@@ -30,7 +30,7 @@ class _PartialCallee(PartialObject):
         self._first: dict[str, Any] = {}
 
     def merge(self, delta: Mapping[str, Any]) -> None:
-        """Take a piece; an id or a name that repeats the first one is not appended."""
+        """Process a piece. An id or a name that is sent again is not appended."""
         repeated = [key for key in ("id", "name") if delta.get(key) and delta[key] == self._first.get(key)]
         self._first = {**{key: delta[key] for key in ("id", "name") if delta.get(key)}, **self._first}
         super().merge({key: piece for key, piece in delta.items() if key not in repeated})
@@ -58,7 +58,10 @@ class _ChatCall:
 
 
 class ChatStream:
-    """Assembles the first choice of `chat.completion.chunk`s; a complete `chat.completion` is used unchanged."""
+    """Assembles the first choice from `chat.completion.chunk` values.
+
+    A complete `chat.completion` is used unchanged.
+    """
 
     def __init__(self) -> None:
         self.stop = ""
@@ -89,7 +92,7 @@ class ChatStream:
         self.stop = string_at(choice, "finish_reason") or self.stop
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply with its first choice; a call that was cut short is left out and reported."""
+        """The reply with its first choice. A call that was cut off is left out and reported."""
         if not self._begun:
             return None
         message = dict(self._message) if self._message is not None else self._grown()
@@ -126,8 +129,8 @@ class ChatStream:
         """The call that a delta belongs to.
 
         The number identifies the call, unless a new id and a name show that the server gives every call the same
-        number. Without a number, the id identifies it. Without both, a delta with a name begins a call, and any other
-        continues the last.
+        number. Without a number, the id identifies it. Without number and id, a delta with a name begins a new call,
+        and any other delta continues the last call.
         """
         index, named = delta.get("index"), delta.get("id") or None
         begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))
@@ -162,7 +165,7 @@ class ChatStream:
 
 
 def _drop_broken_calls(message: dict[str, Any], loss: LossCollector) -> None:
-    """Remove the calls with incomplete input from a reply that was cut short; free-text input counts as incomplete."""
+    """Remove the calls with incomplete input from a reply that was cut off. Free-text input counts as incomplete."""
     kept = []
     for call in list_at(message, "tool_calls"):
         called = object_at(call, "function")
@@ -200,7 +203,7 @@ def _joined(parts: list[Any]) -> list[Any]:
 
 
 def _merged(entries: list[Any]) -> list[Any]:
-    """The reasoning entries, with the pieces of each entry joined; its number and type identify an entry."""
+    """The reasoning entries, with the pieces of each entry joined. An entry is identified by its number and type."""
     found: dict[tuple[int, str], PartialObject] = {}
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict):

@@ -1,4 +1,4 @@
-"""Usage of OpenAI chat replies, which count cached tokens in the prompt figure."""
+"""Reads the usage of OpenAI chat replies. Their prompt figure includes cached tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tokens that OpenAI's Responses API adds: as many as Chat Completions, since the models are the same."""
+"""Tokens that OpenAI's Responses API adds.
+
+They are the same as for Chat Completions, because the models are the same.
+"""
 
 from foldline.wire.openai_chat.framing import FRAMING
 

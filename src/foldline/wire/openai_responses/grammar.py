@@ -21,7 +21,7 @@ _NAMED_CALLS = ("function_call", "custom_tool_call")
 _CALLS = (*_NAMED_CALLS, "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _OPEN_CALLS = {"mcp_approval_request": "id", "tool_search_call": "call_id"}
 _OPEN_RESULTS = {"mcp_approval_response": "approval_request_id", "tool_search_output": "call_id"}
-"""Types of calls that need no result, and of their results, each with the field that holds the call id."""
+"""Types of calls that need no result, and the types of their results, each with the field that holds the call id."""
 _RESULTS = tuple(f"{kind}_output" for kind in _CALLS)
 _OTHER_ROLES = {"compaction_trigger": "user", "additional_tools": "system", "configuration_update": "system"}
 
@@ -63,7 +63,7 @@ _ITEMS: Mapping[str, tuple[str, ...]] = {
 }
 """The item types of a request and the fields that each requires (openai-python 3.49, read in November 2026).
 
-Item ids are left out: they are required only of items that the server stored, and clients leave them out elsewhere.
+Item ids are not listed. Only items that the server stored need an id; clients omit the ids of other items.
 """
 
 
@@ -120,7 +120,10 @@ def _item(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest)
 
 
 def _output(kind: str, output: Any, index: int, request: PlainRequest) -> list[PlainBlock]:
-    """The blocks of a result; a shell call has a list of outputs and a computer call a screenshot."""
+    """The blocks of a result.
+
+    The result of a shell call is a list of outputs, and that of a computer call is a screenshot.
+    """
     if output is None:
         if kind != "apply_patch_call_output":
             request.refuse("empty", index, "a result without output")

@@ -1,8 +1,8 @@
-"""Items of OpenAI's Responses API as messages: one message per item, so that a message has its item's exact bytes.
+"""Parses items of OpenAI's Responses API. Each item becomes one message, which keeps the exact bytes of the item.
 
-The list of item types grows every few months, so tables say which items are calls that the client answers, which are
-answers, and what they hold. An unknown item becomes an `Opaque` part. A reply consists of several items (reasoning,
-text, calls); their messages have the reply's id in `Meta.reply`.
+OpenAI adds new item types every few months. So tables list which items are calls that the client answers, which items
+are answers, and which fields they have. An unknown item becomes an `Opaque` part. A reply consists of several items
+(reasoning, text, calls); their messages have the reply's id in `Meta.reply`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CALLS = {
     "tool_search_call": ("tool_search", "arguments"),
     "mcp_approval_request": ("mcp_approval_request", "arguments"),
 }
-"""Items that the client must answer: the kind of the call, and the field that holds its arguments."""
+"""Items that the client must answer, each with the kind of the call and the field that holds its arguments."""
 OUTPUTS = {
     "function_call_output": "function",
     "custom_tool_call_output": "custom_tool",
@@ -55,7 +55,7 @@ KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
 """Every item type that a request may hold (openai-python 3, read in November 2026)."""
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal")
 TEXTUAL = frozenset(("function", "custom_tool", "mcp_approval_request"))
-"""Kinds of calls whose arguments are a text; those of other calls are a JSON value."""
+"""Kinds of calls whose arguments are a text. The arguments of other calls are a JSON value."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -197,7 +197,7 @@ def thinking(value: dict[str, Any]) -> Thinking:
 
 
 def _call_id(value: dict[str, Any], key: str) -> str:
-    """The id that pairs a call with its answer; local shell items may have only an id of their own."""
+    """The id that pairs a call with its answer. Local shell items may have only an item id, which is then used."""
     found = value.get(key)
     if found is None and "local_shell" in value["type"]:
         found = value.get("id")
@@ -214,7 +214,7 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 
 def payload(call: ToolCall) -> Any:
-    """The value of a call's argument field: the text, or the text parsed as JSON, by the kind of call."""
+    """The value of a call's argument field: the text or, for kinds with JSON arguments, the parsed text."""
     return call.arguments if call.kind in TEXTUAL else loads(call.arguments, field=call.kind)
 
 
@@ -226,7 +226,7 @@ def parse_system(value: Any) -> Message:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The messages in a `response` object, one per output item; the last has the stop reason and the usage."""
+    """The messages in a `response` object, one per output item. The last one has the stop reason and the usage."""
     value = sdk_json(value)
     output = value.get("output") if isinstance(value, dict) else None
     if not isinstance(output, list):

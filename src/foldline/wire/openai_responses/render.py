@@ -1,7 +1,7 @@
 """Renders messages as items of OpenAI's Responses API.
 
-Items written here never carry an item id: such an id refers to an item that a server stores, and another server, or the
-same one with storage off, does not have it.
+New items have no item id. An id refers to an item that a server stores, and another server, or the same server without
+storage, does not have that item.
 """
 
 from __future__ import annotations
@@ -69,13 +69,19 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> str:
 
 
 def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
-    """True for an opaque part that belongs in the content of a message item; others become separate items."""
+    """True for an opaque part that belongs in the content of a message item.
+
+    Other opaque parts become separate items.
+    """
     own = part.wire is not None and part.wire.format == NAME and isinstance(part.wire.value, dict)
     return part.kind in _CONTENT or (own and base.get("type", "message") == "message" and bool(base))
 
 
 def _message_item(message: Message, parts: list[Part], base: dict[str, Any], loss: LossCollector) -> list[Any]:
-    """The message item for text and media; a new assistant item is a string, since a list needs an item id."""
+    """The message item for text and media.
+
+    The content of a new assistant item is a string, because a list needs an item id.
+    """
     if not parts:
         return []
     source = base if base.get("type", "message") == "message" else {}

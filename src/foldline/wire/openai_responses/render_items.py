@@ -1,4 +1,4 @@
-"""Calls, results and content as items of OpenAI's Responses API; each kind of call has its own item types.
+"""Renders calls, results and content as items of OpenAI's Responses API. Each kind of call has its own item types.
 
 An unchanged part is rendered as its own wire value. An edited part is rendered as that value with the new fields and
 without the item id, because the id refers to the version that the server stores.
@@ -32,14 +32,14 @@ _BLANK_IMAGE = (
 
 
 def kind_of(part: Part) -> str:
-    """The kind of a part, for a report of losses."""
+    """The name of a part's kind, for the report of lost content."""
     if isinstance(part, Media):
         return f"media {part.kind}"
     return f"opaque {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
 
 
 def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
-    """The item for a call; a function call if the call's own kind cannot hold its arguments."""
+    """The item for a call. If the call's own kind cannot hold its arguments, it becomes a function call."""
     name, key = _CALL_TYPES.get(call.kind, ("", ""))
     source = wire_object(call.wire, NAME)
     if source.get("type") != name:
@@ -140,7 +140,7 @@ def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: 
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The piece of content or output for a part; None if it cannot be carried, which is reported."""
+    """The piece of content or output for a part; None if this format has no form for it. The loss is reported."""
     own = unchanged_value(part)
     if isinstance(part, Media) and own is None:
         mapped = None if role == "assistant" else _media(part)

@@ -1,4 +1,4 @@
-"""Tests that only items of OpenAI's Responses API pass."""
+"""Functions that return True only for items of OpenAI's Responses API."""
 
 from __future__ import annotations
 

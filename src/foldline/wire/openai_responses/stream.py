@@ -1,7 +1,7 @@
 """Assembles Responses events into a Responses reply.
 
-The last event holds the complete response. If it is missing, or if its `output` is empty (as some backends send it),
-the reply is assembled from the events of its items.
+The last event holds the complete response. If that event is missing, or if its `output` is empty (some backends do
+this), the reply is assembled from the events of its items.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ResponsesStream:
         self._named: dict[str, int] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take one event; progress events have no effect."""
+        """Process one event. Progress events have no effect."""
         kind = string_at(value, "type")
         if kind in _GROWS:
             self._grow(_GROWS[kind], value)
@@ -77,7 +77,7 @@ class ResponsesStream:
             self._whole(value["response"], final=kind in _FINAL)
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The response; unfinished items of a broken stream are left out and reported, except text."""
+        """The response. Incomplete items of a broken stream are left out and reported, except text."""
         if not self._response and not self._items:
             return None
         output = (list_at(self._response, "output") if self.stop else []) or self._received_items(cut=cut, loss=loss)
@@ -118,9 +118,10 @@ class ResponsesStream:
             self._named.setdefault(item["id"], place)
 
     def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
-        """The index of an event's item: its number or, for servers without numbers (llama.cpp), the index of its id.
+        """The index of an event's item.
 
-        An event without a number or a known id belongs to the last item, or to a new one if `following` is true.
+        The event has its number; for servers without numbers (llama.cpp), the item is found by its id. An event without
+        a number or a known id belongs to the last item, or to a new one if `following` is true.
         """
         index = value.get("output_index")
         if isinstance(index, int):
@@ -139,7 +140,7 @@ class ResponsesStream:
         return None if item is None or item.done else item
 
     def _part(self, key: str, value: dict[str, Any]) -> PartialObject | None:
-        """The content part that a delta belongs to; it is created if no event announced it."""
+        """The content part that a delta belongs to. If no event announced the part, it is created."""
         place = self._place(value)
         if place not in self._items:
             self._items[place] = _PartialItem({"type": "message", "role": "assistant"}, done=False)
@@ -157,7 +158,7 @@ def _name(item: Any) -> str:
 
 
 def _is_complete_call(item: Any, loss: LossCollector) -> bool:
-    """False for a call that was cut short, which is reported."""
+    """False for a call that was cut off. The loss is reported."""
     if not isinstance(item, dict) or item.get("type") not in _CALLS:
         return True
     whole = item["type"] != "function_call" or whole_object(item.get("arguments")) is not None
@@ -168,7 +169,7 @@ def _is_complete_call(item: Any, loss: LossCollector) -> bool:
 
 
 def _sendable(output: list[Any], loss: LossCollector) -> list[Any]:
-    """The items of a broken-off reply that a request may hold: no blank text, no reasoning at the end."""
+    """The items of an incomplete reply that a request may hold: no blank text, and no reasoning at the end."""
     kept = [item for item in output if isinstance(item, dict) and not _is_blank(item)]
     while kept and kept[-1].get("type") == "reasoning":
         kept.pop()

@@ -1,4 +1,4 @@
-"""Usage of OpenAI Responses replies, which count cached tokens in the input figure."""
+"""Reads the usage of OpenAI Responses replies. Their input figure includes cached tokens."""
 
 from __future__ import annotations
 

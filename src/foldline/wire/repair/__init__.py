@@ -1,4 +1,4 @@
-"""Repair makes a broken history sendable. It changes the view, never the record.
+"""Repair makes a broken history sendable. Repair changes the view, never the record.
 
 Histories break in practice: an abort leaves a call without a result, a fold removes a call and leaves its result, a
 stream ends inside thinking, a tool returns nothing, two calls get the same id. Every provider refuses such a request

@@ -56,7 +56,7 @@ class ResultSlot:
     slot: CallSlot | None = None
     dropped: bool = False
     late: bool = False
-    """Whether a later reply stands between the call and this result, so that it answers no call any more."""
+    """Whether a later reply comes between the call and this result. Then the result no longer answers the call."""
 
     @property
     def is_orphan(self) -> bool:
@@ -82,9 +82,9 @@ class RepairEntry:
     message: Message
     side: str
     reply: int = -1
-    """Number of the model reply that the message belongs to, -1 for none; a reply may be several messages."""
+    """Number of the model's reply that the message belongs to; -1 if none. A reply may consist of several messages."""
     turn: int = 0
-    """Number of the model's turns up to this message. A request was sent between two turns."""
+    """Number of the model's turns up to this message. Between two turns a request was sent."""
     slots: list[CallSlot] = field(default_factory=list)
     answers: list[ResultSlot] = field(default_factory=list)
     silent: list[tuple[int, Message]] = field(default_factory=list)
@@ -103,9 +103,9 @@ class RepairContext:
     items: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """For each item id, the indexes of the messages that hold an item with that id."""
     predecessors: dict[int, int] = field(default_factory=dict)
-    """For the index of each system message inside the list, the index of the last other message before it."""
+    """Maps the index of each system message inside the list to the index of the last other message before it."""
     has_thinking: bool = False
-    """True when a message holds thinking or an opaque part."""
+    """Whether any message holds thinking or an opaque part."""
     is_first: bool = False
     """Whether the message that is being repaired is the first of the conversation."""
     ending: bool = True
@@ -113,7 +113,7 @@ class RepairContext:
 
     @classmethod
     def of(cls, format: str) -> RepairContext:
-        """The context for a wire format; for the format of a session log, that of the messages inside the log."""
+        """The context for a wire format. For a session log, it is the context for the messages inside the log."""
         name = element_format(format)
         return cls(name, grammar_of(format), format_of(name))
 
@@ -122,7 +122,7 @@ class RepairContext:
         self.notes.append(RepairNote(code, index, words))
 
     def own(self, wire: Wire | None) -> TypeGuard[Wire]:
-        """True for a wire form of this format; Codex counts as Responses, because its logs hold Responses items."""
+        """True for a wire form of this format. Codex counts as Responses, because its logs hold Responses items."""
         return wire is not None and (
             wire.format == self.format or (wire.format == "codex" and self.format == "openai-responses")
         )
@@ -132,7 +132,7 @@ class RepairContext:
         return wire is not None and wire.exact and self.own(wire)
 
     def is_rendered(self, part: Part) -> bool:
-        """True for a part that is rendered; thinking and opaque parts are rendered only in their own format."""
+        """True for a part that is rendered. Thinking and opaque parts are rendered only in their own format."""
         return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
 
 
@@ -179,8 +179,8 @@ def is_signed_summary(part: Part) -> bool:
 def is_silent(message: Message, context: RepairContext) -> bool:
     """True for a message that renders to nothing.
 
-    Such a message stays in the history, so that the report of what could not be rendered names it. Calls, results,
-    media and visible text always render to something; a message with any of them is not rendered for this check.
+    Such a message stays in the history, so that the report of lost content names it. Calls, results, media and visible
+    text always render to something, so a message with one of them need not be rendered for this check.
     """
     parts = message.parts
     for part in parts:

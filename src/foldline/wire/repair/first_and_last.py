@@ -46,7 +46,10 @@ def end_placeholder(index: int) -> tuple[Message, RepairNote]:
 
 
 def is_from_user(each: OutgoingMessage, context: RepairContext) -> bool:
-    """True for a message that the format counts as a user message; some formats do not count bare results."""
+    """True for a message that the format counts as a user message.
+
+    In some formats, a message with only results does not count.
+    """
     if each.side != "user":
         return False
     parts = each.message.parts

@@ -32,7 +32,7 @@ from foldline.wire.repair.thinking_at_end import drop_thinking_at_end
 from foldline.wire.repair.unique_call_ids import make_ids_unique
 
 _EARLIER = user("earlier messages")
-"""Stands for all messages before the part that is being repaired. It is never sent."""
+"""A stand-in for all messages before the part that is being repaired. This message is never sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
     merged = grammar.alternation == "merged"
     last: RepairEntry | None = None
     newest: RepairEntry | None = None
-    """The newest assistant message, if nothing but results follows it."""
+    """The newest assistant message, if only results follow it; otherwise None."""
     calls, turn, requested = False, 0, True
     for entry in entries:
         if entry.side != "assistant":
@@ -170,7 +170,7 @@ def _holds_results(message: Message) -> bool:
 
 
 def _is_joined_by_renderer(entry: RepairEntry, context: RepairContext) -> bool:
-    """True for a message that is not sent verbatim, so that the renderer joins it with the rest of its reply."""
+    """True for a message that is not sent verbatim. The renderer joins such a message with the rest of its reply."""
     return not is_exact(entry.message, context.target.element_format) and all(
         part.id or not context.own(part.wire) for part in entry.message.parts if isinstance(part, ToolCall)
     )

@@ -1,8 +1,9 @@
 """Repairs a growing history without reading it again from the start.
 
-The history is split after a user message (text or results), as late as possible, where no message so far refers to an
-earlier part. The part before the split is stored in repaired form; the rest is repaired again at every update. If a new
-message refers to the stored part (a late result, a repeated id), the whole history is repaired again once.
+The history is split after a user message (text or results). The split is as late as possible, but no later message may
+refer to the part before it. The part before the split is stored in repaired form; the rest is repaired again at every
+update. If a new message refers to the stored part (a late result, a repeated id), the whole history is repaired again
+once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _PLAIN_FIELDS = {"role", "content", "parts"}
 
 @dataclass(slots=True)
 class _StoredPart:
-    """The settled part of a history: no message so far changes how it is repaired. It ends with a user message."""
+    """The stored part of a history, with its repaired form.
+
+    No later message so far changes how it is repaired, and its last message is a user message.
+    """
 
     messages: list[Message] = field(default_factory=list)
     repaired: list[Message] = field(default_factory=list)
@@ -37,7 +41,7 @@ class _StoredPart:
 
 
 class RepairedHistory:
-    """Repairs a history that grows: `update` returns what `repair` returns for all messages."""
+    """Repairs a growing history. `update` returns the same as `repair` for all messages."""
 
     def __init__(self, format: str) -> None:
         context = RepairContext.of(format)
@@ -45,7 +49,7 @@ class RepairedHistory:
         self._grammar = context.grammar
         self._stored = _StoredPart()
         self.lock = Lock()
-        """Held by callers that share the object between threads."""
+        """A lock for callers that share the object between threads."""
 
     def __eq__(self, other: object) -> bool:  # the same format gives the same repairs, whatever is stored
         return isinstance(other, RepairedHistory) and self.format == other.format
@@ -56,8 +60,8 @@ class RepairedHistory:
     def update(self, messages: Iterable[Message], *, grown: bool = False, ending: bool = True) -> Repaired:
         """The whole history, repaired.
 
-        If earlier messages changed (after a fold), all are read again; `grown=True` asserts that none changed. With
-        `ending=False`, a history that ends with a reply gets no placeholder at its end.
+        If earlier messages changed (after a fold), all messages are read again. With `grown=True`, the caller promises
+        that none changed. With `ending=False`, a history that ends with a reply gets no placeholder at its end.
         """
         everything = tuple(messages)
         stored = self._stored
@@ -89,7 +93,7 @@ class RepairedHistory:
         return repair_part(rest, context, start=start)
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
-        """True if all messages are user or assistant messages that hold visible text and nothing else."""
+        """True if all messages are user or assistant messages that hold only visible text."""
         for message in messages:
             if message.role != "user" and (message.role != "assistant" or message.kind):
                 return False
@@ -108,7 +112,10 @@ class RepairedHistory:
         return True
 
     def _add_plain(self, everything: tuple[Message, ...], rest: Sequence[Message], ending: bool) -> Repaired:
-        """The history with plain messages after the stored part; they need at most a placeholder at the end."""
+        """The repaired history if only plain messages follow the stored part.
+
+        At most a placeholder at the end is added.
+        """
         stored = self._stored
         users = [place for place, message in enumerate(rest) if message.role == "user"]
         if users:
@@ -150,7 +157,7 @@ class RepairedHistory:
 
 
 def _ends_with_reasoning(run: RepairRun, origin: int) -> bool:
-    """True if the last message of the assistant up to index `origin` holds nothing but reasoning."""
+    """True if the last assistant message up to index `origin` holds only reasoning."""
     replies = [entry for entry in run.entries if entry.index <= origin and entry.side == "assistant"]
     return bool(replies) and is_reasoning(replies[-1].message)
 

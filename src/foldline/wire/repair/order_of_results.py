@@ -3,7 +3,7 @@
 Results are moved so that they directly follow the message or reply with the calls, in the order in which they came.
 Results at the right position stay, so a valid history is returned as the same messages. Orphan results, and texts
 between a call and its result, come after the results. Where the format demands it, all results of a reply are joined
-into one message. A call that has no result and is followed by another reply is closed in front of that reply.
+into one message. If a call has no result and another reply follows, a closing result is added before that reply.
 """
 
 from __future__ import annotations
@@ -57,12 +57,15 @@ class ResultOrder:
         return self.out
 
     def _end_of_reply(self, place: int, reply: int) -> int:
-        """The index after the last message of a reply. Messages inside the reply do not end it."""
+        """The index after the last message of a reply. Other messages between those of the reply do not end it."""
         last = self._last_of_reply.get(reply, -1)
         return max(place, last + 1)
 
     def _split_reply(self, reply: list[RepairEntry]) -> list[list[RepairEntry]]:
-        """The messages of a reply, split after each one with an unanswered call that another reply follows."""
+        """The messages of a reply, in groups.
+
+        A group ends after a message with an unanswered call, if another reply follows it.
+        """
         if self.context.grammar.adjacency == "after" or len(reply) == 1:
             return [reply]
         parts = [[reply[0]]]
@@ -171,7 +174,10 @@ class ResultOrder:
             self._emit(last, self._resolved(last), "user")
 
     def _entries_in_place(self, place: int, wanted: set[ResultSlot]) -> list[RepairEntry]:
-        """The messages directly after a reply that hold only its results; the last one may also hold other parts."""
+        """The messages directly after a reply that hold only its results.
+
+        The last of them may also hold other parts.
+        """
         found: list[RepairEntry] = []
         missing = len(wanted)
         while place < len(self.entries) and missing:
@@ -233,7 +239,7 @@ class ResultOrder:
         return [OutgoingMessage(origin, joined, "user"), *(each for each in results if not each.side)]
 
     def _resolved(self, entry: RepairEntry, *, moved: bool = False) -> Message:
-        """The message with its results matched to their calls, and orphans as text.
+        """The message, in which results have the ids of their calls and orphan results are texts.
 
         With `moved`, results that belong elsewhere are left out.
         """

@@ -1,7 +1,7 @@
 """Invariant: a reasoning item is directly followed by the output that it led to.
 
-A note, a pin or a user message that was added between them comes before the reasoning. Without its reasoning, the
-provider would refuse the output.
+A note, a pin or a user message that was added between them is moved before the reasoning. The provider would refuse an
+output without its reasoning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def join_reasoning_to_output(out: list[OutgoingMessage], context: RepairContext)
 
 
 def is_reasoning(message: Message) -> bool:
-    """True for a message that holds nothing but reasoning."""
+    """True for a message that holds only reasoning."""
     return bool(message.parts) and all(isinstance(part, Thinking) for part in message.parts)
 
 

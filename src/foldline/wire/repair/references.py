@@ -1,4 +1,4 @@
-"""The ids (of calls, results and items) by which a later message can refer to the settled part of a history."""
+"""The ids (of calls, results and items) by which a later message can refer to the stored part of a history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from foldline.wire.repair.server_calls import server_calls_of, server_part
 
 @dataclass(slots=True)
 class References:
-    """Ids in the settled part. If a later message refers to one of them, the whole history must be repaired again."""
+    """The ids in the stored part.
+
+    If a later message refers to one of them, the whole history must be repaired again.
+    """
 
     calls: set[str] = field(default_factory=set)
     """Ids of calls; "" for a call without an id."""
@@ -27,7 +30,10 @@ class References:
     """Ids of server-side calls (calls that the provider runs itself) that can get no result any more."""
 
     def add(self, run: RepairRun, last: int) -> bool:
-        """Add the ids of a run's messages up to index `last`; False if a server-side call is still pending there."""
+        """Add the ids of a run's messages up to index `last`.
+
+        Returns False if a server-side call there is still pending.
+        """
         context = run.context
         if context.has_thinking and context.grammar.server_calls:
             end = max(place for place, each in enumerate(run.ordered) if each.origin == last)
@@ -53,7 +59,7 @@ class References:
         self.early_results.update(key for key, answer in zip(results, entry.answers, strict=True) if answer.is_early)
 
     def update(self, other: References) -> None:
-        """Add the ids of another settled part."""
+        """Add the ids of messages that were added to the stored part."""
         self.calls |= other.calls
         self.new_ids |= other.new_ids
         self.early_results |= other.early_results
@@ -69,7 +75,7 @@ class References:
         return any(entry.index > after and self._is_used_by(entry, own_calls, run) for entry in run.entries)
 
     def _is_used_by(self, entry: RepairEntry, own_calls: set[str], run: RepairRun) -> bool:
-        """True if a message refers to one of these ids; `own_calls` collects the ids of the calls seen so far."""
+        """True if a message refers to one of these ids. `own_calls` collects the ids of the calls seen so far."""
         slots = iter(entry.slots)
         for part in entry.message.parts:
             if type(part) is ToolCall:
@@ -84,7 +90,7 @@ class References:
         return False
 
     def _is_used_by_call(self, old: str, new: str, run: RepairRun) -> bool:
-        """True if the id of a call before repair (`old`) or after it (`new`) collides with the settled part."""
+        """True if the id of a call before repair (`old`) or after repair (`new`) is already used in the stored part."""
         in_request = run.context.grammar.unique == "request"
         if old and (old in self.new_ids or old in self.early_results or (in_request and old in self.calls)):
             return True
@@ -93,7 +99,7 @@ class References:
         return new in self.calls or new in self.new_ids or (in_request and not old and "" in self.calls)
 
     def _is_used_by_result(self, result: ToolResult, own_calls: set[str]) -> bool:
-        """True for a result that answers a call of the settled part, or that may answer one by its name."""
+        """True for a result that answers a call of the stored part by its id, or that may answer one by its name."""
         key = result.call_id
         if key and key in self.unanswered:
             return True

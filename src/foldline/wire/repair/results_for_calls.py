@@ -1,8 +1,8 @@
 """Invariant: every call has at most one result, every result at most one call.
 
 In practice, a result may come before its call, occur twice, come first as an interim text, or answer a call that a fold
-removed. This step matches each result with its call. Repeated ids are left to `unique_call_ids`, positions to
-`order_of_results`.
+removed. This step matches each result with its call. The modules `unique_call_ids` and `order_of_results` repair
+repeated ids and positions.
 
 A result that comes after a later reply is late. The request that this reply answers held the call without its result
 (with a closing or an interim one), and what was sent must not change. So a late result stays at its place, as text.
@@ -49,7 +49,10 @@ class CallIndex:
         """The newest call with each id."""
         self.by_id: defaultdict[str, _SlotStack] = defaultdict(_SlotStack)
         self._by_name: defaultdict[tuple[bool, str], _SlotStack] = defaultdict(_SlotStack)
-        """Keys: whether the call has an id, and its name. The name "" holds the calls of all names."""
+        """Maps (whether the call has an id, the name of the call) to calls.
+
+        The name "" holds the calls of all names.
+        """
         self._indexed = 0
 
     def add(self, slot: CallSlot) -> None:
@@ -106,7 +109,7 @@ def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallI
 
 
 def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context: RepairContext) -> None:
-    """Match a result with its call; of two results for one call the one with the higher rank stays."""
+    """Match a result with its call. If a call has two results, the one with the higher rank stays."""
     slot = calls.find(answer.result) or calls.last.get(answer.result.call_id)
     if slot is None:
         early.append(answer)

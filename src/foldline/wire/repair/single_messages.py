@@ -1,6 +1,6 @@
 """Repairs one message by itself: removes or rewrites what a format refuses regardless of the other messages.
 
-That includes blank texts, thinking without its signature, media and calls in the wrong role, illegal names and ids, and
+Repaired are blank texts, thinking without its signature, media and calls in the wrong role, illegal names and ids, and
 empty results. Each change is recorded in a note. A message that needs no change is returned as the same object.
 """
 
@@ -30,7 +30,10 @@ from foldline.wire.validate import check
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
 """Kinds of opaque parts that the parser could not read because they are malformed."""
 _UNKNOWN_CALL = "tool_call "
-"""Prefix of the kind of a Chat Completions call to neither a function nor a custom tool; repair leaves it out."""
+"""Prefix of the kind of a Chat Completions call that is neither a function call nor a custom tool call.
+
+Repair leaves such calls out.
+"""
 _MEDIA = frozenset(("image", "document", "image_url", "input_audio", "file", "input_image", "input_file"))
 _LONGEST_NAME = 64
 
@@ -93,7 +96,7 @@ def _is_malformed(message: Message, context: RepairContext) -> bool:
 
 
 def _is_message_item(value: Any) -> bool:
-    """True for an element that is a message, so that its parts are not items of their own."""
+    """True for an element that is a message. The parts of a message are not separate items."""
     return isinstance(value, dict) and value.get("type", "message") == "message"
 
 
@@ -161,7 +164,7 @@ def _repair_call(part: ToolCall, index: int, _message: Message, side: str, conte
 
 
 def _has_valid_input(wire: Wire | None, context: RepairContext) -> bool:
-    """False for a call whose arguments are malformed in its wire form, so that it must be rendered again."""
+    """False for a call with malformed arguments in its wire form. Such a call must be rendered again."""
     return not context.exact(wire) or not isinstance(wire.value, dict) or context.grammar.has_valid_input(wire.value)
 
 
@@ -175,7 +178,10 @@ def legal_name(name: str) -> str:
 
 
 def legal_id(name: str) -> str:
-    """A call id that every format accepts. Equal input gives equal output, so a call and its result still match."""
+    """A call id that every format accepts.
+
+    The same id always gives the same legal id, so a call and its result still match.
+    """
     return "call_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 

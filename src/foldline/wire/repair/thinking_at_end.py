@@ -1,4 +1,7 @@
-"""Invariant: no reply ends with thinking. Replies do so when a stream breaks off or a fold removes what followed."""
+"""Invariant: no reply ends with thinking.
+
+A reply ends with thinking when a stream breaks off, or when a fold removes the rest of the reply.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
 
 
 def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
-    """The indexes of the thinking parts that nothing follows, and whether any other part follows earlier messages."""
+    """The indexes of the thinking parts that no other part follows, and whether there is any other part from here
+    on.
+    """
     places = set[int]()
     followed = followed or not message.parts
     for place in range(len(message.parts) - 1, -1, -1):

@@ -28,7 +28,7 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
     """Of several calls with one id, drop the repetitions and give new ids to all others but the first.
 
-    A call of an earlier turn was already sent, so it is not dropped for one of a later turn.
+    A call of an earlier turn was already sent, so it is not dropped in favour of a call of a later turn.
     """
     complete = {(slot.entry.turn, key) for slot in slots if slot.answer is not None for key in _keys(slot)}
     earlier = set[tuple[str, str] | int]()
@@ -51,7 +51,7 @@ def _separate(name: str, slots: list[CallSlot], taken: set[str], context: Repair
 
 
 def _keys(slot: CallSlot) -> tuple[tuple[str, str], int]:
-    """What a call shares with its repetition: its content, or its reply."""
+    """Two keys by which repetitions of a call are found: its content, and the number of its reply."""
     return _content_of(slot), slot.entry.reply
 
 
@@ -96,7 +96,7 @@ def _rename(slot: CallSlot, new: str) -> None:
 
 
 def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Give an id to calls without one, unless the renderer does so or the call is in a legacy form without ids."""
+    """Give ids to calls without an id, unless the renderer does so or the call has a legacy form without ids."""
     if context.grammar.pairing != "id":
         return
     for slot in slots:
@@ -110,6 +110,6 @@ def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) ->
 
 
 def _is_of_elements(entry: RepairEntry, context: RepairContext) -> bool:
-    """True for a message that was read from an element of this format, in a request or in a session log."""
+    """True for a message that was read from an element of this format, either in a request or in a session log."""
     wire = entry.message.wire
     return wire is not None and element_format(wire.format) == context.target.element_format

@@ -1,8 +1,9 @@
 """Claude Code session files: one JSON object per line, read as the conversation that the API saw.
 
-A file is a tree. A reply has several lines, one per block, and results may be between them. An edited prompt leaves its
-old branch in the file. Most lines are not messages. The reader makes one message of each reply, at the position of its
-first line, and one of each line with results. Where the tree forks, it reads only the branch with the last message.
+A file is a tree. A reply has several lines, one per block. Lines with results may come between them. After the user
+edits a prompt, the old branch stays in the file. Most lines are not messages. The reader makes one message of each
+reply, at the position of its first line, and one of each line with results. Where the tree forks, the reader follows
+only the branch with the last message.
 
 Lines that are parents of others are often missing. So the file's order is kept, a line with an unknown parent follows
 the line before it, and only the descendants of a *replaced* prompt or reply are left out. The transcript has all
@@ -34,7 +35,7 @@ _KINDS = (
     ("<task-notification>", "note"),
     ("[Request interrupted by user", "note"),
 )
-"""Beginnings of user messages that the user did not type, each with the kind that the message gets."""
+"""Texts with which user messages begin that the user did not type. Each has the kind that such a message gets."""
 
 
 _LONG_TEXT = 200
@@ -42,7 +43,10 @@ _LONG_TEXT = 200
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
-    """The conversation of a session file, without sub-agents, unless all messages are from sub-agents."""
+    """The conversation of a session file.
+
+    Messages of sub-agents are left out, unless all messages are from sub-agents.
+    """
     notes: list[ReadNote] = []
     records = objects(lines, notes)
     main = without_subagents(records, lambda value: value.get("isSidechain") is True, notes)
@@ -99,7 +103,7 @@ def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
 
 
 def _lean(line: JsonLine) -> JsonLine:
-    """A line that is not a message, without its large values, which can be larger than all messages together."""
+    """A line that is not a message, without its large values. These values can be larger than all messages together."""
     kept = {
         key: value
         for key, value in line.value.items()
@@ -134,9 +138,10 @@ def api_message(value: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _abandoned_places(lines: list[JsonLine]) -> set[int]:
-    """Indexes of messages on abandoned branches: prompts and replies that a later sibling replaced, and descendants.
+    """Indexes of the messages on abandoned branches.
 
-    Results, further lines of a reply and digests do not start a branch, although they can be siblings too.
+    These are prompts and replies that a later sibling replaced, and all their descendants. Results, further lines of a
+    reply and digests do not start a branch, although they can be siblings too.
     """
     place: dict[Any, int] = {}
     above: list[int] = []

@@ -1,6 +1,6 @@
-"""The events of `claude -p --output-format stream-json`: the same messages as a session file, as they happen.
+"""Reads the events of `claude -p --output-format stream-json`, which hold the same messages as a session file.
 
-Events form no tree and identify a sub-agent by the call that started it. The digest of a compaction is not marked: it
+Events form no tree. A sub-agent is identified by the call that started it. The digest of a compaction is not marked: it
 is the user message right after the event `compact_boundary`.
 """
 
@@ -22,7 +22,10 @@ NAME = "stream-json"
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
-    """The conversation of a stream of events, without sub-agents unless all messages are from sub-agents."""
+    """The conversation of a stream of events.
+
+    Messages of sub-agents are left out, unless all messages are from sub-agents.
+    """
     notes: list[ReadNote] = []
     records = objects(lines, notes)
     main = without_subagents(records, lambda value: isinstance(value.get("parent_tool_use_id"), str), notes)

@@ -1,8 +1,8 @@
 """Codex rollouts: Responses items, one per line, and events about them.
 
 The items are the conversation; other lines hold the model of a turn, token counts, compactions and rollbacks. A reply
-is a run of consecutive items of the model. Its token count comes after these items (in older versions before them). A
-count with the same running total as the last one reports only a new rate limit and is ignored.
+is a run of consecutive items of the model. The token count of a reply comes after its items (in older versions, before
+them). A count with the same running total as the last one reports only a new rate limit and is ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "codex"
 _OWN_RECORDS = ("ghost_snapshot",)
 """Types of items that only Codex itself uses; the model never sees them."""
 _COPIES = {"user_message": "user", "agent_message": "assistant"}
-"""Types of events that repeat an item, with the role of the message."""
+"""Types of events that repeat an item, each with the role of the message."""
 _NOTED = {
     "turn_aborted": "a turn was aborted",
     "error": "an error was logged",
@@ -55,7 +55,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
-    """The message for an item; opaque parts of an item that the API does not know are never sent."""
+    """The message for an item. Opaque parts of an item that the API does not know are never sent."""
     if codex_log.is_sent(payload):
         return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")
@@ -222,7 +222,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _new_lines(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """The new lines for a message, or bare items if `like` is a bare item; a digest becomes a compaction."""
+    """The new lines for a message, or bare items if `like` is a bare item. A digest becomes a compaction line."""
     base = {"timestamp": like["timestamp"]} if "timestamp" in like else {}
     bare = bool(like) and "payload" not in like
     if message.kind == "digest" and message.wire is None:

@@ -1,7 +1,7 @@
 """The items of a Codex line that may be sent to the Responses API.
 
-Codex sends its requests without storage, so no server knows the `id` of an item. It also logs items that the API does
-not know (`ghost_snapshot`). An item that the API knows is sent verbatim, except for fields that only logs have. A
+Codex sends its requests without storage, so no server knows the `id` of an item. Codex also logs items that the API
+does not know (`ghost_snapshot`). An item that the API knows is sent verbatim, except for fields that only logs have. A
 reasoning item without its content, encrypted or plain, cannot be sent.
 """
 
@@ -42,7 +42,7 @@ def is_sent(entry: Any) -> bool:
 
 
 def sendable(line: Any) -> StoredElements:
-    """The items of a line that may be sent, without log fields, and the kinds of those that may not."""
+    """The items of a line that may be sent, without log fields, and the kinds of the items that may not be sent."""
     replaced = history(line)
     entries = [payload(line)] if replaced is None else replaced
     kept: list[Any] = []
@@ -65,7 +65,7 @@ def sendable(line: Any) -> StoredElements:
 
 
 def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """The item without the fields that only logs have; its id stays if results refer to it."""
+    """The item without the fields that only logs have. The item's id stays if results refer to it."""
     kind = entry.get("type")
     answered = kind == "mcp_approval_request" or (kind == "local_shell_call" and not entry.get("call_id"))
     drop = _LOG_ONLY - {"id"} if answered else _LOG_ONLY

@@ -1,7 +1,7 @@
 """Session files of the agent pi, and the bare messages of pi and similar agents.
 
-Shell runs, notes of extensions, branch summaries and compaction summaries become messages with a `kind` and the text
-that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The messages
+Shell commands, notes of extensions, branch summaries and compaction summaries become messages with a `kind` and the
+text that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The messages
 before a compaction are read too. Messages may also be objects with attributes instead of JSON.
 """
 
@@ -78,7 +78,7 @@ def _message(value: Any, wire: Wire, field: str, role: str | None = None) -> Mes
 
 
 def _special(value: Any, role: str, wire: Wire) -> Message:
-    """The user message for a shell run, note or digest, with the text that pi sends to the model."""
+    """The user message for a shell command, note or digest, with the text that pi sends to the model."""
     if role == "bashExecution":
         parts: tuple[Part, ...] = (Text(text=_shell(value)),)
     elif role in ("custom", "hookMessage"):
@@ -90,7 +90,7 @@ def _special(value: Any, role: str, wire: Wire) -> Message:
 
 
 def _shell(value: Any) -> str:
-    r"""A shell run as text.
+    r"""A shell command and its output as text.
 
     >>> _shell({"command": "ls nowhere", "output": "no such file", "exitCode": 2})
     '$ ls nowhere\nno such file\n[exit status 2]'

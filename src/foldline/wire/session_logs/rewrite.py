@@ -90,7 +90,7 @@ def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_
         return
     own, above = writer.id_fields
     there: set[Any] = set()
-    """The ids since the last new line; a parent before the new line would leave it out of the branch."""
+    """The ids of the lines since the last new line. With an earlier parent, the new line would not be on the branch."""
     before: str | None = None
     for line in lines:
         value, raw = line.value, line.raw

@@ -10,7 +10,10 @@ from foldline.wire.usage_figures import count_at, reported_usage, usage_with_cac
 
 
 def codex_usage(value: Any) -> Usage | None:
-    """The usage in a Codex `token_count` event (its payload or `info`): of the last call, not the running total."""
+    """The usage in a Codex `token_count` event (its payload or `info`).
+
+    This is the usage of the last call, not the running total.
+    """
     if not isinstance(value, dict):
         return None
     last = object_at(object_at(value, "info") or value, "last_token_usage")

@@ -70,5 +70,5 @@ def whole_object(text: Any) -> dict[str, Any] | None:
 
 
 def blank(text: Any) -> bool:
-    """True for a text without a visible character, which providers refuse, and for a value that is not text."""
+    """True for a text without a visible character, and for a value that is not text. Providers refuse such texts."""
     return not isinstance(text, str) or not text.strip()

@@ -1,8 +1,8 @@
 """Reads server-sent events from chunks of bytes, which may end anywhere.
 
-The reader buffers only the incomplete event, in bounded memory, and never raises. It also reads what some servers send
-contrary to the standard: plain JSON instead of events (an error with status 200, a server that ignores `stream`,
-Gemini's JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
+The reader buffers only the incomplete event, in bounded memory, and never raises. The reader also accepts some things
+that servers send against the standard: plain JSON instead of events (an error with status 200, a server that ignores
+`stream`, Gemini's JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class EventReader:
         return found
 
     def close(self) -> list[ServerSentEvent]:
-        """The event at the end of the stream, if any, because some servers omit the blank line after it."""
+        """The last event, if the stream ended without the blank line after it; some servers omit this line."""
         line, self._line = b"".join(self._line), []
         if line:
             self._take(line)

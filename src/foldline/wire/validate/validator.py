@@ -1,7 +1,7 @@
 """Checks a request, exactly as it would be sent, against its format's grammar and limits.
 
-`check` reads plain JSON without the format's parser, so that it also finds mistakes of the parser. It accepts any JSON
-value without raising, and takes linear time, so that every test and benchmark can check every view.
+`check` reads plain JSON without the format's parser, so that it also finds mistakes of the parser. `check` accepts any
+JSON value without raising, and takes linear time, so that every test and benchmark can check every view.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ def _check_values(elements: Sequence[Any], rest: Mapping[str, Any]) -> Iterator[
 
 
 def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
-    """The turns, with consecutive turns of one role (in some formats, only results) merged if they count as one."""
+    """The turns.
+
+    Consecutive turns of one role are merged where the format counts them as one; some formats do so only for results.
+    """
     if grammar.adjacency == "after":
         return turns
     merged: list[PlainTurn] = []
@@ -159,7 +162,7 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
 
 
 def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations in system messages, for formats in which those inside the list must end a user turn."""
+    """Violations in system messages, for formats in which a system message inside the list must end a user turn."""
     if grammar.inline_system != "after user":
         return
     before: PlainTurn | None = None
@@ -173,7 +176,7 @@ def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator
 
 
 def _check_thinking(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations in thinking that nothing follows, for formats that refuse it."""
+    """Violations for thinking at the end of a reply, for formats that refuse it."""
     if grammar.reasoning_followed:
         following = ""
         for turn in reversed(turns):
