@@ -2,8 +2,8 @@
 
 A provider refuses a request with too many media, or with a medium that is too large, even if the media have few tokens.
 A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed at
-once until only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. Anthropic
-accepts no large image in a request with many images: then the large ones are scaled down or removed.
+once until only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. In a
+request with many images, Anthropic accepts no large image. Then the large images are scaled down or removed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class MediaAllowance:
     """The largest allowed size of one medium, in bytes of base64."""
     max_total_bytes: int | None = None
     max_pixels: int | None = None
-    """The largest side of an image."""
+    """The largest allowed width or height of an image, in pixels."""
     many_images: int | None = None
-    """With more images than this, `max_pixels_of_many` is the limit."""
+    """In a request with more images than this, the limit is `max_pixels_of_many`."""
     max_pixels_of_many: int | None = None
 
 
 class MediaTotals(NamedTuple):
-    """The number of media and their bytes, and how many of them are images and large images."""
+    """The number of media, their bytes, and the numbers of images and of large images among them."""
 
     number: int = 0
     size: int = 0
@@ -46,7 +46,7 @@ class MediaTotals(NamedTuple):
     large: int = 0
 
     def plus(self, media: Media, allowance: MediaAllowance, sign: int = 1) -> MediaTotals:
-        """The totals with one medium more, or with `sign=-1` one less."""
+        """The totals with one more medium, or with one less if `sign` is -1."""
         is_image = media.kind == "image"
         large = is_image and is_large(media, allowance.max_pixels_of_many)
         size = self.size + sign * len(media.data)
@@ -54,7 +54,10 @@ class MediaTotals(NamedTuple):
 
 
 Downscale = Callable[[Media, int], Media | None]
-"""Returns an image scaled down to a number of pixels on its longer side; None if it cannot be scaled."""
+"""A function that scales an image down to a number of pixels on its longer side.
+
+It returns None if the image cannot be scaled.
+"""
 
 
 def no_scaling(_media: Media, _pixels: int) -> Media | None:
@@ -63,7 +66,7 @@ def no_scaling(_media: Media, _pixels: int) -> Media | None:
 
 
 def is_large(media: Media, pixels: int | None) -> bool:
-    """True for an image that has more pixels on a side; False if its size cannot be read."""
+    """True for an image whose width or height exceeds `pixels`; False if its size cannot be read."""
     if pixels is None or media.kind != "image" or not (data := base64_of(media)):
         return False
     size = image_size(data)
@@ -71,7 +74,7 @@ def is_large(media: Media, pixels: int | None) -> bool:
 
 
 def bytes_for_media(request: int | None, usable: int) -> int | None:
-    """The bytes that media may have in a request of at most `request` bytes with up to `usable` tokens of text."""
+    """The bytes that are left for media in a request of at most `request` bytes with up to `usable` tokens of text."""
     return None if request is None else request - min(request // 2, TEXT_BYTES * usable)
 
 
@@ -89,7 +92,7 @@ def without_oversized_media(
 ) -> Message:
     """The message with smaller images or placeholders for media that are too large to send.
 
-    The same object if there are none.
+    Returns the same object if no medium is too large.
     """
     each, pixels = allowance.max_bytes, allowance.max_pixels
     media = media_in(message)
@@ -135,14 +138,16 @@ class MediaBudget:
     ) -> dict[int, tuple[Message, int]]:
         """Stubs (messages without their media) for the oldest messages, so that the view is within the limits.
 
-        Large images among many are scaled down with `downscale` or removed before others. Pins and unanswered prompts
-        keep their media. Raises `ViewTooLarge` if this is not enough, or if `may_fold` is False because the policy
-        never folds.
+        If there are many images, large images are scaled down with `downscale`, or removed before other media. Pins and
+        unanswered prompts keep their media. Raises `ViewTooLarge` if this is not enough, or if `may_fold` is False
+        because the policy never folds.
         """
         allowance, left = self.allowance, self.totals
         places = list(self._replaceable()) if may_fold else []
         scaled: dict[tuple[int, int], Media | None] = {}
-        """The large images that leave, by message and `id`, with the smaller image that replaces one."""
+        """The large images to replace, by message index and `id`, each with the smaller image; None if it is
+        removed.
+        """
         for index, media in places:
             if _has_large_among_many(self.totals, allowance) and is_large(media, allowance.max_pixels_of_many):
                 smaller = downscale(media, allowance.max_pixels_of_many or 0)
@@ -169,7 +174,7 @@ class MediaBudget:
         return stubs
 
     def _replaceable(self) -> Iterator[tuple[int, Media]]:
-        """The media that may leave, oldest first, each with the index of its message."""
+        """The media that may be removed, oldest first, each with the index of its message."""
         timeline = self.timeline
         for index in range(timeline.cut, len(timeline)):
             if index in timeline.pins or (index >= timeline.tail and timeline.messages[index].is_prompt):
@@ -201,7 +206,7 @@ def _has_large_among_many(totals: MediaTotals, allowance: MediaAllowance, share:
 
 
 def _replaced(parts: Iterable[Part], chosen: Mapping[int, Media | None], name: str, reason: str) -> tuple[Part, ...]:
-    """The parts with a smaller image, or else a placeholder, for each chosen medium."""
+    """The parts, in which each chosen medium is replaced by a smaller image or by a placeholder."""
     left: list[Part] = []
     for part in parts:
         if isinstance(part, Media) and id(part) in chosen:

@@ -194,7 +194,10 @@ class Timeline:
             self._open_calls.pop(result.call_id, None)
 
     def apply(self, fold: Fold, stubs: Mapping[int, tuple[Message, int]] | None = None) -> None:
-        """Put a fold in force: the view then shows its stubs, or those given, in place of the pruned messages."""
+        """Put a fold in force.
+
+        The view then shows `stubs` (by default those of the fold) in place of the pruned messages.
+        """
         self.fold = fold
         stubs = fold.stubs if stubs is None else stubs
         first = min(stubs, default=len(self.messages))

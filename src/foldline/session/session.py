@@ -210,8 +210,8 @@ class Session:
     def _next_view(self, added: Sequence[Message]) -> ViewIdentity:
         """The identity of the view that a reply answers if this session returned none.
 
-        `added` are the messages added before it. The first reply after a fold or another change may answer an earlier
-        view of another process.
+        `added` are the messages added before it. The view is unknown for the first reply after a fold or another
+        change: it may answer an earlier view of another process.
         """
         state, changed_at = self.state, self.state.snapshot.changed_at
         if changed_at:

@@ -1,9 +1,9 @@
-"""Thinking that the provider has bound to the messages before it (Anthropic's preserved thinking).
+"""Handles thinking that the provider has bound to the messages before it (Anthropic's preserved thinking).
 
-A signed thinking block is accepted only behind the system prompt, tools and messages that it was written behind. After
-a fold, an unfold or a change of tools, the blocks written before are refused, and so are those written behind them. So
-they leave the view, and nothing else of their messages does. A caller whose requests use the beta `BINDING_BETA` can
-let the provider drop them instead: with `bound_thinking="drop_block"` in the policy.
+The provider accepts a signed thinking block only after the same system prompt, tools and messages as when the block was
+written. After a fold, an unfold or a change of tools, it refuses the earlier thinking blocks, and also later blocks
+that follow them. So such blocks are removed from the view; the other parts of their messages stay. If your requests use
+the beta `BINDING_BETA`, the provider can drop the blocks instead: set `bound_thinking="drop_block"` in the policy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldline.view.identity import ViewIdentity
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """The value of the header `anthropic-beta` that allows the field in `DROP_BLOCK`."""
 DROP_BLOCK: dict[str, Any] = {"thinking": {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
-"""The request field that lets the provider drop bound thinking; every later request needs it too."""
+"""The request field that lets the provider drop bound thinking. Every later request needs this field, too."""
 
 
 def has_thinking(message: Message) -> bool:
@@ -30,7 +30,7 @@ def without_thinking(message: Message) -> Message:
 
 
 def answers_view(message: Message, key: str, tools: int) -> bool | None:
-    """Whether a reply answers a view with this key and these tools; None if it was not noted."""
+    """Whether a reply answers a view with this key and these tools; None if no view is stored with the reply."""
     if not message.meta.view:
         return None
     answered = ViewIdentity.read(message.meta.view)

@@ -56,7 +56,10 @@ class View(NamedTuple):
     `str(view.identity)` is the same in every process.
     """
     unbound: int = 0
-    """Number of messages whose thinking the provider has bound to an earlier view; it is left out, or dropped there."""
+    """Number of messages whose thinking is bound to an earlier view.
+
+    This thinking is left out, or the provider drops it.
+    """
     drops_blocks: bool = False
     """Whether the provider is asked to drop that thinking (`bound_thinking` in the policy)."""
 
@@ -76,7 +79,7 @@ class View(NamedTuple):
     def render(self, format: str = "") -> Rendered:
         """The view in a wire format (by default the session's), with cache breakpoints if the format has them.
 
-        Raises `InputError` if no message is left to send: every provider refuses an empty list.
+        Raises `InputError` if there is no message to send, because every provider refuses an empty list.
         """
         target = format or self.format
         if target == self.format and self.repairs is not None:

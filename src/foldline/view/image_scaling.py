@@ -13,7 +13,7 @@ from foldline.measure.media_tokens import base64_of
 from foldline.message import Media
 
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
-"""The media types of the file formats in which a scaled image is written. Others become PNG."""
+"""The media types of the file formats in which a scaled image is written. Images in other formats become PNG."""
 
 
 def downscaled(media: Media, pixels: int) -> Media | None:

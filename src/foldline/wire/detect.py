@@ -116,7 +116,7 @@ def list_keys() -> tuple[str, ...]:
 def _detect_object(value: Mapping[str, Any], given: str | None, default: str | None) -> Detected | None:
     """The format of an object.
 
-    It is tried as a reply, a request body, a wrapper around a list, and an element, in this order.
+    The object is tried as a reply, a request body, a wrapper around a list, and an element, in this order.
     """
     for name, reply in _replies().items():
         if given in (name, None) and _has_list(value, reply.list_key):
@@ -147,7 +147,7 @@ def _detect_given_body(value: Mapping[str, Any], key: str, given: str) -> Detect
 def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Detected | None:
     """A request body whose messages are under `key`.
 
-    Its format is detected by the messages, else by the other fields of the body.
+    The format is detected by the messages, else by the other fields of the body.
     """
     held, known = value.get(key), _formats_by_list_key()[key]
     if isinstance(held, str):

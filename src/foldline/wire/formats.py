@@ -86,14 +86,14 @@ class ReadNote(NamedTuple):
 
 
 BROKEN_LINE = "broken line left out: "
-"""Beginning of the note about a line of a file that cannot be read."""
+"""The beginning of every note about a file line that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
     """A conversation that was read.
 
-    Its messages, including leading system messages, are in the order in which the model saw them.
+    The messages, including leading system messages, are in the order in which the model saw them.
     """
 
     format: str

@@ -105,7 +105,7 @@ class Grammar:
     id_form: str = r".{1,64}"
     name_form: str = r"[a-zA-Z0-9_-]{1,64}"
     renders_legal_ids: bool = False
-    """Whether the renderer makes call ids and tool names legal. It does not change messages that are sent verbatim."""
+    """Whether the renderer makes call ids and tool names legal. Messages that are sent verbatim are not changed."""
     is_malformed: Callable[[Mapping[str, Any]], bool] = lambda _element: False
     """Whether an element breaks a rule that cannot be checked on its parts."""
     has_valid_input: Callable[[Mapping[str, Any]], bool] = lambda _call: True

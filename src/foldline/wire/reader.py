@@ -180,7 +180,10 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
 
 
 def _is_mostly_objects(lines: Iterable[TextLine]) -> bool:
-    """True for lines more than half of which are JSON objects, so that they are a file of lines with broken ones."""
+    """True if more than half of the lines are JSON objects.
+
+    Then the text is read as JSONL, although some lines are broken.
+    """
     filled = [line.text for line in lines if line.text.strip()]
     return 2 * sum(map(_is_object, filled)) > len(filled)
 
@@ -203,7 +206,7 @@ def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
 
 
 def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
-    """Each line as JSON; a note names a line that is not JSON. Without a line end, the last one may be incomplete."""
+    """Each line as JSON. A note names every line that is not JSON. A last line without a line end may be incomplete."""
     for line in source:
         if not line.text.strip():
             continue
@@ -241,7 +244,7 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
 
 
 def _raise_for_broken_line(notes: Iterable[ReadNote]) -> None:
-    """Raise for the first broken line; used if nothing else of a file can be read."""
+    """Raise an error about the first broken line. This is called if no other line of the file can be read."""
     for note in notes:
         if note.text.startswith(BROKEN_LINE):
             raise WireError(note.text.removeprefix(BROKEN_LINE), line=note.line)

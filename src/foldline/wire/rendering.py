@@ -22,9 +22,9 @@ class Rendered:
     body: dict[str, Any]
     lost: tuple[Lost, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Request fields beside the messages that this request needs, to be merged with yours."""
+    """Other request fields that this request needs. Merge them with your own fields."""
     betas: tuple[str, ...] = ()
-    """Values for the provider's beta header that `parameters` need."""
+    """Values for the provider's beta header, which the fields in `parameters` need."""
 
 
 def render(messages: Iterable[Message], format: str) -> Rendered:

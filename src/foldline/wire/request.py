@@ -102,7 +102,7 @@ def _is_unchanged(one: Message, other: Message) -> bool:
 def unknown_format(value: Any, what: str) -> FormatUnknown:
     """The error for input whose format is not clear.
 
-    It names the signs that were found and the argument that sets the format.
+    The error names the signs that were found and the argument that sets the format.
     """
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())

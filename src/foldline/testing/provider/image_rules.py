@@ -17,7 +17,7 @@ MANY_IMAGES = 20
 MAX_EDGE_OF_MANY = 2_000
 """The largest allowed width or height, in pixels, in a request with more than `MANY_IMAGES` images."""
 MAX_IMAGES = 100
-"""The most images in a request to a model with a window of 200,000 tokens."""
+"""The maximum number of images in a request to a model with a window of 200,000 tokens."""
 MAX_IMAGES_OF_LARGE_WINDOW = 600
 MAX_BYTES = 5 * 1024 * 1024
 

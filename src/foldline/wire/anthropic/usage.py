@@ -1,4 +1,4 @@
-"""Reads the usage of Anthropic replies. Their input figure does not include cached tokens."""
+"""Reads the usage of Anthropic replies. The input figure of a reply does not include cached tokens."""
 
 from __future__ import annotations
 

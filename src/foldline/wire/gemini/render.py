@@ -17,7 +17,9 @@ from foldline.wire.part_mapping import arguments_value, media_placeholder
 from foldline.wire.rendering import is_exact
 
 _NO_SIGNATURE = "skip_thought_signature_validator"
-"""What Gemini 3 accepts in place of the signature of a call that another model made (page thought signatures)."""
+"""The value that Gemini 3 accepts instead of a signature, for a call that another model made (see its page on thought
+signatures).
+"""
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:

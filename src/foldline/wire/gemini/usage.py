@@ -1,6 +1,6 @@
 """Reads the usage of Gemini replies.
 
-Their prompt figure includes cached tokens; their output figure does not include thoughts.
+The prompt figure of a reply includes cached tokens; the output figure does not include thoughts.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _check_input(arguments: Any, kind: str, index: int, request: PlainRequest) -
 def _is_malformed(element: Mapping[str, Any]) -> bool:
     """True for a message that is malformed.
 
-    It has an empty list of calls or parts, a call among its parts, or a result without content or call id.
+    Malformed are an empty list of calls or parts, a call among the parts, and a result without content or call id.
     """
     content = element.get("content")
     no_result = content is None or not isinstance(element.get("tool_call_id"), str)

@@ -1,4 +1,4 @@
-"""Reads the usage of OpenAI chat replies. Their prompt figure includes cached tokens."""
+"""Reads the usage of OpenAI chat replies. The prompt figure of a reply includes cached tokens."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tokens that OpenAI's Responses API adds.
 
-They are the same as for Chat Completions, because the models are the same.
+The figures are the same as for Chat Completions, because the models are the same.
 """
 
 from foldline.wire.openai_chat.framing import FRAMING

@@ -1,4 +1,4 @@
-"""Reads the usage of OpenAI Responses replies. Their input figure includes cached tokens."""
+"""Reads the usage of OpenAI Responses replies. The input figure of a reply includes cached tokens."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Reads server-sent events from chunks of bytes, which may end anywhere.
 
-The reader buffers only the incomplete event, in bounded memory, and never raises. The reader also accepts some things
-that servers send against the standard: plain JSON instead of events (an error with status 200, a server that ignores
-`stream`, Gemini's JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
+The reader buffers only the incomplete event, in bounded memory, and never raises. The reader also accepts some
+deviations from the standard: plain JSON instead of events (an error with status 200, a server that ignores `stream`,
+Gemini's JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
 """
 
 from __future__ import annotations
