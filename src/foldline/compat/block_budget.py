@@ -199,7 +199,10 @@ class PromptAssembler:
 
 
 def _config(settings: dict[str, Any]) -> AgentConfig:
-    """The settings as a configuration. If the total cap is below the history cap, the history cap is lowered to it."""
+    """The settings as a configuration.
+
+    If the total cap is below the history cap, the history cap is lowered to the total cap.
+    """
     known = AgentConfig.__dataclass_fields__
     for name in settings:
         if name not in known:

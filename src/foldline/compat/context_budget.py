@@ -41,8 +41,8 @@ DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
 class ContextBudget:
     """Tracks how much of its window an agent uses, and whether a warning or a compaction is due.
 
-    The thresholds are shares of the window. Either may be the larger one: reaching the compaction threshold always sets
-    both flags.
+    The thresholds are shares of the window. Either threshold may be the larger one: reaching the compaction threshold
+    always sets both flags.
     """
 
     def __init__(

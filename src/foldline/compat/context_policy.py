@@ -195,7 +195,10 @@ class CompactionPlan:
     """Expected tokens of the list after the compaction."""
     reason: str
     boundary_key: bytes = b""
-    """Hash of the messages before the boundary. With it, `apply_summary` checks that they are still the same."""
+    """Hash of the messages before the boundary.
+
+    With this hash, `apply_summary` checks that these messages are unchanged.
+    """
 
 
 def transform(

@@ -73,7 +73,7 @@ def add_unindexed(
 def index_pending(tx: Transactions, index: MessageIndex, connection: Connection) -> int:
     """Index some of the unindexed messages and return their number.
 
-    If another process is indexing, wait for it first.
+    If another process is indexing, wait until it has finished.
     """
     return _index_ranges(tx, index, connection, _lock_ranges(tx, connection), MAX_UNINDEXED_BYTES)
 

@@ -52,7 +52,7 @@ class Transactions:
         self.for_update = pool.database.for_update
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which only reads. If the connection is lost, run it once more on a new connection."""
+        """Run `work`, which only reads. If the connection is lost, run `work` once more on a new connection."""
         try:
             return self.pool.read(work)
         except ConnectionLost:
@@ -61,7 +61,7 @@ class Transactions:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction.
 
-        After a conflict or a first lost connection it runs again, so it must be idempotent.
+        After a conflict or a first lost connection, `work` runs again, so it must be idempotent.
         """
         lost = False
         for _ in range(ATTEMPTS):
@@ -161,7 +161,7 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
 def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
     """Whether an operation already wrote a mark.
 
-    If `after` is given: whether it wrote any entry with a number above `after`.
+    If `after` is given: whether the operation wrote any entry with a number above `after`.
     """
     sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
     if after is None:

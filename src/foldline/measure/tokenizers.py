@@ -56,8 +56,8 @@ class ExactCounter:
     """Counts with a vocabulary, or with the estimator if the tokenizer fails.
 
     A text of more than `PIECE` characters is counted in pieces. A piece ends at a position that no token crosses in any
-    vocabulary, so the sum is exact. If there is no such position, the text is split anywhere. Then the count may be
-    wrong by a token or two per split, and it is not marked as exact.
+    vocabulary, so the sum is exact. If there is no such position, the text is split anywhere. Such a count may be wrong
+    by a token or two per split, and it is not marked as exact.
     """
 
     name: str

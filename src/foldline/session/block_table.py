@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 HIDDEN = "hidden"
-"""The block of tokens that are in no message and in no known tool. Only usage figures show them."""
+"""The block of tokens that are in no message and in no known tool. Only usage figures show such tokens."""
 
 
 def scale_blocks(blocks: Mapping[str, int], total: int, *, hidden: int) -> dict[str, int]:

@@ -33,7 +33,7 @@ PAGE = 500
 NEWEST_READ, OPENING_READ = 2_000, 100
 """How many of the newest and of the first folded messages a session reads again after it was opened.
 
-The messages between them are skipped.
+The folded messages between these two groups are skipped.
 """
 _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
     "openai": ("OPENAI_API_KEY", endpoints.openai),
@@ -161,8 +161,8 @@ class DigestWriter:
     def _opening(self, state: State) -> Facts | None:
         """The facts of the first folded messages and of the current digest; None if few messages are folded.
 
-        Then all folded messages are read. With this start, the first fold after opening takes the same time for any
-        length of the record. The newest folded messages are read afterwards.
+        Then all folded messages are read. Because of this limit, the first fold after opening takes the same time for
+        any length of the record. The newest folded messages are read afterwards.
         """
         timeline, fold = state.timeline, state.timeline.fold
         start, lead = timeline.cut - NEWEST_READ, timeline.lead

@@ -40,7 +40,7 @@ ENTRYPOINT = "fold:"
 """The first part of an entrypoint's name. The tenant id follows."""
 CHANNEL = "foldline_folds"
 MAX_ATTEMPTS = 6
-"""After this many failed attempts a job is removed from the queue. The session's next view enqueues it again."""
+"""After this many failed attempts a job is removed from the queue. The session's next view enqueues the job again."""
 RECONNECT_S = 2.0
 """Seconds to wait before a lost connection is opened again."""
 

@@ -32,7 +32,10 @@ def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -
 
 
 def _pin_message(session: Session, position: int, name: str) -> str:
-    """Pin a message. If the view does not show it unchanged, add its text as a note at the end and pin the note."""
+    """Pin a message.
+
+    If the view does not show the message unchanged, add its text as a note at the end and pin the note.
+    """
     name, moves = name or handle_of(position), session.state.snapshot.moves
     for _ in range(ATTEMPTS):
         if session.state.snapshot.moves != moves:
@@ -51,7 +54,10 @@ def _pin_message(session: Session, position: int, name: str) -> str:
 
 
 def _repeat(session: Session, position: int) -> int:
-    """The position of a pinned message with the same text. If there is none, a note with this text is added."""
+    """The position of a pinned message with the same text.
+
+    If there is no such message, a note with this text is added.
+    """
     timeline = session.timeline
     text = "".join(searchable_text(message) for message in session.record.read(position, position + 1))
     if not text:

@@ -264,7 +264,7 @@ class State:
     # Folding
 
     def apply(self, fold: Fold, version: Version) -> None:
-        """Apply a new fold. The record has stored it as `version`."""
+        """Apply a new fold. The record has stored the fold as `version`."""
         changes = {"fold": fold, "folds": self.snapshot.folds + 1, "changed_at": version.length}
         self.follow(version, **changes, refusal=None)
         self._view_key = self._key_with(fold)
@@ -296,7 +296,7 @@ class State:
     def complete(self, fold: Fold, digest: Digest | None) -> Fold:
         """A planned fold with its digest and its final sizes.
 
-        The calibration is stored with it, for processes that read it later.
+        The calibration is stored with the fold, for processes that open the session later.
         """
         timeline, setup = self.timeline, self.setup
         stubs = timeline.fold.stubs.items() if timeline.fold else ()

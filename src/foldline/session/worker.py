@@ -329,7 +329,7 @@ class RemoteWorker:
 
 
 Worker: TypeAlias = ThreadWorker | RemoteWorker
-"""Makes background folds. If `is_remote` is true, other processes make them, with their own digesters."""
+"""Makes background folds. If `is_remote` is true, other processes make the folds, with their own digesters."""
 
 
 def job_queue_module() -> ModuleType:

@@ -1,9 +1,10 @@
 """Handles thinking that the provider has bound to the messages before it (Anthropic's preserved thinking).
 
 The provider accepts a signed thinking block only after the same system prompt, tools and messages as when the block was
-written. After a fold, an unfold or a change of tools, it refuses the earlier thinking blocks, and also later blocks
-that follow them. So such blocks are removed from the view; the other parts of their messages stay. If your requests use
-the beta `BINDING_BETA`, the provider can drop the blocks instead: set `bound_thinking="drop_block"` in the policy.
+written. After a fold, an unfold or a change of tools, the provider refuses all earlier thinking blocks, and also new
+blocks that are written after such a block. So such blocks are removed from the view; the other parts of their messages
+stay. If your requests use the beta `BINDING_BETA`, the provider can drop the blocks instead: set
+`bound_thinking="drop_block"` in the policy.
 """
 
 from __future__ import annotations

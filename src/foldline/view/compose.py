@@ -143,7 +143,7 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
 def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages after the system messages.
 
-    If the first of them is not a user message, a marker is added before it.
+    If the first of these messages is not a user message, a marker is added before it.
     """
     first = middle[0] if middle else timeline.shown[fold.cut] if fold.cut < len(timeline) else None
     if first is None or first.role == "user" or fold.cut <= timeline.lead:
@@ -152,7 +152,7 @@ def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> t
 
 
 def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message, ...]:
-    """The messages of the view. If any of them is broken, they are repaired for a wire format."""
+    """The messages of the view. If any message is broken, the messages are repaired for a wire format."""
     messages = head(timeline) + tuple(timeline.shown[timeline.cut :])
     return repair(messages, format).messages if _is_broken(timeline) else messages
 
@@ -175,7 +175,7 @@ class ComposedView:
         self.repairs = RepairedHistory(format)
 
     def messages(self) -> tuple[Message, ...]:
-        """The messages of the view, repaired if any of them is broken."""
+        """The messages of the view. If any message is broken, they are repaired."""
         timeline = self.timeline
         if timeline.fold is not self._fold:
             self._fold, self._list, self._shown = timeline.fold, list(head(timeline)), timeline.cut

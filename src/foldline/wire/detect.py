@@ -95,7 +95,7 @@ def signs(items: Sequence[Any]) -> dict[str, str]:
 def candidates(value: Any) -> dict[str, str]:
     """The formats whose sign a value shows, each with the description of the sign.
 
-    The error about an unclear format lists them.
+    The error about an unclear format lists these formats.
     """
     if isinstance(value, Mapping):
         inner = next((value[key] for key in (*list_keys(), *WRAPPERS) if isinstance(value.get(key), list)), [value])

@@ -89,7 +89,10 @@ class Grammar:
     """Whether a reasoning item needs an output item after it."""
     calls_after_user: bool = False
     server_calls: tuple[str, ...] = ()
-    """Kinds of parts that are server-side calls. The provider runs them, and a later request must hold the result."""
+    """Kinds of parts that are server-side calls.
+
+    The provider runs such calls, and a later request must hold the result.
+    """
     open_calls: tuple[str, ...] = ()
     """Kinds of calls that may stay without a result."""
     inline_system: Literal["after user", "free", "refused"] = "free"

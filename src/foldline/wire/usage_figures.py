@@ -19,7 +19,8 @@ _LARGEST = 2**53
 def usage_with_cache_inside(*, prompt: int, read: int, written: int, output: int, reasoning: int) -> Usage | None:
     """Usage of a server that includes the cached tokens in the prompt figure.
 
-    If there are more cached tokens than prompt tokens, the server does not include them, and nothing is subtracted.
+    If there are more cached tokens than prompt tokens, the prompt figure does not include the cached tokens, and
+    nothing is subtracted.
     """
     fresh = prompt - read - written
     return reported_usage(Usage(prompt if fresh < 0 else fresh, read, written, output, reasoning))

@@ -54,7 +54,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def parse_body(format: str, data: bytes) -> Any:
-    """The JSON value of a request's bytes. Raises the vendor's error if they are not JSON."""
+    """The JSON value of a request's bytes. Raises the vendor's error if the bytes are not JSON."""
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -35,7 +35,7 @@ _ACCEPTED: dict[str, dict[str, dict[str, Any]]] = {
 }
 """Fields that the API accepts although its types do not have them in this form.
 
-The API sends them itself, its guides show them, or its own clients send them.
+The API sends such fields itself, its guides show them, or its own clients send them.
 """
 _OPTIONAL = {
     "openai_responses": {

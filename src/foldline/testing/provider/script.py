@@ -107,7 +107,7 @@ ScriptEntry = str | ScriptedReply | ScriptedFailure
 
 @dataclass(slots=True)
 class Script:
-    """The queue of scripted answers. If it is empty, the provider echoes the last text."""
+    """The queue of scripted answers. If the queue is empty, the provider echoes the last text."""
 
     _entries: deque[ScriptEntry] = field(default_factory=deque)
     _lock: Lock = field(default_factory=Lock)

@@ -76,7 +76,7 @@ def visible_text(value: Any) -> tuple[str, int]:
 def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> int:
     """The tokens of an image: width times height divided by 750.
 
-    First it is scaled to the longest side that the model sees.
+    Before that, the image is scaled to the longest side that the model sees.
     """
     if size is None:
         return UNKNOWN_IMAGE_TOKENS
@@ -88,7 +88,7 @@ def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> in
 def openai_image_tokens(size: ImageSize | None) -> int:
     """The tokens of an image: 85, plus 170 for each tile of 512 pixels.
 
-    First it is scaled to at most 2,048 by 768 pixels.
+    Before that, the image is scaled to at most 2,048 by 768 pixels.
     """
     if size is None:
         return 765

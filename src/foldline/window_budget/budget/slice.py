@@ -16,7 +16,8 @@ __all__ = ["plan_slice"]
 def plan_slice(messages: Sequence[Any], policy: BudgetPolicy) -> CondensePlan:
     """The slice that keeps about `keep_recent` tokens of the newest messages.
 
-    The kept part never begins with a tool result. If the newest step alone has more tokens, only this step is kept.
+    The kept part never begins with a tool result. If the newest step alone has more than `keep_recent` tokens, only
+    this step is kept.
     """
     cut = slice_at(HostMessages(messages), policy)
     return CondensePlan(cut=cut, kept=messages[cut:], dropped=messages[:cut])

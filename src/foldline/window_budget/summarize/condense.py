@@ -39,7 +39,7 @@ __all__ = ["SummarizeDeps", "condense_scope", "summarize"]
 _HOST = "indusagi.ai"
 """The module of the program that this API was published for.
 
-If it is installed, its function `complete_simple` is the default completer.
+If this module is installed, its function `complete_simple` is the default completer.
 """
 _LEAST_WINDOW = 16_000
 """The smallest window that is assumed for a digest model.

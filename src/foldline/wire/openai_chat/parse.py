@@ -95,7 +95,7 @@ def is_call_part(value: Any) -> bool:
 
 
 def thinking(value: dict[str, Any]) -> tuple[Part, ...]:
-    """The reasoning that a server returned, as one part. If it has a signature, it must not be changed."""
+    """The reasoning that a server returned, as one part. Reasoning with a signature must not be changed."""
     fields = {key: value[key] for key in _REASONING if value.get(key)}
     if not fields:
         return ()

@@ -129,8 +129,8 @@ class ChatStream:
         """The call that a delta belongs to.
 
         The number identifies the call, unless a new id and a name show that the server gives every call the same
-        number. Without a number, the id identifies it. Without number and id, a delta with a name begins a new call,
-        and any other delta continues the last call.
+        number. Without a number, the id identifies the call. Without number and id, a delta with a name begins a new
+        call, and any other delta continues the last call.
         """
         index, named = delta.get("index"), delta.get("id") or None
         begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))

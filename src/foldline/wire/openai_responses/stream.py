@@ -140,7 +140,7 @@ class ResponsesStream:
         return None if item is None or item.done else item
 
     def _part(self, key: str, value: dict[str, Any]) -> PartialObject | None:
-        """The content part that a delta belongs to. If no event announced the part, it is created."""
+        """The content part that a delta belongs to. If no event announced this part, it is created."""
         place = self._place(value)
         if place not in self._items:
             self._items[place] = _PartialItem({"type": "message", "role": "assistant"}, done=False)

@@ -57,7 +57,10 @@ class ResultOrder:
         return self.out
 
     def _end_of_reply(self, place: int, reply: int) -> int:
-        """The index after the last message of a reply. Other messages between those of the reply do not end it."""
+        """The index after the last message of a reply.
+
+        Other messages between the messages of the reply do not end the reply.
+        """
         last = self._last_of_reply.get(reply, -1)
         return max(place, last + 1)
 
@@ -176,7 +179,7 @@ class ResultOrder:
     def _entries_in_place(self, place: int, wanted: set[ResultSlot]) -> list[RepairEntry]:
         """The messages directly after a reply that hold only its results.
 
-        The last of them may also hold other parts.
+        The last of these messages may also hold other parts.
         """
         found: list[RepairEntry] = []
         missing = len(wanted)

@@ -14,7 +14,7 @@ from foldline.wire.repair.server_calls import server_calls_of, server_part
 class References:
     """The ids in the stored part.
 
-    If a later message refers to one of them, the whole history must be repaired again.
+    If a later message refers to one of these ids, the whole history must be repaired again.
     """
 
     calls: set[str] = field(default_factory=set)

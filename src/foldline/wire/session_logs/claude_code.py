@@ -35,7 +35,10 @@ _KINDS = (
     ("<task-notification>", "note"),
     ("[Request interrupted by user", "note"),
 )
-"""Texts with which user messages begin that the user did not type. Each has the kind that such a message gets."""
+"""Beginnings of messages that have the role "user" but were not typed by the user.
+
+Each beginning has the kind that such a message gets.
+"""
 
 
 _LONG_TEXT = 200

@@ -30,8 +30,11 @@ class StreamedReply:
     messages: tuple[Message, ...]
     """The messages that may be recorded and sent back; empty if nothing was complete."""
     usage: Usage | None
-    """The latest usage; None if none came. The last message has it only if the reply is complete: the output figure is
-    a running total, and token counting must not rely on an incomplete one."""
+    """The latest usage; None if none came.
+
+    The last message has this usage only if the reply is complete. The output figure is a running total, and token
+    counting must not rely on an incomplete total.
+    """
     stop: str
     """Why the model stopped: the provider's stop reason, "cut" or "error"."""
     complete: bool
