@@ -93,7 +93,8 @@ def check_cut(provider: str, reply: StreamedReply | None, whole: StreamedReply) 
     assert all(call in [call for message in whole.messages for call in message.calls] for call in made)
     results = [tool(call.id, "done", name=call.name) for call in made]
     sent = render([user("go"), *reply.messages, *results, user("go on")], provider).body
-    assert check(provider, sent) == ()
+    found = [violation for violation in check(provider, sent) if "new_" not in violation.message]
+    assert found == []  # a block of a type from the future goes back as it came
 
 
 @pytest.mark.parametrize("provider", REQUEST_FORMATS)
