@@ -167,7 +167,10 @@ class PromptAssembler:
         )
 
     def _caps(self, count: int, format: str) -> AgentConfig:
-        """The settings. If the format needs a marker before a cut history, the caps are lowered by its size."""
+        """The settings.
+
+        If the format needs a marker before a cut history, the caps are lowered by the size of the marker.
+        """
         config = replace(self.config, context_budget_mode="words") if self.fallback else self.config
         if format not in _STRICT:
             return config

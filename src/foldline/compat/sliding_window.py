@@ -1,4 +1,4 @@
-"""Sliding window: a fixed token budget for history. When it is exceeded, the oldest turns are no longer sent.
+"""Sliding window: a fixed token budget for history. When the budget is exceeded, the oldest turns are no longer sent.
 
 The window keeps all messages and a boundary; messages before the boundary are not sent. The budget is checked after
 each completed turn. The newest turn is always sent. A budget of 0 means no limit. Only `rewind` and `clear` move the

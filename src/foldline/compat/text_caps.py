@@ -115,8 +115,9 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For each position before a line, and for the end: the line that opened the code block there; "" outside a
-    block.
+    """For each line: the line that opened the code block around it; "" outside a code block.
+
+    The last item is for the end of the text.
     """
     found, opened = [""], ""
     for line in lines:

@@ -2,8 +2,8 @@
 
 Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages only
 adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the next writer
-indexes them. A search also indexes them first. The ranges are stored in the ledger. So no message stays out of the
-index for good when a process is killed or a store has no index.
+indexes them. A search also indexes the unindexed messages first. The ranges are stored in the ledger. So no message
+stays out of the index for good when a process is killed or a store has no index.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def index_pending(tx: Transactions, index: MessageIndex, connection: Connection)
 
 
 def _lock_ranges(tx: Transactions, connection: Connection, locked: str = "") -> list[Values]:
-    """The first ranges of unindexed messages. Their rows are locked until the transaction ends."""
+    """The first ranges of unindexed messages. The rows of these ranges are locked until the transaction ends."""
     sql = "SELECT strand, start, stop, size FROM unread WHERE owner = ? ORDER BY strand, start LIMIT ?"
     return connection.run(sql + tx.for_update + locked, (tx.owner.id, MAX_RANGES))
 

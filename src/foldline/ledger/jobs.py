@@ -198,9 +198,10 @@ class Jobs:
         self._change(claim.branch, claim.name, next_row)
 
     def cancel(self, branch: Branch, name: str = FOLD, *, is_queued: bool = False) -> bool:
-        """Invalidate the current claim or request, so that its result is refused. Returns False if there is none.
+        """Invalidate the current claim or request, so that its result is refused.
 
-        `is_queued` tells that the job is requested in a queue outside this table.
+        Returns False if there is no claim or request. `is_queued` tells that the job is requested in a queue outside
+        this table.
         """
 
         def next_row(last: JobState, now: float) -> JobState | None:

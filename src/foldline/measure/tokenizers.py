@@ -174,7 +174,10 @@ _TIKTOKEN_FILES = {
 
 
 def _tiktoken(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
-    """The encoding of tiktoken; None if its file is missing or incomplete, because tiktoken would then download it."""
+    """The encoding of tiktoken; None if its file is missing or incomplete.
+
+    Without the file, tiktoken would start a download.
+    """
     file = _TIKTOKEN_FILES.get(vocabulary.replace("o200k_harmony", "o200k_base"))
     if file is None:
         return None

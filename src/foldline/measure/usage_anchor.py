@@ -1,6 +1,6 @@
 """Computes the size of a request: the provider's last trusted usage figure, plus an estimate of the later messages.
 
-An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply is exact
+An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply is usually exact
 and includes tool schemas. But this usage measured an earlier request, is sometimes wrong, and says nothing about a view
 that did not grow from that request. A `Gauge` receives every message of a view in order. With each usage figure it also
 receives the difference between the measured request and the view (`Evidence`). A gauge depends on nothing else, so two
@@ -22,7 +22,7 @@ CREDIT = 2_000
 With this start value, a few small steps change the ratio only a little.
 """
 DECAY = 0.95
-"""With each new step, the weight of all earlier steps is multiplied by this factor. So newer steps count more."""
+"""With each new step, the weight of all earlier steps is multiplied by this factor, so that newer steps count more."""
 RATIO = (0.5, 2.0)
 """Lowest and highest ratio of one step.
 

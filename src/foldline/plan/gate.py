@@ -83,7 +83,10 @@ def limit(rule: Rule, usable: int) -> float:
 
 
 def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
-    """The verdict on a load: HARD if it exceeds the usable window, SOFT if a rule asks for an action, else NONE."""
+    """The verdict on a load.
+
+    Its need is HARD if the load exceeds the usable window, SOFT if a rule asks for an action, else NONE.
+    """
     held = tuple(latched)
     fired = tuple([rule for rule in policy.rules if rule in held or _holds(rule, load)])
     needed = max(load.request, load.upper)

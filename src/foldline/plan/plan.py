@@ -281,7 +281,7 @@ class _FoldDraft:
     def _is_in_view(self, index: int) -> bool:
         """Whether the view shows a message now.
 
-        Only such messages are in memory in every process that reads the record.
+        Every process that reads the record has the messages of the view in memory; other messages may be missing there.
         """
         fold = self.timeline.fold
         return fold is None or index >= fold.cut or index in fold.carried

@@ -164,9 +164,9 @@ class Session:
     def add(self, *things: Any, format: str | None = None, view: View | ViewIdentity | str | None = None) -> None:
         """Add messages at the end: `Message` values, wire dicts, lists of them, or an SDK's reply.
 
-        The values are read in `format`. By default their format is detected; if it is not clear, the session's format
-        is used. `view` is the view that a reply answers, or its identity; by default it is the last view that `view`
-        returned. The usage of the reply is used only for that view and for views that grew from it.
+        The values are read in `format`. By default, the format of the values is detected; if it is not clear, the
+        session's format is used. `view` is the view that a reply answers, or its identity; by default it is the last
+        view that `view` returned. The usage of the reply is used only for that view and for views that grew from it.
         """
         answered = None if view is None else identity_of(view)
         known = self.state.setup.format_known or format is not None

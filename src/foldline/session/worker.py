@@ -117,7 +117,7 @@ class LeaseKeeper:
 
 
 class JobStop(NamedTuple):
-    """Ends a job early in this process: if its worker stops, or if the job is cancelled."""
+    """The two signals that end a job early in this process: its worker stops, or the job is cancelled."""
 
     worker: threading.Event
     cancellation: Cancellation
@@ -286,7 +286,7 @@ class ThreadWorker:
         return True
 
     def stop(self) -> None:
-        """Tell running jobs to stop, and start no more jobs. This does not wait."""
+        """Tell running jobs to stop, and start no more jobs. This method does not wait for them."""
         self._reset_after_fork()
         with self._lock:
             self._stop.set()

@@ -51,7 +51,10 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
 
 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:
-    """The format whose sign the elements show, else the default if it can read them, else "openai" if all are plain."""
+    """The format whose sign the elements show.
+
+    Otherwise the default format if it can read them, or "openai" if all elements are plain.
+    """
     shown = signs(items)
     if len(shown) == 1:
         (name,) = shown

@@ -227,7 +227,7 @@ class Format:
 
 @cache
 def format_of(name: str) -> Format:
-    """The format with that name. Its module is imported at the first call."""
+    """The format with that name. The module of the format is imported at the first call."""
     module = _REQUEST_MODULES.get(name) or _LOG_MODULES.get(name)
     if module is None:
         raise ConfigError(f"unknown wire format {name!r}", hint=f"use one of {', '.join(FORMATS)}")

@@ -55,7 +55,7 @@ BETA_TYPES: dict[str, tuple[str, ...]] = {
 """Block, tool and edit types that are unknown without one of these beta headers."""
 
 _SAMPLING = {"temperature": "number", "top_p": "number", "top_k": "integer"}
-"""Documented parameters that the newest SDK no longer has. Models before 4.7 accept them."""
+"""Documented parameters that the newest SDK no longer has. Models before 4.7 accept these parameters."""
 
 _TYPE_NAMES = {"object": "dictionary", "array": "list", "map": "dictionary"}
 

@@ -102,7 +102,7 @@ def check_encrypted_items(
 ) -> None:
     """Raise for encrypted content that this account did not receive.
 
-    With `takes_foreign`, only compaction items are checked.
+    With `takes_foreign`, reasoning that another provider wrote is accepted.
     """
     for item in items:
         kind, text = item.get("type"), item.get("encrypted_content")

@@ -18,7 +18,7 @@ DATA = (
     *("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"),
     *("toolCall", "toolResponse"),
 )
-"""The fields that hold the data of a part. Every part has exactly one of them."""
+"""The fields that hold the data of a part. Every part has exactly one of these fields."""
 _KEYS = tuple((name, snake_case(name)) for name in DATA)
 _NOT_IN_GEMINI_API = {
     "Blob": {"displayName"},

@@ -50,7 +50,7 @@ class ScriptedReply:
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """Names and arguments of tool calls."""
     stop: str = ""
-    """The vendor's stop reason. By default, it is chosen to fit the reply."""
+    """The vendor's stop reason. By default, the stop reason is chosen to fit the reply."""
     seconds: float = 0.0
     """Seconds that the provider waits before it answers."""
 

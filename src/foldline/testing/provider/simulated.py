@@ -182,5 +182,5 @@ class SimulatedProvider:
         )
 
     def wait_until_closed(self, seconds: float = 600.0) -> None:
-        """Wait until the provider is closed. This is for a request that is never answered."""
+        """Wait until the provider is closed. The server calls this for a request that is never answered."""
         self._closed.wait(seconds)

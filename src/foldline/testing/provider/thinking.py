@@ -212,7 +212,7 @@ def _difference(value: Mapping[str, Any], position: ConversationHash) -> str:
 
 
 def without_dropped(body: Mapping[str, Any], dropped: Mapping[tuple[int, int], str]) -> dict[str, Any]:
-    """The request without the dropped blocks. Only the other blocks are counted and shown to the model."""
+    """The request without the dropped blocks. The dropped blocks are neither counted nor shown to the model."""
     if not dropped:
         return dict(body)
     messages = []

@@ -113,7 +113,7 @@ class RepairContext:
 
     @classmethod
     def of(cls, format: str) -> RepairContext:
-        """The context for a wire format. For a session log, it is the context for the messages inside the log."""
+        """The context for a wire format. For a session log, this is the context for the messages inside the log."""
         name = element_format(format)
         return cls(name, grammar_of(format), format_of(name))
 

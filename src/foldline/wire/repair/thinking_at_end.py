@@ -30,8 +30,8 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
 
 
 def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
-    """The indexes of the thinking parts that no other part follows, and whether there is any other part from here
-    on.
+    """The indexes of the thinking parts that no other part follows, and whether this or a later message has other
+    parts.
     """
     places = set[int]()
     followed = followed or not message.parts
