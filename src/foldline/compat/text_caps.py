@@ -115,7 +115,7 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For each line: the line that opened the code block around it; "" outside a code block.
+    """For the start of each line: the line that opened the code block there; "" outside a code block.
 
     The last item is for the end of the text.
     """

@@ -1,10 +1,10 @@
 """Computes the size of a request: the provider's last trusted usage figure, plus an estimate of the later messages.
 
-An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply is usually exact
-and includes tool schemas. But this usage measured an earlier request, is sometimes wrong, and says nothing about a view
-that did not grow from that request. A `Gauge` receives every message of a view in order. With each usage figure it also
-receives the difference between the measured request and the view (`Evidence`). A gauge depends on nothing else, so two
-processes that read the same messages compute the same size.
+An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply is
+usually exact and includes tool schemas. But this usage measured an earlier request, is sometimes wrong, and says
+nothing about a view that did not grow from that request. A `Gauge` receives every message of a view in order. With each
+usage figure it also receives the difference between the measured request and the view (`Evidence`). A gauge depends on
+nothing else, so two processes that read the same messages compute the same size.
 """
 
 from __future__ import annotations
