@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from foldline.message import Message, Usage
 
@@ -47,18 +47,59 @@ class Loss:
         return "\n".join(lines)
 
 
+class Target(NamedTuple):
+    """Where a view is sent: the wire format, the model, and the vendor of the model."""
+
+    format: str = ""
+    model: str = ""
+    vendor: str = ""
+
+
+NO_TARGET = Target()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeSummary:
+    """A provider's own summary of the folded messages: a signed or encrypted block that only its maker reads.
+
+    The account that made it is not known here; it is taken to be the one that the session uses.
+    """
+
+    message: Message
+    """A message with nothing but the block."""
+    maker: Target
+    any_model: bool = False
+    """Whether other models of the maker's vendor read it too."""
+
+    def is_read_by(self, target: Target) -> bool:
+        """Whether the block may be sent to this target."""
+        maker = self.maker
+        if target.format != maker.format or not target.format:
+            return False
+        return target.model == maker.model or (self.any_model and bool(maker.vendor) and target.vendor == maker.vendor)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
     """The message that replaces the folded ones, its author and its loss report."""
 
     message: Message
     by: str = "local"
-    """The author: `local` (foldline), `marker` (a one-line marker), `hand` (the caller), or the name of a model."""
+    """The author: `local` (foldline), `marker` (a one-line marker), `hand` (the caller), `provider` (the text of its
+    compaction block), or the name of a model.
+    """
     cause: str = ""
     """Why a local digest was written instead of a model's; "" if no model was asked."""
     loss: Loss | None = None
     usage: Usage | None = None
     """Token usage of all requests to the model that wrote it."""
+    native: NativeSummary | None = None
+    """The provider's own summary of the same messages. Its maker gets it in place of `message`."""
+
+    def message_for(self, target: Target) -> Message:
+        """The message that replaces the folded ones in a view for this target."""
+        native = self.native
+        return native.message if native is not None and native.is_read_by(target) else self.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

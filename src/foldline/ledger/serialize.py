@@ -14,7 +14,7 @@ from dataclasses import fields
 from typing import Any
 
 from foldline.errors import InputError
-from foldline.fold import Digest, Fold, Loss
+from foldline.fold import Digest, Fold, Loss, NativeSummary, Target
 from foldline.message import (
     NO_META,
     Media,
@@ -235,6 +235,9 @@ def fold_value(fold: Fold) -> dict[str, Any]:
             "loss": digest.loss and {field.name: getattr(digest.loss, field.name) for field in fields(Loss)},
             "usage": digest.usage and list(digest.usage),
         }
+        if digest.native is not None:
+            native = digest.native
+            value["digest"]["native"] = [_with_meta(native.message), list(native.maker), native.any_model]
     return value
 
 
@@ -249,6 +252,11 @@ def fold_of(value: dict[str, Any]) -> Fold:
         digest["message"] = _read_with_meta(digest["message"])
         digest["loss"] = loss and Loss(**loss | {name: tuple(loss[name]) for name in ("missing", "unsourced")})
         digest["usage"] = usage and Usage(*usage)
+        if "native" in digest:
+            message, maker, any_model = digest["native"]
+            digest["native"] = NativeSummary(
+                message=_read_with_meta(message), maker=Target(*maker), any_model=any_model
+            )
         given["digest"] = Digest(**digest)
     return Fold(**given)
 

@@ -116,6 +116,13 @@ def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, f
     return Plan(NOTHING_DUE, draft.fold(before=load.request, reason="asked for"))
 
 
+def fold_at(timeline: Timeline, load: Load, policy: Policy, size: Size, *, cut: int) -> Fold:
+    """The fold with a given cut, without its digest."""
+    draft = _FoldDraft(timeline, load, policy, size)
+    draft.cut = cut
+    return draft.fold(before=load.request, reason="")
+
+
 def _fits(timeline: Timeline, load: Load, size: Size, policy: Policy) -> bool:
     """Whether the view would fit under another policy."""
     draft = _FoldDraft(timeline, load, policy, size)

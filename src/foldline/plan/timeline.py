@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from foldline.fold import Fold
-from foldline.message import Media, Message, Text, Thinking, ToolCall, ToolResult
+from foldline.fold import NO_TARGET, Fold, Target
+from foldline.message import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
@@ -54,6 +54,8 @@ class Timeline:
     broken: list[int] = field(default_factory=list)
     """Indexes of messages that `repair` corrects in a view: unpaired calls and results, repeated ids, blank texts."""
     fold: Fold | None = None
+    target: Target = NO_TARGET
+    """Where the view is sent. A provider's own summary is shown to its maker only."""
     _awaits_reply: bool = False
     """Whether the newest prompt has no reply yet, so that further prompts belong to the same turn."""
     _follows_model: bool = False
@@ -260,6 +262,8 @@ class MessageTraits(NamedTuple):
     """Whether the message has no parts, or has a blank text."""
     has_media: bool
     """Whether the message holds media, inside or outside a tool result."""
+    has_compaction: bool = False
+    """Whether the message holds a compaction block of a provider."""
 
 
 _TEXT_ONLY = {
@@ -280,7 +284,7 @@ def traits_of(message: Message) -> MessageTraits:
         return _TEXT_ONLY[role]
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
-    thoughts, blank, media, thinking = 0, not parts, False, False
+    thoughts, blank, media, thinking, compaction = 0, not parts, False, False, False
     for part in parts:
         if isinstance(part, Text):
             blank = blank or not part.text or part.text.isspace()
@@ -295,10 +299,12 @@ def traits_of(message: Message) -> MessageTraits:
         else:
             thoughts += 1
             thinking = thinking or isinstance(part, Thinking)
+            compaction = compaction or (isinstance(part, Opaque) and part.kind == "compaction")
     if role == "assistant":
-        return MessageTraits(calls, [], False, thoughts == len(parts) > 0, thinking, blank, media)
+        leads_next = thoughts == len(parts) > 0 and not compaction
+        return MessageTraits(calls, [], False, leads_next, thinking, blank, media, compaction)
     prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
-    return MessageTraits([], results, prompts, False, thinking, blank, media)
+    return MessageTraits([], results, prompts and not compaction, False, thinking, blank, media, compaction)
 
 
 def handle(first: int, last: int | None = None) -> str:

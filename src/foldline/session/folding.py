@@ -96,7 +96,7 @@ def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cl
         session.reload()  # messages were added while the digest was written
     if digest is not None and digest.cause and not options.local:
         session.emit("failed", cause=digest.cause)
-    _emit_committed(session, fold)
+    emit_committed(session, fold)
     return True
 
 
@@ -137,7 +137,7 @@ def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold
     fold = replace(fold, reason=reason)
     session.record.fold(fold, preview.entry)
     session.reload()
-    _emit_committed(session, fold)
+    emit_committed(session, fold)
     return fold
 
 
@@ -152,7 +152,7 @@ def _grows(fold: Fold) -> bool:
     return fold.after >= fold.before
 
 
-def _emit_committed(session: Session, fold: Fold) -> None:
+def emit_committed(session: Session, fold: Fold) -> None:
     """Emit an event that a fold was committed, and one with the number of results that it shortened."""
     if fold.stubs:
         session.emit("pruned", results=len(fold.stubs))

@@ -35,6 +35,7 @@ from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
 from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
+from foldline.session.native_compaction import fold_at_native_summary
 from foldline.session.preview import Preview
 from foldline.session.record import ATTEMPTS, MemoryRecord, Record, Refusal, too_many_conflicts
 from foldline.session.reply_ties import is_untied, tie_reply
@@ -187,9 +188,11 @@ class Session:
         expected = len(state.timeline.messages) + len(messages)
         if version.entry != state.snapshot.version.entry or version.length != expected:
             self.refresh()
-            return
-        for message in messages:
-            state.add(message)
+        else:
+            for message in messages:
+                state.add(message)
+        if self.state.compacted_at >= version.length - len(messages):
+            fold_at_native_summary(self)
 
     def _tie_replies(self, messages: list[Message], answered: ViewIdentity | None) -> None:
         """Store with each reply with usage which view it answers: `answered`, or the last view that was returned.

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
-from foldline.fold import Digest, Fold
+from foldline.fold import Digest, Fold, Target
 from foldline.measure.estimator import MARGIN
 from foldline.measure.message_size import message_tokens, part_tokens
 from foldline.measure.usage_anchor import SAME_REQUEST, Calibration, Evidence, Gauge
@@ -20,7 +20,7 @@ from foldline.plan import cut
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
 from foldline.plan.gate import NOTHING_DUE, Load, Verdict, gate
 from foldline.plan.media_budget import MediaBudget, without_oversized_media
-from foldline.plan.plan import NOTHING_TO_DO, Plan, manual_fold, plan
+from foldline.plan.plan import NOTHING_TO_DO, Plan, fold_at, manual_fold, plan
 from foldline.plan.prune import stub_on_arrival
 from foldline.plan.timeline import Timeline, traits_of
 from foldline.policy import Rule
@@ -31,6 +31,7 @@ from foldline.view.bound_thinking import answers_view, has_thinking, without_thi
 from foldline.view.compose import ComposedView, View, head
 from foldline.view.identity import ViewIdentity, view_key
 from foldline.view.image_scaling import downscaled
+from foldline.wire.formats import element_format
 
 PAGE = 64
 """Number of messages that are read at once in the search for the newest prompt."""
@@ -49,6 +50,7 @@ class State:
         """Tokens of each request that are in no message: tools and `extra_tokens`."""
         self.timeline = Timeline()
         self.timeline.pins = set(snapshot.pins.values())
+        self.timeline.target = Target(element_format(setup.format), setup.model.name, setup.model.vendor)
         self.gauge = Gauge(calibration=self._initial_calibration())
         self.latched: tuple[Rule, ...] = ()
         """The latched rules that have fired since the last fold."""
@@ -67,6 +69,8 @@ class State:
 
         Such thinking is left out or dropped.
         """
+        self.compacted_at = -1
+        """Index of the newest message with a compaction block of a provider; -1 if none was read."""
         self._read_all(read)
 
     def _initial_calibration(self) -> Calibration:
@@ -156,6 +160,8 @@ class State:
         self.timeline.append(message, tokens, shown, traits)
         if traits.has_media:
             self.media.add(shown or message)
+        if traits.has_compaction:
+            self.compacted_at = len(sent) - 1
         return tokens
 
     def _is_unbound(self, message: Message, index: int) -> bool:
@@ -272,6 +278,8 @@ class State:
 
     def _apply(self, fold: Fold) -> None:
         timeline = self.timeline
+        if fold.digest is not None and fold.digest.native is not None:
+            fold = replace(fold, digest_tokens=self.size(fold.digest.message_for(timeline.target)))
         timeline.apply(fold, self._without_bound_thinking(fold))
         if self.setup.measured:
             kept = ((timeline.shown[index], timeline.tokens(index)) for index in range(timeline.cut, len(timeline)))
@@ -324,6 +332,10 @@ class State:
     def plan_by_hand(self, *, force: bool) -> Plan:
         """The plan of a manual fold."""
         return manual_fold(self.timeline, self.load(), self.policy, self.size, force=force)
+
+    def plan_at(self, cut: int, reason: str) -> Fold:
+        """The fold with a given cut, without its digest."""
+        return replace(fold_at(self.timeline, self.load(), self.policy, self.size, cut=cut), reason=reason)
 
     def plan_media(self) -> Fold | None:
         """A fold that only leaves out the oldest media, if there are too many for one request; otherwise None."""
@@ -403,4 +415,5 @@ class State:
             identity=self.identity(),
             unbound=self.unbound,
             drops_blocks=self.policy.bound_thinking == "drop_block",
+            native=self._composed.native,
         )

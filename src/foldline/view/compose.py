@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from foldline.errors import InputError
-from foldline.fold import Fold
+from foldline.fold import Digest, Fold
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message, user
 from foldline.placeholders import missing_messages
@@ -62,6 +62,8 @@ class View(NamedTuple):
     """
     drops_blocks: bool = False
     """Whether the provider is asked to drop that thinking (`bound_thinking` in the policy)."""
+    native: Digest | None = None
+    """The digest whose native summary the view shows; None if the view shows no native summary."""
 
     @property
     def need(self) -> Need:
@@ -86,7 +88,7 @@ class View(NamedTuple):
             with self.repairs.lock:
                 messages = self.repairs.update(self.messages).messages
         else:
-            messages = repair(self.messages, target).messages
+            messages = repair(self._readable_messages(), target).messages
         rendered = render(messages, target)
         if not rendered.body[request_format(target).list_key]:
             held = f"all {len(self.messages)} messages are blank or system texts" if self.messages else "no message"
@@ -95,6 +97,13 @@ class View(NamedTuple):
         if self.unbound and self.drops_blocks and target == "anthropic":
             return replace(rendered, parameters=DROP_BLOCK, betas=(BINDING_BETA,))
         return rendered
+
+    def _readable_messages(self) -> tuple[Message, ...]:
+        """The messages, with the readable digest in place of a native summary, for another format than its maker's."""
+        if self.native is None or self.native.native is None:
+            return self.messages
+        block = self.native.native.message
+        return tuple([self.native.message if message is block else message for message in self.messages])
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.blocks)
@@ -126,7 +135,10 @@ def marker(first: int, last: int, *, kept: int = 0) -> Message:
 
 
 def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
-    """The messages before the unfolded part: system messages, pins, digest, and messages that the fold carried over."""
+    """The messages before the unfolded part: system messages, pins, digest, and messages that the fold carried over.
+
+    A native summary precedes the pins, because only system messages may come before it.
+    """
     fold = fold or timeline.fold
     lead = tuple(timeline.messages[: timeline.lead])
     if fold is None:
@@ -135,6 +147,8 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
     pinned = tuple([timeline.kept_message(index, kept) for index in fold.pinned])
     carried = tuple([timeline.kept_message(index, kept) for index in fold.carried])
     digest = (fold.digest.message,) if fold.digest else ()
+    if fold.digest and (native := fold.digest.message_for(timeline.target)) is not fold.digest.message:
+        return (*lead, native, *pinned, *carried)
     if digest and digest[0].role == "system":
         return lead + digest + _from_user(timeline, fold, pinned + carried)
     return lead + _from_user(timeline, fold, pinned + digest + carried)
@@ -173,6 +187,8 @@ class ComposedView:
         self._shown = 0
         self._broken = RepairedHistory(format)
         self.repairs = RepairedHistory(format)
+        self.native: Digest | None = None
+        """The digest whose native summary the view shows."""
 
     def messages(self) -> tuple[Message, ...]:
         """The messages of the view. If any message is broken, they are repaired."""
@@ -180,6 +196,9 @@ class ComposedView:
         if timeline.fold is not self._fold:
             self._fold, self._list, self._shown = timeline.fold, list(head(timeline)), timeline.cut
             self._broken, self.repairs = RepairedHistory(self.format), RepairedHistory(self.format)
+            digest = timeline.fold.digest if timeline.fold else None
+            is_native = digest is not None and digest.message_for(timeline.target) is not digest.message
+            self.native = digest if is_native else None
         self._list += timeline.shown[self._shown :]
         self._shown = len(timeline.shown)
         if _is_broken(timeline):

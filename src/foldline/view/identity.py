@@ -76,5 +76,6 @@ def view_key(fold: Fold | None, *settings: str) -> str:
     if fold is not None:
         digest = fold.digest.message if fold.digest else None
         facts += [fold.cut, fold.made_at, fold.pinned, fold.carried, digest and (digest.role, digest.text)]
+        facts += ["native"] if fold.digest and fold.digest.native else []
         facts += [[(index, fold.stubs[index][1]) for index in sorted(fold.stubs)]]
     return sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]

@@ -33,9 +33,10 @@ from foldline.digest.extract.open_work import (
     reports_end,
 )
 from foldline.digest.markup import read_entries
-from foldline.message import Message, Text, ToolCall, ToolResult
+from foldline.message import Message, Opaque, Text, ToolCall, ToolResult
 from foldline.redact.redact import redact
 from foldline.tool_calls import FINISHED, CallOutcome, InterpretedCall, call_outcome, interpret_call
+from foldline.wire.repair.context import native_summary
 
 MAX_PER_KIND = 120
 """Maximum number of facts kept per kind; beyond it the oldest are dropped, except those of the first prompt."""
@@ -161,6 +162,8 @@ class _FactExtractor:
                 self._read_call(index, message, part)
             elif isinstance(part, ToolResult):
                 self._read_result(index, part)
+            elif isinstance(part, Opaque) and (summary := native_summary(part)):
+                self._read_native_summary(index, redact(summary))
         self.identifiers.finish_message(index)
         while len(self.pending) > MAX_PER_KIND:
             del self.pending[next(iter(self.pending))]
@@ -185,6 +188,11 @@ class _FactExtractor:
             elif kind:
                 self._put(f"{kind} {words.lower()}", Fact(kind, words, indexes))
             self.identifiers.read(index, words, Origin.MODEL)
+
+    def _read_native_summary(self, index: int, text: str) -> None:
+        """Add the lines of a provider's summary as facts. The record may lack the messages that it summarises."""
+        for kind, words, indexes in read_entries(text, index):
+            self._put(f"{kind or 'decision'} {words.lower()}", Fact(kind or "decision", words, indexes))
 
     def _read_report(self, text: str) -> None:
         """Drop the background work whose end the text reports."""

@@ -1,0 +1,105 @@
+"""Folds a session at a compaction block of its provider (Anthropic's `compaction` block, OpenAI's `compaction` item).
+
+The block replaces everything before it. The fold stores the block and a readable digest. The view for the block's maker
+begins with the block; the view for any other model or format has the digest in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from foldline.digest.markup import SESSION
+from foldline.errors import Conflict
+from foldline.fold import Digest, Fold, NativeSummary, Target
+from foldline.message import Message, Opaque, Part
+from foldline.models.table import model as model_of
+from foldline.placeholders import compacted_by_provider
+from foldline.redact.redact import redact
+from foldline.session.digest_writer import WriteOptions
+from foldline.session.folding import emit_committed
+from foldline.session.record import ATTEMPTS, too_many_conflicts
+from foldline.session.state import State
+from foldline.view.compose import marker
+from foldline.wire.formats import element_format
+from foldline.wire.repair.context import native_summary
+
+if TYPE_CHECKING:
+    from foldline.session.session import Session
+
+REASON = "compacted by the provider"
+_READ_BY_ALL_MODELS = frozenset({"openai-responses"})
+"""The formats whose blocks can be read by every model of the vendor. Anthropic's are bound to the model."""
+
+
+def fold_at_native_summary(session: Session) -> None:
+    """Fold everything before the newest compaction block, if the block holds a summary."""
+    for _ in range(ATTEMPTS):
+        state, entry = session.state, session.state.snapshot.version.entry
+        message = state.timeline.messages[state.compacted_at]
+        blocks = [part for part in message.parts if _holds_summary(part)]
+        if not blocks:
+            return
+        rest = message.with_parts(*(part for part in message.parts if part not in blocks))
+        planned = _planned(state, rest)
+        native = _native_summary(state, message, blocks[-1])
+        fold = state.complete(planned, _digest(session, planned, native))
+        try:
+            version = session.record.fold(fold, entry)
+        except Conflict:
+            session.refresh()
+            continue
+        if len(state.timeline) == fold.made_at == version.length:
+            state.apply(fold, version)
+        else:
+            session.reload()
+        emit_committed(session, fold)
+        return
+    raise too_many_conflicts()
+
+
+def _holds_summary(part: Part) -> bool:
+    """Whether a part is a compaction block with a text or an encrypted summary; a failed compaction has neither."""
+    if not isinstance(part, Opaque) or part.kind != "compaction" or not isinstance(part.value, dict):
+        return False
+    return bool(native_summary(part)) or bool(part.value.get("encrypted_content"))
+
+
+def _planned(state: State, rest: Message) -> Fold:
+    """The fold up to the block; `rest` is the message without the block, which stays if it has other parts.
+
+    The newest prompt stays only if it is not answered yet.
+    """
+    timeline, at = state.timeline, state.compacted_at
+    fold = state.plan_at(at if rest.parts else at + 1, REASON)
+    if rest.parts:
+        tokens = state.size(rest)
+        return replace(fold, stubs={at: (rest, tokens)}, after=fold.after + tokens - timeline.tokens(at))
+    before, newest = timeline.messages[at - 1] if at else None, timeline.prompts[-1] if timeline.prompts else -1
+    is_answered = before is not None and before.role == "assistant" and not before.calls
+    if not is_answered or newest not in fold.carried:
+        return fold
+    tokens, carried = timeline.tokens(newest), tuple(index for index in fold.carried if index != newest)
+    return replace(fold, carried=carried, carried_tokens=fold.carried_tokens - tokens, after=fold.after - tokens)
+
+
+def _native_summary(state: State, message: Message, block: Part) -> NativeSummary:
+    """The block with its maker: the session's own model, unless the reply names another one."""
+    wire, own, named = block.wire, state.timeline.target, message.meta.model
+    format = element_format(wire.format) if wire is not None else own.format
+    is_own = not named or named in own.model or own.model in named
+    maker = Target(format, own.model, own.vendor) if is_own else Target(format, named, model_of(named).vendor)
+    alone = message if len(message.parts) == 1 else message.with_parts(block)
+    return NativeSummary(message=alone, maker=maker, any_model=format in _READ_BY_ALL_MODELS)
+
+
+def _digest(session: Session, fold: Fold, native: NativeSummary) -> Digest:
+    """The readable digest: the block's own text, or else a local digest of the messages that the block replaces."""
+    state, text = session.state, native_summary(native.message.parts[0])
+    readable = compacted_by_provider(redact(text)) if text else None
+    written = session.writer.write(state, fold, None, WriteOptions(must=True, text=readable))
+    if not isinstance(written, Digest):  # the policy leaves nothing, or no message is replaced
+        lead = state.timeline.lead
+        gone = marker(lead, max(lead, fold.cut - 1), kept=len(fold.pinned) + len(fold.carried))
+        written = Digest(message=SESSION.message(readable) if readable else gone, by="marker")
+    return replace(written, by="provider" if readable else written.by, native=native)
