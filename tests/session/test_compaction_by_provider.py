@@ -53,9 +53,10 @@ class Agent:
         self.session.add(self.send(body, ScriptedReply(thinking=thought, text=f"Answer {self.turns}. {FILLER}")))
         return body
 
-    def compact(self) -> None:
-        """Let the provider compact the conversation, and add its block."""
+    def compact(self, *meanwhile: Body) -> None:
+        """Let the provider compact the conversation, and add its block behind the messages that came meanwhile."""
         body = self.body()
+        self.session.add(*meanwhile)
         if self.is_claude:
             reply = self.send({**body, "compaction": {"type": "summarize"}}, ScriptedReply(text=SECRET))
         else:
@@ -244,6 +245,19 @@ def test_a_prompt_without_an_answer_is_kept_behind_the_block(format: str) -> Non
     assert first_type(body) == "compaction"
     assert "Do not forget this." in str(elements(body)[-1])
     agent_.send(body)
+
+
+@FORMAT
+def test_messages_that_came_while_the_provider_compacted_stay_behind_the_block(format: str) -> None:
+    agent_ = agent(format)
+    agent_.compact({"role": "user", "content": "One more thing."}, {"role": "user", "content": "And another."})
+    body = agent_.turn("Go on.")
+    assert first_type(body) == "compaction"
+    assert "One more thing." in str(body)
+    assert str(body).index("One more thing.") < str(body).index("And another.") < str(body).index("Go on.")
+    assert "Question 2" not in str(body)
+    view = agent_.session.view()
+    assert sum(view.blocks.values()) == view.tokens
 
 
 @FORMAT

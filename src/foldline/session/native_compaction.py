@@ -21,6 +21,7 @@ from foldline.session.folding import emit_committed
 from foldline.session.record import ATTEMPTS, too_many_conflicts
 from foldline.session.state import State
 from foldline.view.compose import marker
+from foldline.view.identity import ViewIdentity
 from foldline.wire.formats import element_format
 from foldline.wire.repair.context import native_summary
 
@@ -68,19 +69,34 @@ def _holds_summary(part: Part) -> bool:
 def _planned(state: State, rest: Message) -> Fold:
     """The fold up to the block; `rest` is the message without the block, which stays if it has other parts.
 
-    The newest prompt stays only if it is not answered yet.
+    Messages that were added after the provider was asked stay too. The newest prompt stays only if it is not answered.
     """
     timeline, at = state.timeline, state.compacted_at
     fold = state.plan_at(at if rest.parts else at + 1, REASON)
     if rest.parts:
         tokens = state.size(rest)
-        return replace(fold, stubs={at: (rest, tokens)}, after=fold.after + tokens - timeline.tokens(at))
+        fold = replace(fold, stubs={at: (rest, tokens)}, after=fold.after + tokens - timeline.tokens(at))
+    later = set(range(_covered_length(state), at)).difference(fold.pinned)
+    carried = later.union(fold.carried)
     before, newest = timeline.messages[at - 1] if at else None, timeline.prompts[-1] if timeline.prompts else -1
-    is_answered = before is not None and before.role == "assistant" and not before.calls
-    if not is_answered or newest not in fold.carried:
-        return fold
-    tokens, carried = timeline.tokens(newest), tuple(index for index in fold.carried if index != newest)
-    return replace(fold, carried=carried, carried_tokens=fold.carried_tokens - tokens, after=fold.after - tokens)
+    if not rest.parts and newest not in later and before and before.role == "assistant" and not before.calls:
+        carried.discard(newest)
+    change = sum(map(timeline.tokens, carried)) - sum(map(timeline.tokens, fold.carried))
+    carried_tokens = fold.carried_tokens + change
+    return replace(fold, carried=tuple(sorted(carried)), carried_tokens=carried_tokens, after=fold.after + change)
+
+
+def _covered_length(state: State) -> int:
+    """The number of messages that the provider had read when it wrote the block."""
+    timeline, at = state.timeline, state.compacted_at
+    reply = timeline.messages[at].meta.reply
+    for message in timeline.messages[at:]:
+        if message.meta.reply != reply:
+            break
+        identity = ViewIdentity.read(message.meta.view) if message.meta.view else None
+        if identity is not None and timeline.cut <= identity.length <= at:
+            return identity.length
+    return at
 
 
 def _native_summary(state: State, message: Message, block: Part) -> NativeSummary:
