@@ -381,6 +381,7 @@ GEMINI: list[tuple[str, Any, set[str]]] = [
     ("image of the model", [GU, g("model", {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}), GU], set()),
     ("system inside", [GU, g("system", {"text": "s"}), GU], {"role"}),
     ("unknown field", [g("user", {"banana": 1})], {"block-type"}),
+    ("empty system text", {"systemInstruction": {"parts": [{"text": ""}]}, "contents": [GU]}, {"system-form"}),
     ("unpaired call in snake case", [GU, g("model", {"function_call": {"name": "f"}}), GU], {"call-unanswered"}),
     ("two data fields", [g("user", {"text": "a", "inlineData": {"mimeType": "image/png", "data": "iVBO"}})], {"shape"}),
     ("lone surrogate", [g("user", {"text": "a \ud800"})], {"unicode"}),

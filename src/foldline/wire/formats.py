@@ -211,7 +211,7 @@ class Format:
     parse_system: Callable[[Any], Message] | None = None
     """Returns the system message for the value under `system_key`, with that value as its wire value."""
     render_system: Callable[[tuple[Message, ...], LossCollector], Any] | None = None
-    """Returns the value under `system_key` for the leading system messages."""
+    """Returns the value under `system_key` for the leading system messages; None to leave the field out."""
     join: Callable[[Any, Any], Any | None] | None = None
     """Merges two new neighbouring elements if the provider requires one element; returns None if they stay separate."""
     has_call_ids: bool = True

@@ -34,8 +34,9 @@ def render(messages: Iterable[Message], format: str) -> Rendered:
     sequence = tuple(messages)
     system = leading_system(sequence, target)
     body: dict[str, Any] = {}
-    if system and target.render_system:
-        body[target.system_key] = target.render_system(system, loss)
+    prompt = target.render_system(system, loss) if system and target.render_system else None
+    if prompt is not None:
+        body[target.system_key] = prompt
     body[target.list_key] = [element for element, _ in elements(sequence, target, loss, start=len(system))]
     return Rendered(format=format, body=body, lost=tuple(loss.items))
 

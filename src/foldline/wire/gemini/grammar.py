@@ -24,8 +24,12 @@ _FIELDS = {name: camel for camel in (*_DATA_FIELDS, *_SIDE_FIELDS) for name in (
 """The name in camel case of each field of a part (google-genai 3.1, read in November 2026)."""
 
 
-def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
+def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
     request = PlainRequest()
+    system = _field(body, "systemInstruction", "system_instruction")
+    parts = system.get("parts") if isinstance(system, dict) else None
+    if isinstance(parts, list) and not (parts and all(isinstance(part, dict) and part.get("text") for part in parts)):
+        request.refuse("system-form", -1, "a part of the system instruction has no text")
     for index, content in enumerate(elements):
         if not isinstance(content, dict):
             request.refuse("shape", index, "not an object")
@@ -118,6 +122,7 @@ GRAMMAR = Grammar(
         "block-type": "Invalid JSON payload received. Unknown name: Cannot find field.",
         "unicode": "Invalid JSON payload received.",
         "number": "Invalid JSON payload received.",
+        "system-form": "system_instruction.parts: text must be specified for each part",
         "start": _CALL_ANSWER,
         "end": "Please ensure that multiturn requests end with a user turn or a function response.",
         "blank": "Unable to submit request because it has an empty text parameter.",

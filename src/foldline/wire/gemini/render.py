@@ -38,15 +38,18 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
 
 
 def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
-    """The system instruction for the leading system messages."""
+    """The system instruction for the leading system messages; None if they hold no text."""
     first = messages[0].wire
     if len(messages) == 1 and first is not None and is_exact(messages[0], NAME):
         return first.value
     parts: list[Any] = []
     for index, message in enumerate(messages):
         loss.message = index
-        parts.extend(_render_parts(message.parts, loss))
-    return {"parts": parts}
+        texts = tuple(part for part in message.parts if isinstance(part, Text))
+        if len(texts) < len(message.parts):
+            loss.add("system", "a system instruction holds text only")
+        parts.extend(_render_parts(texts, loss))
+    return {"parts": parts} if parts else None
 
 
 def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
