@@ -15,6 +15,7 @@ from foldline.digest.local import write_local_digest
 from foldline.digest.markup import HEADINGS, SESSION
 from foldline.digest.prompt import TAGS, cumulative_prompt
 from foldline.fold import Digest
+from foldline.message import user
 from foldline.policy import Policy
 from foldline.testing import Scripted, proper
 from foldline.window_budget import SummarizeDeps, summarize
@@ -115,3 +116,21 @@ def test_the_view_of_a_session_forges_no_markup(plot: Plot, by: str) -> None:
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
 def test_a_folded_list_forges_no_markup(plot: Plot) -> None:
     check(plot, asyncio.run(summarize(plot.said, SummarizeDeps())).message.text, numbered=False)
+
+
+@pytest.mark.parametrize("by", ["model", "local"])
+def test_no_digest_holds_an_escape_sequence(by: str) -> None:
+    plain = PLOTS[0].said[0]
+    told = [
+        user(f"\x1b[31mfix\x1b[0m KUMQUAT {number} in \x9b1msrc/a{number}.py\x9b0m \x1b]0;title\x07now")
+        for number in range(6)
+    ]
+    request = DigestRequest(messages=[plain, *told], count_tokens=size, max_tokens=2_000, min_coverage=0.0)
+    local = by == "local"
+    digest = (
+        write_local_digest(request) if local else write_model_digest(request, Digester(complete=Scripted(gullible)))
+    )
+    assert isinstance(digest, Digest)
+    assert "KUMQUAT" in digest.message.text
+    assert not {"\x1b", "\x9b", "\x07"} & set(digest.message.text)
+    assert "[31m" not in digest.message.text

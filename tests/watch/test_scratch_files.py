@@ -598,3 +598,10 @@ def test_no_kind_of_line_break_adds_a_line_to_the_index(
         if name in before
     ]
     assert [int(count) for count in told] == [count for count in written if count]
+
+
+def test_notes_hold_no_escape_sequences(tmp_path: Path) -> None:
+    watch_all(tmp_path, said("paint it \x1b[31mred\x1b[0m, \x9b1mbold\x9b0m and \x1b]0;title\x07link"))
+    assert texts(tmp_path) == ["paint it red, bold and link"]
+    for path in (tmp_path / ".context").rglob("*.md"):
+        assert not {"\x1b", "\x9b", "\x07"} & set(path.read_text("utf-8")), path

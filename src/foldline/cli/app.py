@@ -5,6 +5,7 @@ A sub-command's module is imported only when it runs, so that `--help` is fast.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -139,7 +140,9 @@ def _run() -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(_redact(shown.getvalue()), err=True, nl=False)
         return 2
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
@@ -150,10 +153,16 @@ def _run() -> int:
     except SystemExit as done:  # click and rich exit with 1 on a broken pipe; no command does
         return done.code if isinstance(done.code, int) and done.code != 1 else 0
     except FoldlineError as error:
-        click.echo(f"foldline: {error}", err=True)
+        click.echo(f"foldline: {_redact(str(error))}", err=True)
         return 3 if isinstance(error, ViewTooLarge) else 4 if isinstance(error, LedgerError) else 2
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        click.echo(f"foldline: {what}", err=True)
+        click.echo(f"foldline: {_redact(what)}", err=True)
         return 4
     return status if isinstance(status, int) else 0
+
+
+def _redact(text: str) -> str:
+    from foldline.redact.redact import redact  # noqa: PLC0415  # only an error needs it
+
+    return redact(text)

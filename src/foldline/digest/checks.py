@@ -13,7 +13,7 @@ from foldline.digest.digester import DigesterReply
 from foldline.digest.markup import HEADINGS, body_of, escape_line, remove_instructions
 from foldline.digest.prompt import CONDENSER_BRIEF, SECTIONS_ABOUT
 from foldline.placeholders import REMOVED_ORDER
-from foldline.redact.redact import redact
+from foldline.redact.redact import clean_text
 
 _TRUNCATED = ("length", "max_tokens", "max_output_tokens", "model_length", "incomplete", "pause_turn")
 _FILTERED = ("content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "content-filter")
@@ -163,7 +163,7 @@ def clean_reply(text: str, *, allowed: str = "") -> tuple[str, int]:
     The documented headings are kept; other text that looks like markup is escaped. An instruction is kept if it occurs
     in `allowed`, the user's own text.
     """
-    text = body_of(redact(_REASONING.sub("", text)).strip())
+    text = body_of(clean_text(_REASONING.sub("", text)).strip())
     if text.startswith("```") and text.endswith("```") and text.count("```") == 2:
         text = text.partition("\n")[2].removesuffix("```").strip()
     text, removed = remove_instructions(text, allowed=allowed)

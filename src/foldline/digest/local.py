@@ -19,7 +19,7 @@ from foldline.digest.sections import QUOTED, SHARES, DigestSections, open_work_e
 from foldline.fold import Digest
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
-from foldline.redact.redact import redact
+from foldline.redact.redact import clean_text, redact
 
 NONE = "none"
 """The line under a heading that has no entries."""
@@ -177,13 +177,16 @@ class _LocalDigest:
         return taken
 
     def _truncated(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-        """The text without secrets. If the text does not fit the budget, lines at its end are dropped."""
+        """The text without secrets and escape sequences.
+
+        If the text does not fit the budget, lines at its end are dropped.
+        """
         text = _render(head, chosen, carried)
         while self.count_tokens(text) > self.max_tokens and (carried or any(chosen.values())):
             last = carried or next(lines for lines in reversed(chosen.values()) if lines)
             last.pop()
             text = _render(head, chosen, carried)
-        return redact(text)
+        return clean_text(text)
 
 
 def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:

@@ -75,7 +75,9 @@ def owners(store: Store) -> tuple[str, ...]:
 
 def _database(url: str, wait_s: float) -> Database:
     if "\0" in url:
-        raise InputError(f"invalid ledger address {url!r:.60}", hint='use a path, "postgresql://…" or ":memory:"')
+        raise InputError(
+            f"invalid ledger address {url.rpartition('@')[2]!r:.60}", hint='use a path, "postgresql://…" or ":memory:"'
+        )
     if url.startswith(("postgresql://", "postgres://")):
         from foldline.ledger.databases.postgres import Postgres  # noqa: PLC0415  # an extra
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from foldline.placeholders import REDACTED
 from foldline.redact.context_values import find_cookies, find_in_context, find_in_tables, find_in_urls
-from foldline.redact.escapes import VisibleText, has_unseen
+from foldline.redact.escapes import VisibleText, has_unseen, strip_escapes
 from foldline.redact.keys import find_other_keys, find_word_keys
 from foldline.redact.named_values import find_named_values
 from foldline.redact.patterns import Hit
@@ -57,6 +57,11 @@ def redact(text: str) -> str:
             at = hit.end
         text = "".join([*pieces, text[at:]])
     return text
+
+
+def clean_text(text: str) -> str:
+    """The text without secrets and without terminal escape sequences."""
+    return strip_escapes(redact(text))
 
 
 def redact_error(error: BaseException) -> str:

@@ -270,10 +270,10 @@ def _session_name(session: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """A text in which secrets and lone surrogates are replaced, and in which every line break is a line feed."""
-    from foldline.redact.redact import redact  # noqa: PLC0415  # only a write needs it
+    """A text without escape sequences and with line feeds only. Secrets and lone surrogates are replaced."""
+    from foldline.redact.redact import clean_text  # noqa: PLC0415  # only a write needs it
 
-    return redact(_BREAKS.sub("\n", text.encode("utf-8", "replace").decode()))
+    return _BREAKS.sub("\n", clean_text(text.encode("utf-8", "replace").decode()))
 
 
 def _parse_entries(data: bytes, session: str) -> tuple[list[_Entry], str]:

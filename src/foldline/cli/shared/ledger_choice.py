@@ -37,7 +37,7 @@ COMPLETION_WAIT_SECONDS = 1.0
 """Seconds to wait for another writer's lock during shell completion."""
 CANDIDATES = 5
 """How many sessions an error lists when a name is ambiguous."""
-_PASSWORD = re.compile(r"(://[^:/@]*):[^@]*@|(?<=[?&]password=)[^&]*")
+_PASSWORD = re.compile(r"(://[^:/@]*):\S*@|(?<=password=)[^&\s]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Console output: colour only on a terminal, control characters replaced, JSON on one line."""
+"""Console output: colour only on a terminal, secrets and control characters replaced, JSON on one line."""
 
 from __future__ import annotations
 
@@ -37,8 +37,30 @@ def console(*, err: bool = False) -> Console:
 
 
 def line_printer(*, err: bool = False) -> Callable[..., None]:
-    """The `print` method of a console. Long lines are not wrapped; the terminal does that."""
-    return partial(console(err=err).print, soft_wrap=True)
+    """A function that prints a line or a table on a console, without secrets.
+
+    Long lines are not wrapped; the terminal does that.
+    """
+    write = partial(console(err=err).print, soft_wrap=True)
+
+    def echo(line: Any = "", **style: Any) -> None:
+        write(without_secrets(line), **style)
+
+    return echo
+
+
+def without_secrets(value: Any) -> Any:
+    """A value in which secrets are redacted in every text. It may contain dicts, lists and tuples."""
+    from foldline.redact.redact import redact  # noqa: PLC0415  # slow to import
+
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {name: without_secrets(item) for name, item in value.items()}
+        case list() | tuple():
+            return [without_secrets(item) for item in value]
+    return value
 
 
 def table(name: str, *numbers: str) -> Table:
@@ -94,8 +116,8 @@ def spinner(what: str) -> Iterator[None]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of ASCII JSON."""
-    click.echo(json.dumps(value, ensure_ascii=True))
+    """Print a value as one line of ASCII JSON, without secrets."""
+    click.echo(json.dumps(without_secrets(value), ensure_ascii=True))
 
 
 def printable(text: str) -> str:
@@ -104,8 +126,10 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> list[str]:
-    """The lines of a text with tabs expanded and control characters replaced."""
-    return [printable(line.expandtabs(4)) for line in text.splitlines()]
+    """The lines of a text without secrets and escape sequences, with tabs expanded and control characters replaced."""
+    from foldline.redact.escapes import strip_escapes  # noqa: PLC0415
+
+    return [printable(line.expandtabs(4)) for line in strip_escapes(without_secrets(text)).splitlines()]
 
 
 def digest_lines(text: str) -> list[str]:
@@ -125,7 +149,7 @@ def first_words(message: Message, chars: int) -> str:
     """The first words of a message on one line."""
     calls = (f"{call.name} {call.arguments}" for call in message.calls)
     texts = [message.text, *(result.text for result in message.results), *calls]
-    words = next((text for text in texts if text.strip()), "")[: chars * 4]
+    words = without_secrets(next((text for text in texts if text.strip()), "")[: chars * 4])
     plain = "".join(char if char.isprintable() else " " for char in words)
     return " ".join(plain.split())[:chars]
 

@@ -34,7 +34,7 @@ from foldline.digest.extract.open_work import (
 )
 from foldline.digest.markup import read_entries
 from foldline.message import Message, Opaque, Text, ToolCall, ToolResult
-from foldline.redact.redact import redact
+from foldline.redact.redact import clean_text
 from foldline.tool_calls import FINISHED, CallOutcome, InterpretedCall, call_outcome, interpret_call
 from foldline.wire.repair.context import native_summary
 
@@ -157,13 +157,13 @@ class _FactExtractor:
             return
         for part in message.parts:
             if isinstance(part, Text):
-                self._read_text(index, message, redact(part.text))
+                self._read_text(index, message, clean_text(part.text))
             elif isinstance(part, ToolCall):
                 self._read_call(index, message, part)
             elif isinstance(part, ToolResult):
                 self._read_result(index, part)
             elif isinstance(part, Opaque) and (summary := native_summary(part)):
-                self._read_native_summary(index, redact(summary))
+                self._read_native_summary(index, clean_text(summary))
         self.identifiers.finish_message(index)
         while len(self.pending) > MAX_PER_KIND:
             del self.pending[next(iter(self.pending))]
@@ -226,18 +226,18 @@ class _FactExtractor:
     def _read_call(self, index: int, message: Message, call: ToolCall) -> None:
         interpreted = interpret_call(call, message.text)
         for text in interpreted.values:
-            self.identifiers.read(index, redact(text), Origin.CALL, source=interpreted.path, is_call=True)
+            self.identifiers.read(index, clean_text(text), Origin.CALL, source=interpreted.path, is_call=True)
         added: list[IdentifiedLine] | None = [] if interpreted.kind == "edit" else None
         origin = Origin.RESULT if added is None else Origin.WRITE
-        old = tuple(map(redact, interpreted.replaced))
+        old = tuple(map(clean_text, interpreted.replaced))
         for text in old:
             self.identifiers.read(index, text, origin, source=interpreted.path)
         for text in interpreted.contents:
-            self.identifiers.read(index, redact(text), origin, source=interpreted.path, lines=added)
+            self.identifiers.read(index, clean_text(text), origin, source=interpreted.path, lines=added)
         interpreted = interpreted._replace(
-            path=redact(interpreted.path),
-            command=redact(interpreted.command),
-            purpose=redact(interpreted.purpose),
+            path=clean_text(interpreted.path),
+            command=clean_text(interpreted.command),
+            purpose=clean_text(interpreted.purpose),
             values=(),
             contents=(),
             replaced=old,
@@ -262,11 +262,11 @@ class _FactExtractor:
                 note = status or (old.note if old else "")
                 indexes = _merge_indexes(old.indexes if old else (), (index,))
                 kind = "done" if note in FINISHED else "open"
-                self._put(key, Fact(kind, redact(text) or (old.text if old else ""), indexes, note))
+                self._put(key, Fact(kind, clean_text(text) or (old.text if old else ""), indexes, note))
 
     def _read_result(self, index: int, result: ToolResult) -> None:
         called_at, interpreted, added, words = self.pending.pop(result.call_id, PendingCall(index))
-        text = redact(result.text)
+        text = clean_text(result.text)
         self._read_report(f"{words}\n{text}")
         if not result.is_error and (started := background_id(text)):
             named = f"{words or 'background work'}: {started}{NO_REPORT}"

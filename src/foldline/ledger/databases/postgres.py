@@ -6,6 +6,7 @@ extensions.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -93,7 +94,7 @@ class Postgres:
         psycopg = self._psycopg
         if not isinstance(cause, psycopg.Error):
             return None
-        code, where = cause.sqlstate or "", str(cause).strip().split("\n")[0]
+        code, where = cause.sqlstate or "", _without_password(str(cause).strip().split("\n")[0], self.url)
         if code in {"23505", "40001", "40P01"}:
             return pool.WriteConflict(where, hint="another process wrote at the same time; retry")
         if code in {"55P03", "57014"}:
@@ -191,3 +192,18 @@ class PostgresConnection:
     def close(self) -> None:
         """Close the connection."""
         self.link.close()
+
+
+def _without_password(message: str, url: str) -> str:
+    """A driver's message without the parts of the address's password that it quotes.
+
+    If a password contains `/` or `:`, the driver takes a part of it for a host or a port and quotes that part.
+    """
+    user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
+
+    def shown(found: re.Match[str]) -> str:
+        part = found[1]
+        is_secret = part != user and bool(part) and (part in password or (bool(password) and password in part))
+        return '"…"' if is_secret else found[0]
+
+    return re.sub(r'"([^"]*)"', shown, message)
