@@ -38,7 +38,7 @@ def report(found: Settings) -> dict[str, Any]:
     knobs = {knob.name: getattr(found.policy, knob.name) for knob in fields(found.policy)}
     return {
         "files": [str(path) for path in found.files],
-        "settings": {name: _row(_shown(name, value), name, found) for name, value in found.values.items()},
+        "settings": {name: _row(_setting_text(name, value), name, found) for name, value in found.values.items()},
         "preset": found.name,
         "policy": {name: _row(_plain(value), name, found) for name, value in knobs.items()},
     }
@@ -48,7 +48,7 @@ def _row(value: Any, name: str, found: Settings) -> dict[str, Any]:
     return {"value": value, "source": found.sources.get(name, "default")}
 
 
-def _shown(name: str, value: str) -> str:
+def _setting_text(name: str, value: str) -> str:
     """A setting's value without the password of a ledger."""
     return str(LedgerLocation(url=value)) if name == "ledger" else value
 
@@ -64,7 +64,11 @@ def _print(found: Settings, everything: bool) -> None:
     read = ", ".join(map(_short, found.files)) or f"none (looked for {PROJECT_FILE} here and {_short(user)})"
     echo(f"files read: {read}")
     for name, value in found.values.items():
-        text = f"{_shown(name, value)} ({_short_source(found.sources[name])})" if value else f"not set. {KEYS[name]}."
+        text = (
+            f"{_setting_text(name, value)} ({_short_source(found.sources[name])})"
+            if value
+            else f"not set. {KEYS[name]}."
+        )
         echo(f"{name}: {text}")
     echo(f"policy {found.name}")
     names = [knob.name for knob in fields(found.policy)]

@@ -168,6 +168,8 @@ def _assigned_value(text: str, at: int, end: int, name: str, *, strong: bool) ->
     value = (_QUOTED[mark] if has_quote else _SEMICOLONS if listed else _BARE).match(text, start)
     if value is None or value[0].startswith(REDACTED[1:]) or text.startswith(REDACTED, start):
         return None
+    if not strong and (len(value[0]) < 16 or not mixes_characters(value[0])):
+        return None
     if is_placeholder(value[0]) or value[0][0].isspace():
         return None
     if " " in value[0].strip():

@@ -201,9 +201,9 @@ def _without_password(message: str, url: str) -> str:
     """
     user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
 
-    def shown(found: re.Match[str]) -> str:
+    def mask(found: re.Match[str]) -> str:
         part = found[1]
         is_secret = part != user and bool(part) and (part in password or (bool(password) and password in part))
         return '"…"' if is_secret else found[0]
 
-    return re.sub(r'"([^"]*)"', shown, message)
+    return re.sub(r'"([^"]*)"', mask, message)
