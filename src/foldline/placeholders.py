@@ -20,6 +20,10 @@ NO_NEW_PROMPT = "[no new message of the user was recorded]"
 """The user message that is added after a history that ends with the assistant."""
 TOOL_ERROR = "[tool error] "
 """The start of the text of a failed result, for formats that have no field for failure."""
+UNREADABLE_SUMMARY = (
+    "[a summary that only its provider can read was left out; the messages that it summarises stand above]"
+)
+"""The text that replaces an encrypted compaction block of another provider."""
 REDACTED = "[redacted "
 """The start of the placeholder for a secret. The kind of the secret and `]` follow."""
 OMISSION = "[…]"

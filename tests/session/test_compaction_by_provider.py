@@ -208,6 +208,21 @@ def test_a_view_rendered_in_another_format_has_the_digest(format: str, target: s
     assert "8417" in str(body) or target == format
 
 
+@FORMAT
+@pytest.mark.parametrize(("other", "model"), [("anthropic", SONNET), ("openai-responses", "grok-4")])
+def test_a_block_in_an_unfolded_history_is_not_sent_to_another_model(format: str, other: str, model: str) -> None:
+    agent_ = agent(format)
+    agent_.compact()
+    agent_.turn()
+    agent_.session.unfold()
+    agent_.session.use(model=model, format=other)
+    body = agent_.turn()
+    assert "'compaction'" not in str(body)
+    assert "Question 2" in str(body)
+    agent_.session.use(model=FORMATS[format], format=format)
+    agent_.turn()
+
+
 def test_openai_reads_its_item_with_another_model_of_the_vendor() -> None:
     agent_ = agent("openai-responses")
     agent_.compact()

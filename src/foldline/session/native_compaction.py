@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from foldline.digest.markup import SESSION
 from foldline.errors import Conflict
-from foldline.fold import Digest, Fold, NativeSummary, Target
-from foldline.message import Message, Opaque, Part
-from foldline.models.table import model as model_of
+from foldline.fold import Digest, Fold, NativeSummary
+from foldline.message import Message
 from foldline.placeholders import compacted_by_provider
 from foldline.redact.redact import redact
 from foldline.session.digest_writer import WriteOptions
@@ -22,15 +21,13 @@ from foldline.session.record import ATTEMPTS, too_many_conflicts
 from foldline.session.state import State
 from foldline.view.compose import marker
 from foldline.view.identity import ViewIdentity
-from foldline.wire.formats import element_format
+from foldline.view.native_blocks import holds_summary, summary_of
 from foldline.wire.repair.context import native_summary
 
 if TYPE_CHECKING:
     from foldline.session.session import Session
 
 REASON = "compacted by the provider"
-_READ_BY_ALL_MODELS = frozenset({"openai-responses"})
-"""The formats whose blocks can be read by every model of the vendor. Anthropic's are bound to the model."""
 
 
 def fold_at_native_summary(session: Session) -> None:
@@ -38,12 +35,12 @@ def fold_at_native_summary(session: Session) -> None:
     for _ in range(ATTEMPTS):
         state, entry = session.state, session.state.snapshot.version.entry
         message = state.timeline.messages[state.compacted_at]
-        blocks = [part for part in message.parts if _holds_summary(part)]
+        blocks = [part for part in message.parts if holds_summary(part)]
         if not blocks:
             return
         rest = message.with_parts(*(part for part in message.parts if part not in blocks))
         planned = _planned(state, rest)
-        native = _native_summary(state, message, blocks[-1])
+        native = summary_of(message, blocks[-1], state.timeline.target)
         fold = state.complete(planned, _digest(session, planned, native))
         try:
             version = session.record.fold(fold, entry)
@@ -57,13 +54,6 @@ def fold_at_native_summary(session: Session) -> None:
         emit_committed(session, fold)
         return
     raise too_many_conflicts()
-
-
-def _holds_summary(part: Part) -> bool:
-    """Whether a part is a compaction block with a text or an encrypted summary; a failed compaction has neither."""
-    if not isinstance(part, Opaque) or part.kind != "compaction" or not isinstance(part.value, dict):
-        return False
-    return bool(native_summary(part)) or bool(part.value.get("encrypted_content"))
 
 
 def _planned(state: State, rest: Message) -> Fold:
@@ -97,16 +87,6 @@ def _covered_length(state: State) -> int:
         if identity is not None and timeline.cut <= identity.length <= at:
             return identity.length
     return at
-
-
-def _native_summary(state: State, message: Message, block: Part) -> NativeSummary:
-    """The block with its maker: the session's own model, unless the reply names another one."""
-    wire, own, named = block.wire, state.timeline.target, message.meta.model
-    format = element_format(wire.format) if wire is not None else own.format
-    is_own = not named or named in own.model or own.model in named
-    maker = Target(format, own.model, own.vendor) if is_own else Target(format, named, model_of(named).vendor)
-    alone = message if len(message.parts) == 1 else message.with_parts(block)
-    return NativeSummary(message=alone, maker=maker, any_model=format in _READ_BY_ALL_MODELS)
 
 
 def _digest(session: Session, fold: Fold, native: NativeSummary) -> Digest:

@@ -31,6 +31,7 @@ from foldline.view.bound_thinking import answers_view, has_thinking, without_thi
 from foldline.view.compose import ComposedView, View, head
 from foldline.view.identity import ViewIdentity, view_key
 from foldline.view.image_scaling import downscaled
+from foldline.view.native_blocks import without_foreign_blocks
 from foldline.wire.formats import element_format
 
 PAGE = 64
@@ -155,13 +156,15 @@ class State:
                 shown = without_thinking(shown or message)
                 tokens = self.size(shown)
         sent = self.timeline.messages
+        if traits.has_compaction:
+            self.compacted_at = len(sent)
+            shown = without_foreign_blocks(shown or message, self.timeline.target)
+            tokens = self.size(shown)
         if self._account is not None and message.role == "assistant" and sent and sent[-1].role != "assistant":
             self._account = self._account.after_request(self._proposal(message.meta.at), self._prices)
         self.timeline.append(message, tokens, shown, traits)
         if traits.has_media:
             self.media.add(shown or message)
-        if traits.has_compaction:
-            self.compacted_at = len(sent) - 1
         return tokens
 
     def _is_unbound(self, message: Message, index: int) -> bool:
