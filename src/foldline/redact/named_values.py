@@ -105,6 +105,8 @@ _HARMLESS_STARTS = (
 _IS_REDACTED = re.compile(
     r"""[\w.-]{0,40}+[\\"'`\]]{0,4}[ \t]{0,8}+[:=]?[ \t]{0,8}+[\\"'`]{0,4}(?:\w{1,10} )?""" + re.escape(REDACTED)
 )
+_PLAIN_SIGNS = {False: (":", "="), True: ()}
+"""Characters after a name that only an assignment has, by whether the name is strong."""
 _REST = re.compile(r"[\w.-]{0,40}")
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
@@ -140,7 +142,7 @@ def _named_value(text: str, at: int, end: int, name: str) -> Hit | None:
     """The secret that follows the name from `at` to `end`; None if there is none."""
     strong = name in _STRONG
     span = _assigned_value(text, at, end, name, strong=strong)
-    if span is None and not _IS_REDACTED.match(text, end):
+    if span is None and text[end : end + 1] not in _PLAIN_SIGNS[strong] and not _IS_REDACTED.match(text, end):
         span = _other_value(text, at, end, strong=strong)
     if span is None or _is_harmless_name(text, at, text[end : run_end(_REST, text, end)], strong=strong):
         return None
