@@ -186,7 +186,7 @@ def test_results_of_one_turn_travel_in_one_content_and_are_named() -> None:
     calls = assistant("", ToolCall(id="1", name="ls"), ToolCall(id="2", name="rm", arguments='{"f":1}'))
     answers = [tool("2", "denied", is_error=True), tool("1", "a.txt")]
     body = render([user("go"), calls, *answers, user("thanks")], "gemini").body
-    assert [content["role"] for content in body["contents"]] == ["user", "model", "user", "user"]
+    assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
     assert body["contents"][1]["parts"] == [
         {"functionCall": {"id": "1", "name": "ls", "args": {}}, "thoughtSignature": FOREIGN},
         {"functionCall": {"id": "2", "name": "rm", "args": {"f": 1}}},
@@ -194,6 +194,7 @@ def test_results_of_one_turn_travel_in_one_content_and_are_named() -> None:
     assert body["contents"][2]["parts"] == [
         {"functionResponse": {"id": "2", "name": "rm", "response": {"error": "denied"}}},
         {"functionResponse": {"id": "1", "name": "ls", "response": {"output": "a.txt"}}},
+        {"text": "thanks"},
     ]
 
 

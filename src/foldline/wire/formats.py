@@ -213,7 +213,9 @@ class Format:
     render_system: Callable[[tuple[Message, ...], LossCollector], Any] | None = None
     """Returns the value under `system_key` for the leading system messages; None to leave the field out."""
     join: Callable[[Any, Any], Any | None] | None = None
-    """Merges two new neighbouring elements if the provider requires one element; returns None if they stay separate."""
+    """Merges two newly written neighbouring elements if the provider wants one; returns None if they stay separate."""
+    joins_exact: bool = False
+    """True if a newly written element is also merged with a neighbour before it that is sent verbatim."""
     has_call_ids: bool = True
     """False if results are matched to calls by name and order, so that ids may be missing."""
     reply: ReplyFormat | None = None

@@ -20,6 +20,7 @@ FORMAT = Format(
     parse_system=parse.parse_system,
     render_system=render.render_system,
     join=render.join,
+    joins_exact=True,
     has_call_ids=False,
     reply=ReplyFormat(
         parse=parse.parse_reply,

@@ -93,8 +93,12 @@ class RepairedHistory:
         return repair_part(rest, context, start=start)
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
-        """True if all messages are user or assistant messages that hold only visible text."""
+        """True if all messages hold nothing but visible text of user or assistant, and no two replies are in a row."""
+        before, required = "user", self._grammar.alternation == "required"
         for message in messages:
+            if message.role == before and (before == "assistant" or (required and message.wire is not None)):
+                return False
+            before = message.role
             if message.role != "user" and (message.role != "assistant" or message.kind):
                 return False
             wire = message.wire

@@ -65,11 +65,8 @@ class ResultOrder:
         return max(place, last + 1)
 
     def _split_reply(self, reply: list[RepairEntry]) -> list[list[RepairEntry]]:
-        """The messages of a reply, in groups.
-
-        A group ends after a message with an unanswered call, if another reply follows it.
-        """
-        if self.context.grammar.adjacency == "after" or len(reply) == 1:
+        """The messages of a reply, split after each one with an unanswered call that another reply follows."""
+        if len(reply) == 1:
             return [reply]
         parts = [[reply[0]]]
         for before, entry in pairwise(reply):

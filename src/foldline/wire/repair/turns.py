@@ -1,0 +1,58 @@
+"""Invariants: two replies are two turns, and no two turns of one role follow each other where the format refuses that.
+
+Between two replies of the provider there was a request. If that request ended with the first reply, a placeholder of
+the user was sent after it, and the placeholder must stay where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from foldline.message import Message, user
+from foldline.placeholders import NO_NEW_PROMPT
+from foldline.wire.repair.context import OutgoingMessage, RepairContext
+from foldline.wire.repair.server_calls import is_paused
+
+
+def separate_replies(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
+    """The messages, with a placeholder of the user between two different replies that follow each other."""
+    if not context.grammar.end or "assistant" in context.grammar.end:
+        return out
+    separated: list[OutgoingMessage] = []
+    last: OutgoingMessage | None = None
+    for each in out:
+        if last is not None and are_two_replies(last, each) and not is_paused(separated, context):
+            context.note("reply-follows", each.origin, "it follows another reply: a placeholder of the user was added")
+            placeholder = user(NO_NEW_PROMPT, kind="note")
+            separated.append(OutgoingMessage(last.origin, placeholder, "user"))
+        separated.append(each)
+        last = each if each.side else last
+    return separated
+
+
+def are_two_replies(one: OutgoingMessage, other: OutgoingMessage) -> bool:
+    """True for two messages of the assistant that have the ids of different replies."""
+    if one.side != "assistant" or other.side != "assistant":
+        return False
+    first, second = one.message.meta.reply, other.message.meta.reply
+    return bool(first and second) and first != second
+
+
+def join_turns(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
+    """The messages, where the second of two verbatim ones of one role is marked, so that the renderer joins it."""
+    if context.grammar.alternation != "required":
+        return out
+    joined: list[OutgoingMessage] = []
+    side = ""
+    for each in out:
+        if side and each.side == side and context.exact(each.message.wire):
+            context.note("alternation", each.origin, f"joined with the message of the {side} before it")
+            joined.append(each._replace(message=_inexact(each.message)))
+        else:
+            joined.append(each)
+        side = each.side or side
+    return joined
+
+
+def _inexact(message: Message) -> Message:
+    return replace(message, wire=message.wire and message.wire._replace(raw=None, exact=False))
