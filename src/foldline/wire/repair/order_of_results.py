@@ -70,10 +70,16 @@ class ResultOrder:
             return [reply]
         parts = [[reply[0]]]
         for before, entry in pairwise(reply):
-            if any(map(self._is_unanswered, before.slots)) and not is_same_reply(before, entry):
+            if any(map(self._is_unanswered, before.slots)) and self._are_apart(before, entry):
                 parts.append([])
             parts[-1].append(entry)
         return parts
+
+    def _are_apart(self, before: RepairEntry, entry: RepairEntry) -> bool:
+        """True for two messages of different replies; where results may come later, the ids of both must say so."""
+        if self.context.grammar.adjacency == "after" and not (before.message.meta.reply and entry.message.meta.reply):
+            return False
+        return not is_same_reply(before, entry)
 
     def _is_unanswered(self, slot: CallSlot) -> bool:
         """True for a call that gets a closing result."""
