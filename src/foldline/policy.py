@@ -192,10 +192,9 @@ class Policy:
     """Maximum number of times in a row that the model is asked to continue a reply that reached its length limit."""
 
     def __post_init__(self) -> None:
-        if type(self.rules) is not tuple or any(type(rule) is not Rule for rule in self.rules):
-            object.__setattr__(self, "rules", _read("rules", self.rules, tuple[Rule, ...], "Policy"))
         for name, hint in _types().items():
-            value = getattr(self, name)
+            value = _read(name, getattr(self, name), hint, "Policy")
+            object.__setattr__(self, name, value)
             if get_origin(hint) is Literal:
                 _one_of(name, value, get_args(hint))
             elif name.endswith("_ratio") and value is not None and not 0 <= value <= 1:
@@ -384,4 +383,4 @@ def _check_window(policy: Policy) -> None:
 def no_usable_window(window: int, reply: int, reserve: int) -> ConfigError:
     """The error if the tokens reserved for the reply leave no part of the window for a request."""
     what = f"reply_tokens {reply:,} and reserve_tokens {reserve:,} leave nothing of a window of {window:,} tokens"
-    return ConfigError(what, hint="lower them, or raise window_tokens")
+    return ConfigError(what, hint="lower reply_tokens or reserve_tokens, or raise window_tokens")

@@ -252,6 +252,8 @@ CAUSES = {
     "tool call in a harmony channel": "tool call",
     "tool call of DeepSeek": "tool call",
     "tool call behind a digest": "tool call",
+    "tool call as a JSON block": "tool call",
+    "tool call in brackets": "tool call",
     "shell command": "tool call",
     "request for the conversation": "asks for the conversation",
     "only instructions": "says nothing",

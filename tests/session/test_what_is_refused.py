@@ -98,6 +98,17 @@ class TestPolicies:
         with pytest.raises(ConfigError, match="rule"):
             Policy(rules=rules)
 
+    @pytest.mark.parametrize(
+        "knobs",
+        [{"window_tokens": 1.5}, {"window_tokens": True}, {"window_tokens": "many"}, {"leave": 3}, {"background": 7}],
+    )
+    def test_values_of_another_type_are_an_error(self, knobs: dict[str, Any]) -> None:
+        with pytest.raises(ConfigError, match=next(iter(knobs))):
+            Policy(**knobs)
+
+    def test_one_name_is_a_list_of_one(self) -> None:
+        assert Policy(prune_protect="bash").prune_protect == ("bash",)  # type: ignore[arg-type]
+
 
 class TestUnknownModels:
     def test_the_assumed_window_is_emitted_once_and_shown_in_the_view(self) -> None:
@@ -143,6 +154,19 @@ class TestHintsForViewsThatDoNotFit:
         session.add(system("rule " * 4_000), user("so?"))
         with pytest.raises(ViewTooLarge, match=r"shorten the system messages, or raise window_tokens by 1,\d\d\d"):
             session.view()
+
+    def test_the_named_window_is_large_enough(self) -> None:
+        for words in (400, 2_000, 9_000):
+            policy = Policy.preset("balanced").but(window_tokens=600, counter="chars/4")
+            sent = [user("word " * words)]
+            session = Session(policy=policy)
+            session.add(*sent)
+            with pytest.raises(ViewTooLarge) as caught:
+                session.view()
+            more = int(caught.value.hint.rpartition(" by ")[2].replace(",", ""))
+            session = Session(policy=policy.but(window_tokens=600 + more))
+            session.add(*sent)
+            assert session.view().tokens <= session.usable
 
     @pytest.mark.parametrize("knobs", [{"rules": ()}, {"keep_hard": True, "keep_messages": 19}])
     def test_the_named_knob_does_help(self, knobs: dict[str, Any]) -> None:

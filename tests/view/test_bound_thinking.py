@@ -168,3 +168,20 @@ def test_the_event_of_a_fold_says_that_thinking_was_left_out() -> None:
 def test_models_without_preserved_thinking_are_not_touched(model: str) -> None:
     session = small_session(model)
     assert not session.state._binds_thinking
+
+
+@pytest.mark.parametrize("meanwhile", ["message", "pin"])
+def test_thinking_of_a_reply_is_left_out_if_something_was_added_while_it_was_on_its_way(meanwhile: str) -> None:
+    account, session = Account(), small_session()
+    session.add({"role": "user", "content": "first"})
+    view = session.view()
+    body, betas = request(view)
+    reply = account.answer("anthropic", body, betas=betas, reply=ScriptedReply(thinking="hm", text="said")).body
+    if meanwhile == "message":
+        session.add({"role": "user", "content": "wait!"})
+    else:
+        session.pin("Never touch setup.cfg.")
+    session.add(reply, view=view)
+    for turn in range(3):
+        session.add({"role": "user", "content": f"question {turn}"})
+        send(account, session, session.view(), 2 * turn)

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from foldline.compat.caller_messages import CallerMessages
+from foldline.digest.checks import has_visible_text
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.ledger.message_keys import trace
@@ -267,7 +268,7 @@ def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -
     plan. Messages that were appended after the plan was made do not matter.
     """
     caller = CallerMessages(messages)
-    if not summary.strip() or _key(caller.messages[: plan.boundary]) != plan.boundary_key:
+    if not has_visible_text(summary) or _key(caller.messages[: plan.boundary]) != plan.boundary_key:
         return messages
     covered = set(plan.covered)
     kept = [

@@ -20,6 +20,7 @@ from typing import Any
 from foldline.compat.caller_messages import CallerMessages, render_list, wire_format_of
 from foldline.compat.counters import CountFunction, ExactnessCounter, counter_of
 from foldline.compat.text_caps import fit_text
+from foldline.digest.checks import has_visible_text
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import local_digest_text
 from foldline.errors import ConfigError
@@ -287,7 +288,7 @@ class SlidingWindow:
         except Exception as error:  # noqa: BLE001 (the caller's function may raise anything)
             _LOG.warning("the summary stays as it was: the summarizer raised %s", type(error).__name__)
             return self.summary
-        if not isinstance(text, str) or not text.strip():
+        if not has_visible_text(text):
             _LOG.warning("the summary stays as it was: the summarizer returned no text")
             return self.summary
         self._summarized = timeline.cut

@@ -8,6 +8,7 @@ digest. `clean_reply` removes secrets, forged markup and instructions from the r
 from __future__ import annotations
 
 import re
+from typing import TypeGuard
 
 from foldline.digest.digester import DigesterReply
 from foldline.digest.markup import HEADINGS, body_of, escape_line, remove_instructions
@@ -22,13 +23,19 @@ _CALLED = ("tool_use", "tool_calls", "function_call", "tooluse", "tool-calls")
 
 _REASONING = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _TOOL_CALL = re.compile(
-    r"^[ \t>]{0,8}(?:</?(?:tool_calls?|function_calls?|function=|invoke\b|antml\b|tool_use\b|parameter=)|"
-    r"<\|(?:python_tag|channel|start|call|tool|message|constrain|im_start|action)|<[|｜]tool|\[TOOL_(?:CALLS|REQUEST)|"
-    r"\[/?(?:tool_call|function_call)\]|✿FUNCTION✿|(?:to=)?functions\.\w{1,64}[\s(:]|"
+    r"^[ \t>]{0,8}(?:</?(?:\w{1,20}:)?(?:tool_?calls?|function_?calls?|function=|invoke\b|antml\b|tool_use\b|"
+    r"parameter=)|"
+    r"<(?:execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|use_mcp_tool|"
+    r"browser_action|ask_followup_question|attempt_completion)>|"
+    r"<\|(?:python_tag|channel|start|call|tool|message|constrain|im_start|action)|<[|｜](?:tool|DSML)|"
+    r"\[TOOL_(?:CALLS|REQUEST)|\[/?(?:tool_call|function_call)\]|✿FUNCTION✿|functools\[|"
+    r"(?:to=)?functions\.\w{1,64}[\s(:]|\[\w{1,64}\([^\n]{0,400}\)\][ \t]{0,8}$|"
     r"```(?:tool_code|tool_call|tool|function)\b|Action Input:|"
-    r"\[?\{\s{0,40}\"(?:name|tool|tool_name|function|tool_calls?|action)\"\s{0,40}:[^\n]{0,200}"
-    r"\"(?:arguments|parameters|input|args)\")|"
-    r"\A\W{0,8}\{\s{0,40}\"(?:name|tool|function|tool_calls?)\"\s{0,40}:",
+    r"\[?\{\s{0,40}\"(?:function_?call|tool_calls?)\"\s{0,40}:|"
+    r"\[?\{\s{0,40}\"type\"\s{0,40}:\s{0,40}\"(?:tool_use|tool_call|function_call|function)\"|"
+    r"\[?\{\s{0,40}\"(?:name|tool|tool_name|function|action)\"\s{0,40}:[^\n]{0,200}"
+    r"\"(?:arguments|parameters|input|args|action_input)\")|"
+    r"\A\W{0,8}\{\s{0,40}\"(?:name|tool|function|tool_calls?|action)\"\s{0,40}:",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that begins like a tool call in the dialect of some model."""
@@ -44,6 +51,13 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 """A sentence that asks for the conversation or offers help, although a digest was requested."""
+_NO_TRANSCRIPT = re.compile(
+    r"\b(?:provide|share|paste|send|supply|upload|attach)\b.{0,40}\b(?:conversation|transcript|scrollback|chat history)"
+    r"\b|"
+    r"\b(?:conversation|transcript|scrollback)\b.{0,30}\b(?:missing|empty|not (?:provided|included|attached|there))\b",
+    re.IGNORECASE,
+)
+"""A sentence that says that there is no conversation to digest."""
 _ERROR_TEXT = re.compile(
     r"\A\W{0,8}(?:\{\s*\"error\"|<!doctype html|<html|error\b|exception\b|traceback \(|(?:http|status)[ /]?\d{3}|"
     r"(?:429|500|502|503|504)\b|rate limit|too many requests|internal server error|service unavailable|bad gateway|"
@@ -63,13 +77,22 @@ _HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _NO_CONTENT = frozenset(
-    {"", "none", "n/a", "shipped", "active", "stuck", "shipped: none", "active: none", "stuck: none"}
+    {"", "none", "nothing", "n/a", "shipped", "active", "stuck", "shipped: none", "active: none", "stuck: none"}
 )
 _LINE_CHARS = 24
 _ECHO_SHARE = 0.8
 _ECHO_LINES = 4
 _SPEAKER = re.compile(r"(?m)^[^\S\n]*» (?:you|agent|tool|shell|note|digest)\b")
 _PROMPT_LINES = frozenset(line for line in (*CONDENSER_BRIEF.split("\n"), *SECTIONS_ABOUT) if len(line) > _LINE_CHARS)
+
+
+def has_visible_text(value: object) -> TypeGuard[str]:
+    """Whether a value is a text with at least one letter or digit, so that it can be a summary.
+
+    >>> has_visible_text("Done."), has_visible_text(" \u200b"), has_visible_text(None)
+    (True, False, False)
+    """
+    return isinstance(value, str) and _VISIBLE.search(value) is not None
 
 
 def reject_reply(reply: DigesterReply, *, prompt: str = "") -> str:
@@ -102,7 +125,8 @@ def _check_text(reply: DigesterReply, text: str) -> str:
         return ""
     if _ERROR_TEXT.match(text):
         return "the reply is an error text"
-    return "the reply asks for the conversation" if _REQUEST.search(text) and not _headings_in(text) else ""
+    asks = _NO_TRANSCRIPT.search(text) or (_REQUEST.search(text) and not _headings_in(text))
+    return "the reply asks for the conversation" if asks else ""
 
 
 def reject_body(text: str, *, sections: bool) -> str:
@@ -110,7 +134,7 @@ def reject_body(text: str, *, sections: bool) -> str:
 
     `sections` means that the documented headings were requested.
     """
-    lines = (line.strip().strip("#*->• \t") for line in text.replace(REMOVED_ORDER, "").split("\n"))
+    lines = (line.strip().strip("#*->• \t()[]") for line in text.replace(REMOVED_ORDER, "").split("\n"))
     said = (line for line in lines if line.lower().rstrip(".:") not in _NO_CONTENT and not _HEADING.match(f"# {line}"))
     if not any(map(_VISIBLE.search, said)):
         return "the reply says nothing"

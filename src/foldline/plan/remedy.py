@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any
 
 from foldline.errors import ViewTooLarge
@@ -22,6 +23,8 @@ _KNOBS: tuple[dict[str, Any], ...] = (
 
 The first changes lose the least.
 """
+_WINDOW_PER_TOKEN = 1.7
+"""Tokens by which a window must grow for one more token of messages: the reserves for reply and digest grow with it."""
 _OF_BLOCK = {
     "system": "shorten the system messages",
     "tools": "send fewer or shorter tools",
@@ -48,7 +51,7 @@ def too_large(
     knobs = [knobs for knobs in _KNOBS if ("rules" in knobs) != folds and _differs(policy, knobs)]
     help_by_knob = next((_setting(knobs) for knobs in knobs if fits(policy.but(**knobs))), "")
     largest = max(_OF_BLOCK, key=lambda name: blocks.get(name, 0))
-    window = f"raise window_tokens by {tokens - load.usable:,}"
+    window = f"raise window_tokens by {ceil((tokens - load.usable) * _WINDOW_PER_TOKEN):,}"
     remedy = f"{help_by_knob or _OF_BLOCK[largest]}, or {window}"
     hint = remedy if folds else f"{_NEVER_FOLDS}: {remedy}"
     return ViewTooLarge(tokens, load.usable, {**blocks, "margin": tokens - sum(blocks.values())}, hint=hint)

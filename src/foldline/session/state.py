@@ -171,7 +171,7 @@ class State:
         """Whether a message holds thinking that was written for a view with another prefix."""
         if not has_thinking(message):
             return False
-        answers = answers_view(message, self._view_key, self.tools)
+        answers = answers_view(message, index, self._view_key, self.tools)
         return index < self.snapshot.changed_at if answers is None else not answers
 
     def _without_bound_thinking(self, fold: Fold) -> dict[int, tuple[Message, int]]:

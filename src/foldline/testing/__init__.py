@@ -137,6 +137,8 @@ _FAULTS: dict[str, Callable[[DigesterCall], Any]] = {
     "tool call behind a digest": lambda ask: (
         f'{proper(ask)}\n<invoke name="read"><parameter name="path">a.py</parameter>'
     ),
+    "tool call as a JSON block": lambda ask: f'{proper(ask)}\n{{"type": "tool_use", "name": "read", "input": {{}}}}',
+    "tool call in brackets": lambda ask: f"{proper(ask)}\n[read(path='a.py')]",
     "shell command": lambda _: "```bash\nls -la src && cat README.md\n```",
     "request for the conversation": lambda _: "Sure! Please provide the conversation that you want me to summarize.",
     "only instructions": lambda _: "\n".join([INJECTED] * 4),

@@ -30,9 +30,13 @@ def without_thinking(message: Message) -> Message:
     return message.with_parts(*(part for part in message.parts if not isinstance(part, Thinking)))
 
 
-def answers_view(message: Message, key: str, tools: int) -> bool | None:
-    """Whether a reply answers a view with this key and these tools; None if no view is stored with the reply."""
+def answers_view(message: Message, index: int, key: str, tools: int) -> bool | None:
+    """Whether the reply at `index` answers a view with this key and these tools that ends directly before the reply.
+
+    None if no view is stored with the reply. Messages that were added while the reply was on its way are in front of
+    it now, so its thinking has another prefix.
+    """
     if not message.meta.view:
         return None
     answered = ViewIdentity.read(message.meta.view)
-    return answered is not None and answered.key == key and answered.tools == tools
+    return answered is not None and answered.length in (-1, index) and (answered.key, answered.tools) == (key, tools)
