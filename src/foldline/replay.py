@@ -148,7 +148,12 @@ def replay(transcript: Transcript, policy: Policy, *, name: str, counter: Cached
     request.
     """
     session = Session(
-        model=counter.model.name, policy=policy, tools=transcript.tools, extra_tokens=beside, counter=counter
+        model=counter.model.name,
+        policy=policy,
+        tools=transcript.tools,
+        extra_tokens=beside,
+        counter=counter,
+        clock=lambda: None,
     )
     messages = without_usage(message for message in transcript.messages if message.kind != "digest")
     fixed = tools_tokens(transcript.tools, counter, counter.framing) + beside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -66,6 +67,7 @@ class Ledger:
             name=name,
             listener=self.listener,
             worker=self.worker,
+            clock=self.store.tx.clock or time.time,
         )
 
     def sessions(self) -> tuple[SessionInfo, ...]:

@@ -7,7 +7,7 @@ another process that reads the same rows builds the same state and sends the sam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from foldline import ledger
@@ -15,6 +15,7 @@ from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger import Branch, Head, Store
 from foldline.ledger.jobs import Claim
+from foldline.ledger.records import StoredMessage
 from foldline.message import Message
 from foldline.recall.text_index import TextIndex
 
@@ -216,7 +217,7 @@ class BranchRecord:
 
     def read(self, start: int, stop: int) -> Iterator[Message]:
         """Messages by position, a page at a time."""
-        return (stored.message for stored in self.store.read(self._head, start=start, stop=stop))
+        return (_with_time(stored) for stored in self.store.read(self._head, start=start, stop=stop))
 
     def append(self, messages: Sequence[Message]) -> Version:
         """Add messages at the end."""
@@ -265,6 +266,14 @@ class BranchRecord:
     def _at(self, head: Head) -> Version:
         self._head = head
         return Version(head.length, head.mark)
+
+
+def _with_time(stored: StoredMessage) -> Message:
+    """A stored message; without a time of its own it has the time when it was stored."""
+    message = stored.message
+    if message.meta.at is not None:
+        return message
+    return replace(message, meta=replace(message.meta, at=stored.at))
 
 
 Record: TypeAlias = MemoryRecord | BranchRecord

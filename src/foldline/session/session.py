@@ -11,12 +11,14 @@ same record are read at the next call. Threads may share a session: one call run
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from itertools import chain, islice
 from logging import DEBUG
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from foldline.digest.digester import Digester
 from foldline.errors import Conflict, FoldlineError, InputError
@@ -50,6 +52,7 @@ from foldline.wire.reader import parse, sign_of
 if TYPE_CHECKING:
     from foldline.session.worker import LeaseKeeper, Worker
 
+Clock: TypeAlias = Callable[[], float | None]
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -94,14 +97,17 @@ class Session:
         name: str = "",
         listener: Listener | None = None,
         worker: Worker | None = None,
+        clock: Clock = time.time,
     ) -> None:
         """Open a session on a record, with the given settings. Settings that are not given are read from the record.
 
         `extra_tokens` is the number of tokens that each request has in addition to messages and tools. `counter` is
         used instead of the model's counter.
+        `clock` returns seconds since 1970, or None if the time is unknown. If a rule of the policy is about cost, each
+        added message gets its time from the clock, so that the record shows when the prompt cache has expired.
         """
         self.name, self.listener, self.worker = name, listener, worker
-        self.record = record or MemoryRecord()
+        self.record, self.clock = record or MemoryRecord(), clock
         self.lock = RLock()
         self.writer = DigestWriter(self.record)
         self._digester, self._counter = digester, counter
@@ -184,6 +190,8 @@ class Session:
         if not messages:
             return
         self._tie_replies(messages, answered)
+        if self.state.needs_times:
+            messages = with_times(messages, self.clock())
         version, state = self.record.append(messages), self.state
         expected = len(state.timeline.messages) + len(messages)
         if version.entry != state.snapshot.version.entry or version.length != expected:
@@ -363,6 +371,7 @@ class Session:
             listener=self.listener,
             worker=self.worker,
             counter=self._counter,
+            clock=self.clock,
         )
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
@@ -477,6 +486,16 @@ class Session:
     def load(self) -> Load:
         """The figures that the gate tests."""
         return self.state.load()
+
+
+def with_times(messages: list[Message], at: float | None) -> list[Message]:
+    """The messages, each with a time: its own, or that of its neighbour if they come from a log, or else `at`."""
+    at = next((message.meta.at for message in messages if message.meta.at is not None), at)
+    timed: list[Message] = []
+    for message in messages:
+        at = at if message.meta.at is None else message.meta.at
+        timed.append(message if message.meta.at == at else replace(message, meta=replace(message.meta, at=at)))
+    return timed
 
 
 def _sign(thing: Any) -> str | None:

@@ -161,7 +161,8 @@ class State:
             shown = without_foreign_blocks(shown or message, self.timeline.target)
             tokens = self.size(shown)
         if self._account is not None and message.role == "assistant" and sent and sent[-1].role != "assistant":
-            self._account = self._account.after_request(self._proposal(message.meta.at), self._prices)
+            proposal = self._proposal(_time_of_request(sent[-1], message))
+            self._account = self._account.after_request(proposal, self._prices)
         self.timeline.append(message, tokens, shown, traits)
         if traits.has_media:
             self.media.add(shown or message)
@@ -318,7 +319,8 @@ class State:
         after = fold.after - fold.digest_tokens + tokens
         learned: dict[str, Any] = asdict(self.gauge.calibration) if setup.measured else {}
         if self._account is not None:
-            account = self._account.after_fold(replace(self._proposal(), folded=after), self._prices)
+            proposal = replace(self._proposal(self._newest_time()), folded=after)
+            account = self._account.after_fold(proposal, self._prices)
             learned["account"] = asdict(account)
         if learned:
             learned |= {"model": self.model.name, "tools": self.tools}
@@ -367,7 +369,19 @@ class State:
         """The earned share of the price of a fold (see fold_cost.py); 0 right after a fold."""
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
-        return 0.0 if is_new else account.earned_share(self._proposal(), self._prices)
+        return 0.0 if is_new else account.earned_share(self._proposal(self._newest_time()), self._prices)
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether a rule depends on the times of the messages."""
+        return self._account is not None
+
+    def _newest_time(self) -> float | None:
+        """The time of the newest message, which is when the next request is sent; None if it is unknown.
+
+        It comes from the record, not from a clock, so that every process decides alike.
+        """
+        return self.timeline.messages[-1].meta.at if self.timeline.messages else None
 
     # The request as it stands
 
@@ -420,3 +434,8 @@ class State:
             drops_blocks=self.policy.bound_thinking == "drop_block",
             native=self._composed.native,
         )
+
+
+def _time_of_request(newest: Message, reply: Message) -> float | None:
+    """When the request was sent that a reply answers: the time of the newest message before it, or of the reply."""
+    return reply.meta.at if newest.meta.at is None else newest.meta.at
