@@ -24,7 +24,7 @@ from support.paths import TALK, as_arrived, blocks, drive, spoken, talks, turnin
 @thorough
 @given(folding, models, talks())
 def test_everything_said_is_shown_or_named(policy: Policy, model: str, messages: list[Message]) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     for sent in drive(session, messages):
         if sent.view is not None:
             account(session, sent.view, messages[: sent.given])
@@ -107,7 +107,7 @@ def same_keys(old: object, new: object, name: str) -> None:
 def test_thinking_stays_as_it_was_or_leaves_with_its_message(
     policy: Policy, model: str, messages: list[Message]
 ) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     thoughts = {id(part): message for message in messages for part in message.parts if isinstance(part, Thinking)}
     for sent in drive(session, messages):
         if sent.view is None:
@@ -130,7 +130,7 @@ def test_untouched_messages_are_sent_as_they_came(
     """Every block that came and stays whole goes out with the same bytes, signatures and ids included."""
     came = as_arrived(messages, provider)
     key = format_of(provider).list_key
-    for sent in turning_points(Session(model=model, policy=policy), came):
+    for sent in turning_points(Session(model=model, policy=policy, clock=lambda: None), came):
         if sent.view is not None:
             run = Counter(blocks(sent.view.render(provider).body))
             whole = [message for message in sent.view.messages if any(message is was for was in came)]

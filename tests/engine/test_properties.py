@@ -48,7 +48,7 @@ def size_of(session: Session, view: View) -> int:
 @thorough
 @given(any_policy, models, conversations())
 def test_every_view_is_one_that_every_provider_takes(policy: Policy, model: str, messages: list[Message]) -> None:
-    for sent in turning_points(Session(model=model, policy=policy), messages):
+    for sent in turning_points(Session(model=model, policy=policy, clock=lambda: None), messages):
         if sent.view is not None:
             for provider in REQUEST_FORMATS:
                 assert not check(provider, sent.view.render(provider).body)
@@ -70,7 +70,7 @@ def assert_sendable_everywhere(view: View) -> None:
 @thorough
 @given(any_policy, models, broken() | accidents())
 def test_a_broken_history_is_sendable_too(policy: Policy, model: str, messages: list[Message]) -> None:
-    for sent in drive(Session(model=model, policy=policy), messages):
+    for sent in drive(Session(model=model, policy=policy, clock=lambda: None), messages):
         if sent.view is not None:
             assert_sendable_everywhere(sent.view)
 
@@ -79,7 +79,7 @@ def test_a_broken_history_is_sendable_too(policy: Policy, model: str, messages: 
 @thorough
 @given(any_policy, models, broken() | accidents() | talks(most=8))
 def test_a_view_may_be_asked_for_at_any_moment(policy: Policy, model: str, messages: list[Message]) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     ask(session)
     for message in messages:
         session.add(message)
@@ -168,7 +168,7 @@ def unanswered(messages: Sequence[Message]) -> list[Message]:
 @thorough
 @given(any_policy, models, conversations())
 def test_system_and_unanswered_prompts_stay_word_for_word(policy: Policy, model: str, messages: list[Message]) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     lead = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
     for sent in drive(session, messages):
         if sent.view is None:
@@ -183,7 +183,7 @@ def test_system_and_unanswered_prompts_stay_word_for_word(policy: Policy, model:
 @thorough
 @given(folding, models, talks(), st.sets(st.integers(0, 20), max_size=3))
 def test_pins_stay_whole_and_once(policy: Policy, model: str, messages: list[Message], pins: set[int]) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     pins = {index for index in pins if index < len(messages)}
     for sent in drive(session, messages, pins=pins):
         if sent.view is not None:
@@ -226,7 +226,7 @@ def test_under_budget_the_view_is_the_input(policy: Policy, model: str, messages
 @thorough
 @given(any_policy, models, conversations() | broken() | accidents())
 def test_asking_twice_changes_nothing(policy: Policy, model: str, messages: list[Message]) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     for sent in drive(session, messages):
         again = ask(session)
         assert not again.folds
@@ -241,7 +241,7 @@ def test_asking_twice_changes_nothing(policy: Policy, model: str, messages: list
 @thorough
 @given(any_policy, models, conversations() | broken())
 def test_the_same_messages_give_the_same_views(policy: Policy, model: str, messages: list[Message]) -> None:
-    first, second = (Session(model=model, policy=policy) for _ in range(2))
+    first, second = (Session(model=model, policy=policy, clock=lambda: None) for _ in range(2))
     for one, other in zip(drive(first, messages), drive(second, messages), strict=True):
         assert (one.view and one.view.messages) == (other.view and other.view.messages)
         assert str(one.refused) == str(other.refused)
@@ -254,7 +254,7 @@ def test_the_same_messages_give_the_same_views(policy: Policy, model: str, messa
 @thorough
 @given(any_policy, models, conversations())
 def test_between_folds_a_request_only_grows_at_its_end(policy: Policy, model: str, messages: list[Message]) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     before: dict[str, list[str]] = {}
     for sent in drive(session, messages):
         if sent.view is None:
@@ -275,7 +275,7 @@ def test_between_folds_a_request_only_grows_at_its_end(policy: Policy, model: st
 def test_a_fold_makes_the_request_smaller_and_lands_below_its_trigger(
     policy: Policy, model: str, messages: list[Message]
 ) -> None:
-    session = Session(model=model, policy=policy)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     for sent in drive(session, messages):
         assert sent.folds <= 1
         if sent.folds:
