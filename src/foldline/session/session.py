@@ -26,7 +26,7 @@ from foldline.events import LOG, TRACE, Event, Listener, emit
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
 from foldline.measure.estimator import Counter
-from foldline.message import Message, Text
+from foldline.message import NO_META, Message, Meta, Text
 from foldline.models.table import Model
 from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan
@@ -490,11 +490,23 @@ class Session:
 
 def with_times(messages: list[Message], at: float | None) -> list[Message]:
     """The messages, each with a time: its own, or that of its neighbour if they come from a log, or else `at`."""
-    at = next((message.meta.at for message in messages if message.meta.at is not None), at)
-    timed: list[Message] = []
     for message in messages:
-        at = at if message.meta.at is None else message.meta.at
-        timed.append(message if message.meta.at == at else replace(message, meta=replace(message.meta, at=at)))
+        if message.meta.at is not None:
+            at = message.meta.at
+            break
+    timed: list[Message] = []
+    fresh = Meta(at=at)
+    """Shared by all messages that have nothing but a time."""
+    for message in messages:
+        meta = message.meta
+        if meta.at is not None:
+            at, fresh = meta.at, Meta(at=meta.at)
+            timed.append(message)
+            continue
+        meta = fresh if meta is NO_META else replace(meta, at=at)
+        timed.append(
+            Message(role=message.role, parts=message.parts, kind=message.kind, meta=meta, wire=message.wire)
+        )  # `replace` would take several times as long
     return timed
 
 

@@ -415,24 +415,25 @@ class State:
         """The current view. The load and the verdict are computed unless they are given."""
         load = load or self.load()
         setup, gauge = self.setup, self.gauge
-        return View(
-            messages=self._composed.messages(),
-            blocks=load.blocks,
-            tokens=load.request,
-            exact=setup.counter.exact and not gauge.is_anchored,
-            source=gauge.count.source if setup.measured else setup.counter.name,
-            window=setup.window,
-            usable=self.usable,
-            verdict=gate(load, self.policy, self.latched) if verdict is None else verdict,
-            cut=self.timeline.cut,
-            assumption=setup.assumption,
-            breakpoints=self.policy.breakpoints,
-            format=setup.format,
-            repairs=self._composed.repairs,
-            identity=self.identity(),
-            unbound=self.unbound,
-            drops_blocks=self.policy.bound_thinking == "drop_block",
-            native=self._composed.native,
+        composed, policy = self._composed, self.policy
+        return View(  # positional: half the time of keywords
+            composed.messages(),
+            load.blocks,
+            load.request,
+            setup.counter.exact and not gauge.is_anchored,
+            gauge.count.source if setup.measured else setup.counter.name,
+            setup.window,
+            self.usable,
+            gate(load, policy, self.latched) if verdict is None else verdict,
+            self.timeline.cut,
+            setup.assumption,
+            policy.breakpoints,
+            setup.format,
+            composed.repairs,
+            self.identity(),
+            self.unbound,
+            policy.bound_thinking == "drop_block",
+            composed.native,
         )
 
 
