@@ -494,6 +494,8 @@ def with_times(messages: list[Message], at: float | None) -> list[Message]:
         if message.meta.at is not None:
             at = message.meta.at
             break
+    if at is None:
+        return messages
     timed: list[Message] = []
     fresh = Meta(at=at)
     """Shared by all messages that have nothing but a time."""
