@@ -214,7 +214,8 @@ def test_the_first_task_and_open_calls_stay_once(policy: Policy, model: str, mes
 @thorough
 @given(any_policy, models, conversations())
 def test_under_budget_the_view_is_the_input(policy: Policy, model: str, messages: list[Message]) -> None:
-    session = Session(model=model, policy=policy.but(prune_arrival_tokens=None, prune_arrival_ratio=None))
+    policy = policy.but(prune_arrival_tokens=None, prune_arrival_ratio=None)
+    session = Session(model=model, policy=policy, clock=lambda: None)
     for sent in drive(session, messages):
         if sent.view is None or session.folds:
             return

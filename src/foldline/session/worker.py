@@ -220,7 +220,12 @@ class ThreadWorker:
             if len(self._threads) < CONCURRENCY:
                 thread = threading.Thread(target=self._run, name="foldline-fold", daemon=True)
                 self._threads.add(thread)
-                thread.start()
+                try:
+                    thread.start()
+                except BaseException:  # such as Ctrl-C: a thread that never started would be counted for ever
+                    if thread.ident is None:
+                        self._threads.discard(thread)
+                    raise
 
     def _run(self) -> None:
         while True:
