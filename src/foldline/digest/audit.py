@@ -105,7 +105,7 @@ def add_open_work(
     count_tokens: Callable[[str], int],
     kept_indexes: Collection[int] = (),
 ) -> str:
-    """The text of a digest with the calls and the background work that are still open and that it does not name."""
+    """The text of a digest, extended by the open calls and the open background work that it does not mention."""
     found = [fact for fact in facts.open_work(kept_indexes) if fact.note not in text]
     lines = [entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS) for fact in found]
     while lines and count_tokens(_append_carryover(text, lines)) > max_tokens:

@@ -20,7 +20,7 @@ from foldline.digest.markup import handles_of, has_instruction, quote
 
 _EXCERPT_CHARS = 48
 _NEIGHBOURS = 3
-"""Number of words next to its identifier that an excerpt always shows, even if it becomes too long."""
+"""An excerpt always shows this number of words next to its identifier, even if the excerpt becomes too long."""
 _EXCERPT_SHARE = 0.35
 """The share of the budget for excerpts. The rest of the budget is for identifiers without a line."""
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9

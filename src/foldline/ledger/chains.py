@@ -104,7 +104,7 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """For each strand that the logs of these branches ever used, the position after the last used message."""
+    """The position after the last used message of each strand, a row of messages that branches share."""
     found: dict[int, int] = {}
     for branch in branches:
         sql = "SELECT strand, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND strand IS NOT NULL GROUP BY 1"

@@ -255,7 +255,7 @@ class Store:
             if isinstance(what, Message):
                 return {"name": name, "message": message_value(what)}, log.position_of(before)
             if not 0 <= what < before.length:
-                raise InputError(f"there is no message {what}", hint=f"the path has {before.length} messages")
+                raise InputError(f"there is no message {what}", hint=f"the branch has {before.length} messages")
             return {"name": name, "position": what}, log.position_of(before)
 
         return self._mark(branch, "pin", body, mark, op)
@@ -332,5 +332,5 @@ class Store:
 
 def _check_length(head: Head, length: int) -> int:
     if not 0 <= length <= head.length:
-        raise InputError(f"the path has {head.length} messages, not {length}")
+        raise InputError(f"the branch has {head.length} messages, not {length}")
     return length

@@ -1,8 +1,8 @@
 """The media budget: how many images and other media a request may carry, and how many bytes they may have.
 
 A provider refuses a request with too many media, or with a medium that is too large, even if the media have few tokens.
-A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed at
-once until only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. In a
+A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed in
+one go, so that only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. In a
 request with many images, Anthropic accepts no large image. Then the large images are scaled down or removed.
 """
 

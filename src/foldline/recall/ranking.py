@@ -30,8 +30,8 @@ PROMPT_WEIGHT = 2.0
 RARITY_POWER = 1.5
 """Exponent of a term's rarity. With a value above 1, one rare term counts more than two terms that are half as rare."""
 NEAR_CHARS = 1000
-"""A neighbour's score counts less with its distance. At this distance in characters, its square is multiplied by
-1/e.
+"""The farther away a neighbour is, the less its score counts. At this distance in characters, the square of the score
+is multiplied by 1/e.
 """
 FEEDBACK = 10
 """Number of best messages from which expansion terms are taken."""

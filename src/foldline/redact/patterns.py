@@ -103,7 +103,7 @@ WORD_KEYS = (
     KeyShape("private key", ("LS0tLS1CRUdJTiBEU0EgUFJJ", "LS0tLS1CRUdJTiBFTkNS"), BASE64, 40),
     KeyShape("jwt", ("eyJ",), DOTTED, 30),
 )
-"""Keys that begin with one of these prefixes at the start of a word. The first row whose prefix matches is used."""
+"""Prefixes of keys. A prefix counts only at the start of a word. The first row whose prefix matches is used."""
 
 OTHER_KEYS = (
     KeyShape("sendgrid key", ("SG.",), DOTTED, 40),

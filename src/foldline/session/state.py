@@ -178,7 +178,7 @@ class State:
     def _without_bound_thinking(self, fold: Fold) -> dict[int, tuple[Message, int]]:
         """The stubs of a new fold.
 
-        Kept messages with thinking that is bound to the previous view get a stub without this thinking.
+        A kept message with thinking that is bound to the previous view is replaced by a copy without this thinking.
         """
         timeline, stubs, self.unbound = self.timeline, dict(fold.stubs), 0
         if not self._binds_thinking:

@@ -137,7 +137,7 @@ class _CharTotal:
         self.total = 0
 
     def count(self, text: str) -> Count:
-        """Add the characters of a text."""
+        """Add the number of characters of a text to the total."""
         self.total += len(text)
         return Count(0, False, self.name)
 

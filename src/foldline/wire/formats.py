@@ -199,7 +199,7 @@ class Format:
     grammar: Grammar | None = None
     """What the provider accepts; None for a session log."""
     plain_fields: tuple[str, ...] = ()
-    """An element that shows no sign can be read in this format if it has one of these fields."""
+    """Fields of the format. An element whose format is not clear can be read in this format if it has one of them."""
     body_sign: Sign | None = None
     """Recognises a request body by its other fields, if its messages do not show their format."""
     list_key: str = ""

@@ -76,7 +76,7 @@ class ResultOrder:
         return parts
 
     def _are_apart(self, before: RepairEntry, entry: RepairEntry) -> bool:
-        """True for two messages of different replies; where results may come later, the ids of both must say so."""
+        """True for two messages of different replies. If results may come later, both must have the id of a reply."""
         if self.context.grammar.adjacency == "after" and not (before.message.meta.reply and entry.message.meta.reply):
             return False
         return not is_same_reply(before, entry)

@@ -42,7 +42,7 @@ Each beginning has the kind that such a message gets.
 
 
 _LONG_TEXT = 200
-"""Texts of more characters are dropped from lines that are not messages; ids and types are shorter."""
+"""The longest text, in characters, that is kept of a line that is not a message. Ids and types are shorter."""
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:

@@ -12,7 +12,7 @@ from foldline.errors import WireError
 from foldline.json_text import loads
 
 INCOMPLETE_CALL = "the reply ended inside its input: it did not run"
-"""The reported reason for a call that is missing from a reply."""
+"""The reason that is reported if a call is missing from a reply."""
 
 
 class PartialObject:
