@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import logging
 import os
 import tempfile
 from collections.abc import Callable
@@ -21,7 +20,6 @@ from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.redact.redact import redact
 
 _WINDOW = 1_000_000_000
-logging.getLogger("foldline").setLevel(logging.CRITICAL)  # a refused digest is not printed
 _FORMATS = ("anthropic", "openai", "openai-responses", "gemini")
 
 

@@ -261,7 +261,7 @@ class TestTruncation:
         assert made[-10:] == messages[-10:]
 
     @pytest.mark.promise("S3.9", "S3.11")
-    @pytest.mark.parametrize("provider", ["openai"])
+    @pytest.mark.parametrize("provider", ["openai", "gemini"])
     def test_a_row_of_user_messages_is_truncated_like_any_other(self, provider: str) -> None:
         messages = wire([user(f"note {number} " + "word " * 100) for number in range(60)], provider)
         made = transform(messages, ContextWindowPolicy(max_context_tokens=4000, max_output_tokens=500))

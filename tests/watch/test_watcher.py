@@ -129,11 +129,11 @@ def test_dead_ends_are_in_the_index_with_their_evidence(tmp_path: Path) -> None:
 def test_the_cost_of_a_job_warns_once_and_then_asks() -> None:
     watch = Watcher(limits=CostLimits(job=CostBudget(limit_usd=10)))
     assert names(feed_all(watch, result(total_cost_usd=7.9)))[:1] == ["turn"]
-    (warning, *_) = feed_all(watch, result(total_cost_usd=8.0))
+    (warning, *_) = feed_all(watch, result(total_cost_usd=0.1))
     assert (warning.event, warning.facts["scope"]) == ("cost_warning", "job")
-    asked = names(feed_all(watch, result(total_cost_usd=10.5)))
+    asked = names(feed_all(watch, result(total_cost_usd=2.5)))
     assert asked[:2] == ["cost_limit", "input_requested"]
-    assert "cost_limit" not in names(feed_all(watch, result(total_cost_usd=11)))
+    assert "cost_limit" not in names(feed_all(watch, result(total_cost_usd=0.5)))
     (wrap_up,) = watch.answer(go_on=False)
     assert "Then stop." in wrap_up.facts["text"]
     assert watch.take("s1") == wrap_up.facts["text"]

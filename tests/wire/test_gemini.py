@@ -28,6 +28,7 @@ from foldline.message import (
     tool,
     user,
 )
+from foldline.session import Session
 from foldline.wire import parse, render
 from foldline.wire.formats import LossCollector
 from foldline.wire.gemini import parse as gemini
@@ -186,7 +187,7 @@ def test_results_of_one_turn_travel_in_one_content_and_are_named() -> None:
     calls = assistant("", ToolCall(id="1", name="ls"), ToolCall(id="2", name="rm", arguments='{"f":1}'))
     answers = [tool("2", "denied", is_error=True), tool("1", "a.txt")]
     body = render([user("go"), calls, *answers, user("thanks")], "gemini").body
-    assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
+    assert [content["role"] for content in body["contents"]] == ["user", "model", "user", "user"]
     assert body["contents"][1]["parts"] == [
         {"functionCall": {"id": "1", "name": "ls", "args": {}}, "thoughtSignature": FOREIGN},
         {"functionCall": {"id": "2", "name": "rm", "args": {"f": 1}}},
@@ -194,7 +195,6 @@ def test_results_of_one_turn_travel_in_one_content_and_are_named() -> None:
     assert body["contents"][2]["parts"] == [
         {"functionResponse": {"id": "2", "name": "rm", "response": {"error": "denied"}}},
         {"functionResponse": {"id": "1", "name": "ls", "response": {"output": "a.txt"}}},
-        {"text": "thanks"},
     ]
 
 
@@ -366,3 +366,10 @@ def test_wrong_types_name_their_field(value: Any, field: str) -> None:
     with pytest.raises(WireError) as caught:
         gemini.parse(value)
     assert caught.value.field == field
+
+
+def test_a_view_joins_consecutive_contents_of_one_role() -> None:
+    session = Session(format="gemini", model="gemini-2.5-pro")
+    for text in ("one", "two"):
+        session.add({"role": "user", "parts": [{"text": text}]})
+    assert session.view().render().body["contents"] == [{"role": "user", "parts": [{"text": "one"}, {"text": "two"}]}]

@@ -89,10 +89,13 @@ class View(NamedTuple):
                 messages = self.repairs.update(self.messages).messages
         else:
             messages = repair(self._readable_messages(), target).messages
-        rendered = render(messages, target)
-        if not rendered.body[request_format(target).list_key]:
+        rendered, wire_format = render(messages, target), request_format(target)
+        elements = rendered.body[wire_format.list_key]
+        if not elements:
             held = f"all {len(self.messages)} messages are blank or system texts" if self.messages else "no message"
             raise InputError(f"there is nothing to send: {held}", hint="add a message of the user first")
+        if wire_format.join_turns is not None:
+            rendered = replace(rendered, body={**rendered.body, wire_format.list_key: wire_format.join_turns(elements)})
         rendered = place(rendered, self.breakpoints)
         if self.unbound and self.drops_blocks and target == "anthropic":
             return replace(rendered, parameters=DROP_BLOCK, betas=(BINDING_BETA,))

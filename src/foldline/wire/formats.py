@@ -214,8 +214,8 @@ class Format:
     """Returns the value under `system_key` for the leading system messages; None to leave the field out."""
     join: Callable[[Any, Any], Any | None] | None = None
     """Merges two newly written neighbouring elements if the provider wants one; returns None if they stay separate."""
-    joins_exact: bool = False
-    """True if a newly written element is also merged with a neighbour before it that is sent verbatim."""
+    join_turns: Callable[[list[Any]], list[Any]] | None = None
+    """Merges consecutive elements of one role in a request that is sent, if the provider may demand that."""
     has_call_ids: bool = True
     """False if results are matched to calls by name and order, so that ids may be missing."""
     reply: ReplyFormat | None = None

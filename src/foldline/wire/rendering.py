@@ -58,8 +58,7 @@ def elements(
         exact = is_exact(message, target.element_format)
         raw = message.wire.raw if exact and message.wire and message.wire.format == target.name else None
         for element in target.render(message, loss):
-            joins = target.join is not None and not exact and (is_new or (target.joins_exact and bool(rendered)))
-            joined = target.join(rendered[-1][0], element) if joins and target.join else None
+            joined = target.join(rendered[-1][0], element) if target.join and is_new and not exact else None
             if joined is None:
                 rendered.append((element, raw))
             else:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.wire.field_access import key_in
+from foldline.wire.field_access import key_in, pick
 from foldline.wire.formats import LossCollector, element_format
 from foldline.wire.gemini.parse import NAME, parse_part
 from foldline.wire.part_mapping import arguments_value, media_placeholder
@@ -119,6 +119,26 @@ def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
 
 
 def join(left: Any, right: Any) -> Any | None:
-    """Two contents of one role, merged: Gemini refuses two turns of one role in a row."""
-    same = (left.get("role") == "model") == (right.get("role") == "model")
-    return {**left, "parts": [*(left.get("parts") or ()), *(right.get("parts") or ())]} if same else None
+    """One content in place of two contents of results.
+
+    Gemini compares the number of results with the number of calls.
+    """
+    parts = [*left["parts"], *right["parts"]]
+    only_results = all(pick(part, "functionResponse") is not None for part in parts)
+    return {**left, "parts": parts} if only_results and "model" not in (left.get("role"), right.get("role")) else None
+
+
+def join_turns(contents: list[Any]) -> list[Any]:
+    """The contents, with consecutive contents of one role merged: some versions of Gemini demand that roles alternate.
+
+    >>> join_turns([{"role": "user", "parts": [{"text": "a"}]}, {"role": "user", "parts": [{"text": "b"}]}])
+    [{'role': 'user', 'parts': [{'text': 'a'}, {'text': 'b'}]}]
+    """
+    joined: list[Any] = []
+    for content in contents:
+        last = joined[-1] if joined else None
+        if last is not None and (last.get("role") == "model") == (content.get("role") == "model"):
+            joined[-1] = {**last, "parts": [*(last.get("parts") or ()), *(content.get("parts") or ())]}
+        else:
+            joined.append(content)
+    return joined

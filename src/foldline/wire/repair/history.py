@@ -29,7 +29,7 @@ from foldline.wire.repair.server_calls import drop_unpaired_server_calls
 from foldline.wire.repair.single_messages import repair_message, with_sendable_values
 from foldline.wire.repair.system_messages import belongs_to_prompt, place_system_messages, repair_prompt
 from foldline.wire.repair.thinking_at_end import drop_thinking_at_end
-from foldline.wire.repair.turns import join_turns, separate_replies
+from foldline.wire.repair.turns import separate_replies
 from foldline.wire.repair.unique_call_ids import make_ids_unique
 
 _EARLIER = user("earlier messages")
@@ -86,7 +86,6 @@ def repair_part(messages: Sequence[Message], context: RepairContext, *, start: i
         out = drop_thinking_at_end(out, context)
     out = separate_replies(out, context)
     out = repair_first_and_last(out, context)
-    out = join_turns(out, context)
     if grammar.inline_system == "after user" and any(each.side == "system" for each in out):
         out = place_system_messages(out, context)
     skipped = 1 if start else 0

@@ -94,9 +94,9 @@ class RepairedHistory:
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
         """True if all messages hold nothing but visible text of user or assistant, and no two replies are in a row."""
-        before, required = "user", self._grammar.alternation == "required"
+        before = "user"
         for message in messages:
-            if message.role == before and (before == "assistant" or (required and message.wire is not None)):
+            if message.role == before == "assistant":
                 return False
             before = message.role
             if message.role != "user" and (message.role != "assistant" or message.kind):

@@ -1,4 +1,4 @@
-"""Invariants: two replies are two turns, and no two turns of one role follow each other where the format refuses that.
+"""Invariant: two replies are two turns.
 
 Between two replies of the provider there was a request. If that request ended with the first reply, a placeholder of
 the user was sent after it, and the placeholder must stay where it was.
@@ -6,9 +6,7 @@ the user was sent after it, and the placeholder must stay where it was.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from foldline.message import Message, user
+from foldline.message import user
 from foldline.placeholders import NO_NEW_PROMPT
 from foldline.wire.repair.context import OutgoingMessage, RepairContext
 from foldline.wire.repair.server_calls import is_paused
@@ -36,23 +34,3 @@ def are_two_replies(one: OutgoingMessage, other: OutgoingMessage) -> bool:
         return False
     first, second = one.message.meta.reply, other.message.meta.reply
     return bool(first and second) and first != second
-
-
-def join_turns(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages, where the second of two verbatim ones of one role is marked, so that the renderer joins it."""
-    if context.grammar.alternation != "required":
-        return out
-    joined: list[OutgoingMessage] = []
-    side = ""
-    for each in out:
-        if side and each.side == side and context.exact(each.message.wire):
-            context.note("alternation", each.origin, f"joined with the message of the {side} before it")
-            joined.append(each._replace(message=_inexact(each.message)))
-        else:
-            joined.append(each)
-        side = each.side or side
-    return joined
-
-
-def _inexact(message: Message) -> Message:
-    return replace(message, wire=message.wire and message.wire._replace(raw=None, exact=False))
