@@ -246,7 +246,7 @@ class Agent:
     def compare(self, body: dict[str, Any]) -> None:
         """Count a prefix that changed although nothing but messages was added since the last request."""
         session = self.session
-        basis = (id(session), session.state.snapshot.version.entry, session.model.name)
+        basis = (self.branches, session.state.snapshot.version.entry, session.model.name)
         elements = [without_marks(element) for element in body.get("messages") or body.get("input") or body["contents"]]
         if self.last is not None and self.last[0] == basis:
             sent, now = as_stream(self.last[1]), as_stream(elements)

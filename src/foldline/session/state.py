@@ -22,6 +22,7 @@ from foldline.plan.gate import NOTHING_DUE, Load, Verdict, gate
 from foldline.plan.media_budget import MediaBudget, without_oversized_media
 from foldline.plan.plan import NOTHING_TO_DO, Plan, fold_at, manual_fold, plan
 from foldline.plan.prune import stub_on_arrival
+from foldline.plan.remedy import can_fold
 from foldline.plan.timeline import Timeline, traits_of
 from foldline.policy import Rule
 from foldline.session.block_table import scale_blocks
@@ -347,7 +348,7 @@ class State:
         if not self.media.totals.number or not self.media.is_exceeded:
             return None
         timeline, before = self.timeline, self.load().request
-        folds = any(rule.action in {"fold", "clip"} for rule in self.policy.rules)
+        folds = can_fold(self.policy)
         stubs = self.media.stub_oldest(self.size, may_fold=folds, downscale=downscaled)
         return replace(
             timeline.fold or Fold(cut=timeline.cut),

@@ -25,11 +25,11 @@ from foldline.wire.repair.first_and_last import repair_first_and_last
 from foldline.wire.repair.order_of_results import ResultOrder
 from foldline.wire.repair.reasoning_order import join_reasoning_to_output
 from foldline.wire.repair.results_for_calls import tie_results
+from foldline.wire.repair.separate_replies import separate_replies
 from foldline.wire.repair.server_calls import drop_unpaired_server_calls
 from foldline.wire.repair.single_messages import repair_message, with_sendable_values
 from foldline.wire.repair.system_messages import belongs_to_prompt, place_system_messages, repair_prompt
 from foldline.wire.repair.thinking_at_end import drop_thinking_at_end
-from foldline.wire.repair.turns import separate_replies
 from foldline.wire.repair.unique_call_ids import make_ids_unique
 
 _EARLIER = user("earlier messages")

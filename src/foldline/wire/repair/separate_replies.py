@@ -17,14 +17,19 @@ def separate_replies(out: list[OutgoingMessage], context: RepairContext) -> list
     if not context.grammar.end or "assistant" in context.grammar.end:
         return out
     separated: list[OutgoingMessage] = []
-    last: OutgoingMessage | None = None
+    turn: list[OutgoingMessage] = []
+    """The messages of the assistant since the last message of the user."""
     for each in out:
-        if last is not None and are_two_replies(last, each) and not is_paused(separated, context):
+        if turn and are_two_replies(turn[-1], each) and not is_paused(turn, context):
             context.note("reply-follows", each.origin, "it follows another reply: a placeholder of the user was added")
             placeholder = user(NO_NEW_PROMPT, kind="note")
-            separated.append(OutgoingMessage(last.origin, placeholder, "user"))
+            separated.append(OutgoingMessage(turn[-1].origin, placeholder, "user"))
+            turn = []
         separated.append(each)
-        last = each if each.side else last
+        if each.side == "assistant":
+            turn.append(each)
+        elif each.side:
+            turn = []
     return separated
 
 
