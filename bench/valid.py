@@ -191,7 +191,7 @@ class Agent:
         )
         reply = ScriptedReply(
             text=self.words(2, 60) if not calls or chance.random() < 0.6 else "",
-            thinking=self.words(3, 30) if self.is_thinking and chance.random() < 0.7 else "",
+            thinking=" ".join(chance.choices(WORDS, k=20)) if self.is_thinking and chance.random() < 0.7 else "",
             calls=calls,
         )
         answer = self.account.answer(self.format.replace("-", "_"), body, model=self.model, reply=reply)

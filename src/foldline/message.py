@@ -7,7 +7,7 @@ unknown fields and key order must not change. So a message has both: `parts` to 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 ROLES = ("system", "user", "assistant", "tool")
 """The known roles. A message with another role keeps it, and is treated like a note of the user."""
@@ -124,6 +124,12 @@ class Opaque:
 
 
 Part: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Opaque
+AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
+
+
+def edited(part: AnyPart, **fields: Any) -> AnyPart:
+    """A copy of the part with these fields replaced; its wire form is no longer exact."""
+    return replace(part, wire=part.wire and part.wire._replace(raw=None, exact=False), **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foldline import Session
-from foldline.message import Message, Text, ToolCall, ToolResult, assistant, tool, user
+from foldline.message import Message, Meta, Text, ToolCall, ToolResult, assistant, tool, user
 from foldline.placeholders import NO_RESULT
 from foldline.wire.formats import REQUEST_FORMATS, format_of
 from foldline.wire.reader import parse as read
@@ -217,3 +217,15 @@ def test_what_was_sent_before_a_reply_is_sent_unchanged_ever_after(format: str, 
             now = wire_prefix(messages[: end if message.role == "assistant" else end + 1], format)
             assert now[: len(before)] == before
             before = now
+
+
+@pytest.mark.parametrize("format", ["anthropic", "gemini"])
+def test_two_replies_in_a_row_keep_the_placeholder_that_was_sent_between_them(format: str) -> None:
+    first = Message(role="assistant", parts=(Text(text="Done."),), meta=Meta(reply="a"))
+    call = ToolCall(id="c", name="read", arguments="{}")
+    second = Message(role="assistant", parts=(call,), meta=Meta(reply="b"))
+    sent = repair([user("go"), first], format).messages
+    assert len(sent) == 3
+    later = repair([user("go"), first, second, tool("c", "text")], format).messages
+    assert later[:3] == sent
+    assert later[3].calls == (call,)

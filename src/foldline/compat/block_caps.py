@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from foldline.compat.text_caps import End, dedupe, fit_text
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.measure.estimator import Counter
 from foldline.measure.message_size import TEXT_ONLY, message_tokens
-from foldline.message import Message, Part, Text, ToolResult
+from foldline.message import Message, Part, Text, ToolResult, edited
 from foldline.placeholders import shortened
 from foldline.plan.timeline import Timeline
 from foldline.policy import Policy
@@ -285,9 +285,7 @@ def _cut_part(part: Part, over: int, counter: Counter) -> Part:
         return part
     if isinstance(part, ToolResult):
         others = (inner for inner in part.parts if not isinstance(inner, Text))
-        return replace(
-            part, parts=(Text(text=short), *others), wire=part.wire and part.wire._replace(raw=None, exact=False)
-        )
+        return edited(part, parts=(Text(text=short), *others))
     return Text(text=short)
 
 

@@ -9,12 +9,12 @@ request with many images, Anthropic accepts no large image. Then the large image
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
 from foldline.measure.media_tokens import base64_of, image_size
-from foldline.message import Media, Message, Part, Text, ToolResult
+from foldline.message import Media, Message, Part, Text, ToolResult, edited
 from foldline.placeholders import missing_media
 from foldline.plan.timeline import Timeline, handle
 
@@ -212,8 +212,7 @@ def _replaced(parts: Iterable[Part], chosen: Mapping[int, Media | None], name: s
         if isinstance(part, Media) and id(part) in chosen:
             left.append(chosen[id(part)] or Text(text=missing_media(part.kind, reason, name)))
         elif isinstance(part, ToolResult) and any(id(inner) in chosen for inner in part.parts):
-            wire = part.wire and part.wire._replace(raw=None, exact=False)
-            left.append(replace(part, parts=_replaced(part.parts, chosen, name, reason), wire=wire))
+            left.append(edited(part, parts=_replaced(part.parts, chosen, name, reason)))
         else:
             left.append(part)
     return tuple(left)

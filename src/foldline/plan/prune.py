@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
-from foldline.message import Message, Part, Text, ToolCall, ToolResult
+from foldline.message import Message, Part, Text, ToolCall, ToolResult, edited
 from foldline.placeholders import (
     LARGE_AND_OLD,
     TOO_LARGE_TO_SEND,
@@ -48,7 +47,7 @@ def stub_result(result: ToolResult, name: str, policy: Policy, *, reason: str = 
     shown = preview(text, policy)
     media = sum(not isinstance(part, Text) for part in result.parts)
     line = stub_line(reason, name, shown=len(shown), total=len(text), attachments=media)
-    return replace(result, parts=(Text(text=f"{shown}\n{line}" if shown else line),), wire=_edited_wire(result))
+    return edited(result, parts=(Text(text=f"{shown}\n{line}" if shown else line),))
 
 
 def preview(text: str, policy: Policy) -> str:
@@ -156,7 +155,7 @@ def _short_call(part: Part, name: str) -> Part:
     if not isinstance(part, ToolCall) or len(part.arguments) <= ARGUMENT_CHARS:
         return part
     short = shorten_json(part.arguments, name)
-    return part if short == part.arguments else replace(part, arguments=short, wire=_edited_wire(part))
+    return part if short == part.arguments else edited(part, arguments=short)
 
 
 def shorten_json(text: str, name: str) -> str:
@@ -180,10 +179,6 @@ def _shorten(value: Any, name: str) -> Any:
     if isinstance(value, list):
         return [_shorten(item, name) for item in value]
     return value
-
-
-def _edited_wire(part: Part) -> Any:
-    return part.wire and part.wire._replace(raw=None, exact=False)
 
 
 def _prunable(message: Message, policy: Policy) -> Iterator[ToolResult]:

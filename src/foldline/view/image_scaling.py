@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from foldline.measure.media_tokens import base64_of
-from foldline.message import Media
+from foldline.message import Media, edited
 
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 """The media types of the file formats in which a scaled image is written. Images in other formats become PNG."""
@@ -31,5 +30,4 @@ def downscaled(media: Media, pixels: int) -> Media | None:
     except (OSError, ValueError, binascii.Error, pillow.DecompressionBombError):
         return None
     data = base64.b64encode(written.getvalue()).decode("ascii")
-    wire = media.wire and media.wire._replace(raw=None, exact=False)
-    return replace(media, mime=_TYPES[kind], data=data, url="", wire=wire)
+    return edited(media, mime=_TYPES[kind], data=data, url="")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import is_not
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.formats import Format, LossCollector, element_format, format_of, grammar_of
 from foldline.wire.grammar import Grammar
-
-AnyPart = TypeVar("AnyPart", Text, ToolCall, ToolResult, Thinking, Media, Opaque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +132,6 @@ class RepairContext:
     def is_rendered(self, part: Part) -> bool:
         """True for a part that is rendered. Thinking and opaque parts are rendered only in their own format."""
         return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
-
-
-def edited(part: AnyPart, **fields: Any) -> AnyPart:
-    """A copy of the part with these fields replaced; its wire form is no longer exact."""
-    return replace(part, wire=part.wire and part.wire._replace(raw=None, exact=False), **fields)
 
 
 def has_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> bool:

@@ -24,6 +24,7 @@ from foldline.wire.repair.context import (
     is_silent,
 )
 from foldline.wire.repair.results_for_calls import closing_result, orphan_as_text, result_for_call
+from foldline.wire.repair.separate_replies import are_two_replies
 
 
 class ResultOrder:
@@ -140,7 +141,11 @@ class ResultOrder:
         return entry.message.with_parts(*parts)
 
     def _joined_reply(self, entry: RepairEntry, message: Message) -> Message:
-        """A message of a reply with calls, joined with the assistant's messages directly before it."""
+        """A message of a reply with calls, joined with the assistant's messages directly before it.
+
+        Another reply is not joined where a call must follow the user: a placeholder of the user separates the two.
+        """
+        own = OutgoingMessage(entry.index, message, "assistant")
         before: list[Part] = []
         place = len(self.out) - 1
         if self.context.grammar.results_together and not is_exact(message, self.context.target.element_format):
@@ -148,6 +153,8 @@ class ResultOrder:
             if not is_exact(next(spoken, message), self.context.target.element_format):
                 return message  # the renderer joins them
         while place >= 0 and self.out[place].side in ("assistant", ""):
+            if self.context.grammar.calls_after_user and are_two_replies(self.out[place], own):
+                break
             if self.out[place].side:
                 before[:0] = self.out.pop(place).message.parts
             place -= 1

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable
 
-from foldline.message import Media, Part, Text, ToolCall, ToolResult
+from foldline.message import Media, Part, Text, ToolCall, ToolResult, edited
 from foldline.placeholders import NO_RESULT, late_result_line, orphan_result_line
-from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, ResultSlot, edited
+from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, ResultSlot
 
 
 class _SlotStack:

@@ -13,14 +13,13 @@ from dataclasses import replace
 from operator import is_not
 from typing import Any
 
-from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire, edited
 from foldline.placeholders import NO_OUTPUT, call_as_text, compacted_by_provider, unsupported_media
 from foldline.wire.formats import LossCollector
 from foldline.wire.json_values import needs_replacement, sendable_value
 from foldline.wire.repair.context import (
     RepairContext,
     content_of,
-    edited,
     has_same_parts,
     is_signed_summary,
     native_summary,

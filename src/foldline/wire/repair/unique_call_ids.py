@@ -6,8 +6,9 @@ call that is a repetition is dropped; any other later call with the same id gets
 
 from __future__ import annotations
 
+from foldline.message import edited
 from foldline.wire.formats import element_format
-from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, edited
+from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry
 from foldline.wire.repair.results_for_calls import CallIndex, rank_of
 
 
