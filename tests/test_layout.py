@@ -36,6 +36,7 @@ MAY_IMPORT["view"] = MAY_IMPORT["recall"] = MAY_IMPORT["digest"]
 MAY_IMPORT["digest"] = MAY_IMPORT["view"] | {"view"}
 MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "recall", "events"}
 MAY_IMPORT["testing"] = MAY_IMPORT["session"] | {"session"}
+MAY_IMPORT["digesters"] = MAY_IMPORT["digest"] | {"digest"}
 MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
 for room in ("watch", "compat", "window_budget", "proxy", "cli"):
     MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "compat", "window_budget", "proxy", "cli"}
@@ -91,8 +92,8 @@ def test_public_names() -> None:
 PUBLIC = [
     *["AsyncSession", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"],
     *["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"],
-    *["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse", "read"],
-    "render",
+    *["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "digesters", "open"],
+    *["parse", "read", "render"],
 ]
 
 

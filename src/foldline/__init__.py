@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from foldline import digesters
     from foldline.errors import ConfigError, FoldlineError, FormatUnknown, InputError, ViewTooLarge, WireError
     from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
     from foldline.plan.gate import Need
@@ -23,7 +24,7 @@ __version__ = "0.2.0"
 __all__ = ["AsyncSession", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
 __all__ += ["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"]
 __all__ += ["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse"]
-__all__ += ["read", "render"]
+__all__ += ["digesters", "read", "render"]
 
 _MODULES = {
     "errors": ("ConfigError", "FoldlineError", "FormatUnknown", "InputError", "ViewTooLarge", "WireError"),
@@ -38,6 +39,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "digesters":
+        return import_module("foldline.digesters")
     for module, names in _MODULES.items():
         if name in names:
             value = globals()[name] = getattr(import_module(f"foldline.{module}"), name)

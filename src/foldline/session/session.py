@@ -20,7 +20,8 @@ from logging import DEBUG
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from foldline.digest.digester import Digester
+from foldline.digest.digester import Digester, DigesterCall
+from foldline.digest.endpoints import digester_of
 from foldline.errors import Conflict, FoldlineError, InputError
 from foldline.events import LOG, TRACE, Event, Listener, emit
 from foldline.fold import Fold
@@ -92,7 +93,7 @@ class Session:
         format: str | None = None,
         extra_tokens: int | None = None,
         counter: Counter | None = None,
-        digester: Digester | None = None,
+        digester: Digester | Callable[[DigesterCall], Any] | None = None,
         record: Record | None = None,
         name: str = "",
         listener: Listener | None = None,
@@ -101,6 +102,8 @@ class Session:
     ) -> None:
         """Open a session on a record, with the given settings. Settings that are not given are read from the record.
 
+        `tools` are the tool definitions of each request, as dicts of any wire format; they are counted, and
+        `View.request` sends them. `digester` writes the digests: one of `foldline.digesters`, or a function.
         `extra_tokens` is the number of tokens that each request has in addition to messages and tools. `counter` is
         used instead of the model's counter.
         `clock` returns seconds since 1970, or None if the time is unknown. If a rule of the policy is about cost, each
@@ -110,7 +113,7 @@ class Session:
         self.record, self.clock = record or MemoryRecord(), clock
         self.lock = RLock()
         self.writer = DigestWriter(self.record)
-        self._digester, self._counter = digester, counter
+        self._digester, self._counter = digester_of(digester), counter
         self._was_interrupted = False
         self.running: StopSignal | None = None
         """The stop signal of the fold that is being made by a call of this session."""
