@@ -389,7 +389,7 @@ def test_verify_reports_changed_rows(place: str) -> None:
         link.execute("UPDATE messages SET body = X'00' WHERE id = 3")
     done = foldline("verify", "--ledger", place)
     assert done.returncode == 1
-    assert "message 2 of strand 1" in done.stdout
+    assert "message 2 of segment 1" in done.stdout
     found = json.loads(foldline("verify", "--json", "--ledger", place).stdout)
     assert not wrong(found, documented("verify"))
     assert not found["sound"]

@@ -87,7 +87,7 @@ def test_one_session_can_be_exported(store: Store, tmp_path: Path) -> None:
             "line 6: the message does not match its key",
         ),
         (5, lambda value: {"what": 1}, "line 6: unknown kind of line"),
-        (4, lambda value: {"strand": 1}, "line 5 is malformed"),
+        (4, lambda value: {"segment": 1}, "line 5 is malformed"),
     ],
 )
 def test_a_bad_export_imports_nothing(store: Store, tmp_path: Path, line: int, change, said: str) -> None:  # type: ignore[no-untyped-def]

@@ -90,7 +90,7 @@ def test_an_id_of_another_owner_gives_no_access(opened: Callable[..., Store]) ->
 @pytest.mark.promise("I17")
 def test_every_query_filters_by_owner() -> None:
     """Held by reading the code: a new query that forgets the owner fails here."""
-    tables = "sessions|branches|strands|messages|remarks|entries|jobs|events"
+    tables = "sessions|branches|segments|messages|remarks|entries|jobs|events"
     seen = 0
     for path in sorted(Path(foldline.ledger.__file__).parent.glob("*.py")):
         source = re.sub(r'"\s*\n\s*f?"', "", path.read_text())

@@ -20,18 +20,18 @@ def test_an_intact_ledger_has_no_faults(store: Store) -> None:
 
 
 CHANGES = (
-    ("UPDATE messages SET body = '{}' WHERE position = 2 AND strand = 1", "message 2 of strand 1: cannot be read"),
+    ("UPDATE messages SET body = '{}' WHERE position = 2 AND segment = 1", "message 2 of segment 1: cannot be read"),
     (
-        "UPDATE messages SET key = trace WHERE position = 1 AND strand = 1",
-        "message 1 of strand 1: its content",
+        "UPDATE messages SET key = trace WHERE position = 1 AND segment = 1",
+        "message 1 of segment 1: its content",
     ),
     (
-        "UPDATE messages SET trace = key WHERE position = 1 AND strand = 1",
-        "message 1 of strand 1: its trace does not match",
+        "UPDATE messages SET trace = key WHERE position = 1 AND segment = 1",
+        "message 1 of segment 1: its trace does not match",
     ),
-    ("DELETE FROM messages WHERE position = 1 AND strand = 1", "message 2 of strand 1: message 1, the one before it"),
-    ("DELETE FROM messages WHERE position = 4 AND strand = 1", "the message it points to is missing"),
-    ("DELETE FROM strands WHERE id = 2", "strand 2: is missing, but has 2 messages"),
+    ("DELETE FROM messages WHERE position = 1 AND segment = 1", "message 2 of segment 1: message 1, the one before it"),
+    ("DELETE FROM messages WHERE position = 4 AND segment = 1", "the message it points to is missing"),
+    ("DELETE FROM segments WHERE id = 2", "segment 2: is missing, but has 2 messages"),
     ("UPDATE entries SET body = NULL WHERE kind = 'pin'", "its content does not match its key"),
     ("UPDATE entries SET at = 0 WHERE kind = 'append'", "its content does not match its key"),
     ("DELETE FROM entries WHERE kind = 'pin'", "the one before it, is missing"),

@@ -46,8 +46,8 @@ def test_a_handle_gives_the_messages_verbatim(
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6), st.none() | st.integers(1, 10**9), st.integers(0, 10**6))
-def test_a_printed_handle_parses_to_itself(first: int, more: int, strand: int | None, skip: int) -> None:
-    wanted = Handle(first=first, last=first + more, strand=strand, skip=skip)
+def test_a_printed_handle_parses_to_itself(first: int, more: int, segment: int | None, skip: int) -> None:
+    wanted = Handle(first=first, last=first + more, segment=segment, skip=skip)
     assert parse_handle(str(wanted)) == wanted
 
 

@@ -198,8 +198,10 @@ def test_an_older_ledger_is_indexed_again(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     with stored(str(path), [user("old alpha"), assistant("older beta")]) as (store, _):
         catch_up(store)
-        store.tx.pool.write(lambda connection: connection.run("DROP TABLE unread"))
-        store.tx.pool.write(lambda connection: connection.run("DELETE FROM migrations WHERE name = 'unread'"))
+        undo = [f"ALTER TABLE {table} RENAME COLUMN segment TO strand" for table in ("messages", "remarks", "entries")]
+        undo += ["ALTER TABLE segments RENAME TO strands", "ALTER TABLE documents RENAME COLUMN segment TO strand"]
+        undo += ["DROP TABLE unread", "DELETE FROM migrations WHERE name IN ('unread', 'segments')"]
+        store.tx.pool.write(lambda connection: [connection.run(sql) for sql in undo])
         owner = store.owner
     store = ledger.open(path, owner=owner)
     branch = store.session("talk")

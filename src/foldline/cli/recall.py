@@ -42,7 +42,7 @@ def recall(query: tuple[str, ...], location: LedgerLocation, as_json: bool, **fl
     if bool(question) == bool(handle.strip()):
         raise click.UsageError('Give a question or a handle: foldline recall which port, or --handle "#12".')
     wanted = parse_handle(handle) if handle else None
-    anywhere = flags["everywhere"] or (wanted is not None and wanted.strand is not None)
+    anywhere = flags["everywhere"] or (wanted is not None and wanted.segment is not None)
     results: tuple[RecalledRun, ...]
     with open_ledger(location) as ledger:
         store = ledger.store

@@ -234,7 +234,7 @@ def _print_messages(ledger: Ledger, flags: dict[str, Any], *, as_json: bool) -> 
     """
     wanted, echo = parse_handle(flags["handle"]), line_printer()
     where: Branch | Head = Head()
-    if wanted.strand is None:
+    if wanted.segment is None:
         where = choose_session(ledger, **flags).branch
     rows: list[dict[str, Any]] = []
     for position in range(wanted.first, wanted.last + 1):

@@ -48,10 +48,10 @@ def branches_of(connection: Connection, owner: Tenant, session: str) -> tuple[Br
     return tuple([_branch(row) for row in rows])
 
 
-def branch_of_strand(connection: Connection, owner: Tenant, strand: int) -> Branch:
-    """The branch that created a strand."""
-    sql = "SELECT branch FROM strands WHERE owner = ? AND id = ?"
-    return branch_by_id(connection, owner, connection.run(sql, (owner.id, strand))[0][0])
+def branch_of_segment(connection: Connection, owner: Tenant, segment: int) -> Branch:
+    """The branch that created a segment."""
+    sql = "SELECT branch FROM segments WHERE owner = ? AND id = ?"
+    return branch_by_id(connection, owner, connection.run(sql, (owner.id, segment))[0][0])
 
 
 def begin_session(connection: Connection, owner: Tenant, name: str, at: float) -> Branch:

@@ -1,10 +1,10 @@
 """Storage of message chains.
 
-A strand is a run of consecutive messages. A strand either starts a new history, or forks off from a message of another
-strand and continues it. So the path of a branch (all its messages in order) consists of a few ranges of rows. Messages
-that are appended at the end of a strand extend that strand; messages that are appended anywhere else start a new
-strand. The `position` of a message is counted from the first message of the path, not from the first message of its
-strand.
+A segment is a run of consecutive messages. It either starts a new history, or forks off from a message of another
+segment and continues it. So the path of a branch (all its messages in order) consists of a few ranges of rows. Messages
+that are appended at the end of a segment extend that segment; messages that are appended anywhere else start a new
+segment. The `position` of a message is counted from the first message of the path, not from the first message of its
+segment.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from foldline.message import Message
 
 PAGE = 64
 KEYS_PER_QUERY = 400
-KEY_AT = "SELECT key FROM messages WHERE owner = ? AND strand = ? AND position = ?"
+KEY_AT = "SELECT key FROM messages WHERE owner = ? AND segment = ? AND position = ?"
 READ = """
 SELECT m.position, m.key, m.at, m.body, COALESCE(
-    (SELECT r.meta FROM remarks r WHERE r.owner = m.owner AND r.strand = m.strand AND r.position = m.position
+    (SELECT r.meta FROM remarks r WHERE r.owner = m.owner AND r.segment = m.segment AND r.position = m.position
      ORDER BY r.id DESC LIMIT 1), m.meta)
-FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position >= ? AND m.position < ? ORDER BY m.position LIMIT ?
+FROM messages m WHERE m.owner = ? AND m.segment = ? AND m.position >= ? AND m.position < ? ORDER BY m.position LIMIT ?
 """
-"""Query for the messages of a strand with their newest metadata."""
+"""Query for the messages of a segment with their newest metadata."""
 
 
 class Tenant(NamedTuple):
@@ -39,9 +39,9 @@ class Tenant(NamedTuple):
 
 
 class ChainPosition(NamedTuple):
-    """A position in a chain: the strand and key of the last message, and the length of the path up to it."""
+    """A position in a chain: the segment and key of the last message, and the length of the path up to it."""
 
-    strand: int | None = None
+    segment: int | None = None
     length: int = 0
     key: bytes = ROOT
 
@@ -60,7 +60,7 @@ class EncodedMessage(NamedTuple):
 class InsertedMessage(NamedTuple):
     """A message that was inserted, and its position."""
 
-    strand: int
+    segment: int
     position: int
     size: int
     """Size of its uncompressed body in bytes."""
@@ -75,18 +75,18 @@ def encode(message: Message) -> EncodedMessage:
 def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: int = 0) -> list[Span]:
     """The ranges of rows that make up a path, from position `start` on."""
     found: list[Span] = []
-    strand, stop = place.strand, place.length
-    while strand is not None and stop > start:
-        rows = connection.run("SELECT base, start FROM strands WHERE owner = ? AND id = ?", (owner.id, strand))
+    segment, stop = place.segment, place.length
+    while segment is not None and stop > start:
+        rows = connection.run("SELECT base, start FROM segments WHERE owner = ? AND id = ?", (owner.id, segment))
         if not rows:
             raise LedgerCorrupt(
-                f"a part of the message chain (strand {strand}) is missing from the ledger",
+                f"a part of the message chain (segment {segment}) is missing from the ledger",
                 hint="run `foldline verify`",
             )
         base, first = rows[0]
         if first < stop:
-            found.append(Span(strand, max(first, start), stop))
-        strand, stop = base, min(first, stop)
+            found.append(Span(segment, max(first, start), stop))
+        segment, stop = base, min(first, stop)
     return found[::-1]
 
 
@@ -96,32 +96,34 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
         return place
     if length == 0:
         return ChainPosition()
-    strand = spans(connection, owner, ChainPosition(place.strand, length), length - 1)[-1].strand
-    rows = connection.run(KEY_AT, (owner.id, strand, length - 1))
+    segment = spans(connection, owner, ChainPosition(place.segment, length), length - 1)[-1].segment
+    rows = connection.run(KEY_AT, (owner.id, segment, length - 1))
     if not rows:
-        raise LedgerCorrupt(f"message {length - 1} (strand {strand}) is missing", hint="run `foldline verify`")
-    return ChainPosition(strand, length, rows[0][0])
+        raise LedgerCorrupt(f"message {length - 1} (segment {segment}) is missing", hint="run `foldline verify`")
+    return ChainPosition(segment, length, rows[0][0])
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """The position after the last used message of each strand, a row of messages that branches share."""
+    """The position after the last used message of each segment, a row of messages that branches share."""
     found: dict[int, int] = {}
     for branch in branches:
-        sql = "SELECT strand, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND strand IS NOT NULL GROUP BY 1"
-        for strand, stop in connection.run(sql, (owner.id, branch)):
-            found[strand] = max(stop, found.get(strand, 0))
-    rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id DESC", (owner.id,))
-    for strand, base, start in rows:  # a strand has a higher id than the one it forked from
-        if strand in found and base is not None:
+        sql = (
+            "SELECT segment, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND segment IS NOT NULL GROUP BY 1"
+        )
+        for segment, stop in connection.run(sql, (owner.id, branch)):
+            found[segment] = max(stop, found.get(segment, 0))
+    rows = connection.run("SELECT id, base, start FROM segments WHERE owner = ? ORDER BY id DESC", (owner.id,))
+    for segment, base, start in rows:  # a segment has a higher id than the one it forked from
+        if segment in found and base is not None:
             found[base] = max(start, found.get(base, 0))
     return found
 
 
 def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredMessage]:
     """The first messages of a span, at most `PAGE`."""
-    rows = connection.run(READ, (owner.id, span.strand, span.start, span.stop, PAGE))
+    rows = connection.run(READ, (owner.id, span.segment, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
-        raise LedgerCorrupt(f"messages of strand {span.strand} are missing", hint="run `foldline verify`")
+        raise LedgerCorrupt(f"messages of segment {span.segment} are missing", hint="run `foldline verify`")
     return [StoredMessage._make((*place, read_message(unpack(body), meta))) for *place, body, meta in rows]
 
 
@@ -131,24 +133,24 @@ class ChainWriter:
     def __init__(self, connection: Connection, owner: Tenant, now: float) -> None:
         self.connection, self.owner, self.now = connection, owner, now
         self.inserted: list[InsertedMessage] = []
-        self.strands: list[int] = []
+        self.segments: list[int] = []
 
     def put(self, branch: int, place: ChainPosition, encoded: Sequence[EncodedMessage]) -> ChainPosition:
         """Append messages and return the position after the last one.
 
         Messages that are already stored are not inserted again.
         """
-        self.inserted, self.strands = [], []
+        self.inserted, self.segments = [], []
         keys: list[bytes] = []
         key = place.key
         for item in encoded:
             key = link(self.owner.name, key, item.body)
             keys.append(key)
-        for item, (key, strand, position, meta) in zip(encoded, self._known(keys), strict=False):
-            place = ChainPosition(strand, position + 1, key)
+        for item, (key, segment, position, meta) in zip(encoded, self._known(keys), strict=False):
+            place = ChainPosition(segment, position + 1, key)
             self._remark(place, meta, item)
-            self.strands.append(strand)
-        known = len(self.strands)
+            self.segments.append(segment)
+        known = len(self.segments)
         return self._write(branch, place, list(zip(keys[known:], encoded[known:], strict=True)))
 
     def _known(self, keys: list[bytes]) -> Iterator[Values]:
@@ -159,7 +161,7 @@ class ChainWriter:
         for begin in range(0, len(keys), KEYS_PER_QUERY):
             batch = keys[begin : begin + KEYS_PER_QUERY]
             placeholders = ", ".join("?" * len(batch))
-            sql = f"SELECT key, strand, position, meta FROM messages WHERE owner = ? AND key IN ({placeholders})"  # noqa: S608
+            sql = f"SELECT key, segment, position, meta FROM messages WHERE owner = ? AND key IN ({placeholders})"  # noqa: S608
             found = {row[0]: row for row in self.connection.run(sql, (self.owner.id, *batch))}
             for key in batch:
                 if key not in found:
@@ -173,47 +175,45 @@ class ChainWriter:
         """
         if item.meta is None or item.meta == meta:
             return
-        where = (self.owner.id, place.strand, place.length - 1)
-        sql = "SELECT meta FROM remarks WHERE owner = ? AND strand = ? AND position = ? ORDER BY id DESC LIMIT 1"
+        where = (self.owner.id, place.segment, place.length - 1)
+        sql = "SELECT meta FROM remarks WHERE owner = ? AND segment = ? AND position = ? ORDER BY id DESC LIMIT 1"
         for row in self.connection.run(sql, where):
             meta = row[0]
         merged = meta_body(meta_of(item.meta, over=meta or b"{}"))
         if merged != meta:
-            sql = "INSERT INTO remarks (owner, strand, position, at, meta) VALUES (?, ?, ?, ?, ?)"
+            sql = "INSERT INTO remarks (owner, segment, position, at, meta) VALUES (?, ?, ?, ?, ?)"
             self.connection.run(sql, (*where, self.now, merged))
 
     def _write(self, branch: int, place: ChainPosition, items: list[tuple[bytes, EncodedMessage]]) -> ChainPosition:
         if not items:
             return place
-        before, strand = self._end(place)
-        if strand is None:
-            sql = "INSERT INTO strands (owner, branch, base, start) VALUES (?, ?, ?, ?) RETURNING id"
-            strand = self.connection.run(sql, (self.owner.id, branch, place.strand, place.length))[0][0]
+        before, segment = self._end(place)
+        if segment is None:
+            sql = "INSERT INTO segments (owner, branch, base, start) VALUES (?, ?, ?, ?) RETURNING id"
+            segment = self.connection.run(sql, (self.owner.id, branch, place.segment, place.length))[0][0]
         rows: list[Values] = []
         for position, (key, item) in enumerate(items, place.length):
             before = trace(self.owner.name, before, item.message)
             at = self.now if item.at is None else item.at
-            rows.append((self.owner.id, strand, position, key, before, at, item.stored, item.meta))
-            self.inserted.append(InsertedMessage(strand, position, len(item.body)))
-            self.strands.append(strand)
-        sql = (
-            "INSERT INTO messages (owner, strand, position, key, trace, at, body, meta) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        )
-        self.connection.many(sql, rows)
-        return ChainPosition(strand, place.length + len(items), items[-1][0])
+            rows.append((self.owner.id, segment, position, key, before, at, item.stored, item.meta))
+            self.inserted.append(InsertedMessage(segment, position, len(item.body)))
+            self.segments.append(segment)
+        columns = "owner, segment, position, key, trace, at, body, meta"
+        self.connection.many(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
+        return ChainPosition(segment, place.length + len(items), items[-1][0])
 
     def _end(self, place: ChainPosition) -> tuple[bytes, int | None]:
-        """The trace at a position, and the strand that can be extended there.
+        """The trace at a position, and the segment that can be extended there.
 
-        The strand is None if a message already follows; then the caller starts a new strand. If two writers extend the
-        same strand, the unique index rejects one of them, and its transaction is retried.
+        The segment is None if a message already follows; then the caller starts a new one. If two writers extend the
+        same segment, the unique index rejects one of them, and its transaction is retried.
         """
-        if place.strand is None:
+        if place.segment is None:
             return ROOT, None
         sql = (
             "SELECT m.trace, (SELECT n.position FROM messages n "
-            "WHERE n.owner = m.owner AND n.strand = m.strand AND n.position = m.position + 1) "
-            "FROM messages m WHERE m.owner = ? AND m.strand = ? AND m.position = ?"
+            "WHERE n.owner = m.owner AND n.segment = m.segment AND n.position = m.position + 1) "
+            "FROM messages m WHERE m.owner = ? AND m.segment = ? AND m.position = ?"
         )
-        trace_, follows = self.connection.run(sql, (self.owner.id, place.strand, place.length - 1))[0]
-        return trace_, place.strand if follows is None else None
+        trace_, follows = self.connection.run(sql, (self.owner.id, place.segment, place.length - 1))[0]
+        return trace_, place.segment if follows is None else None

@@ -1,8 +1,8 @@
 """Export of a ledger as lines of JSON, and import of such lines.
 
-An export lists sessions and branches first, then the strands with their messages, then logs, jobs and events. A strand
-comes after the strand that it forked from. Export and import handle one line at a time. An import checks every message
-against its key. A key includes the tenant, so an import for another tenant gives every message a new key.
+An export lists sessions and branches first, then the segments with their messages, then logs, jobs and events. Each
+segment comes after the one that it forked from. Export and import handle one line at a time. An import checks every
+message against its key. A key includes the tenant, so an import for another tenant gives every message a new key.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[
         branches = [branch for name in names for branch in branch_table.branches_of(connection, tx.owner, name)]
         yield _line({"foldline": FORMAT, "owner": tx.owner.name})
         yield from _branches(connection, tx, branches)
-        yield from _strands(connection, tx, branches)
+        yield from _segments(connection, tx, branches)
         for branch in branches:
             yield from _logs(connection, tx, branch)
 
@@ -63,23 +63,23 @@ def _branches(connection: Connection, tx: Transactions, branches: list[Branch]) 
         yield _line({**value, "begun_at": begun_at, "made_at": made_at})
 
 
-def _strands(connection: Connection, tx: Transactions, branches: list[Branch]) -> Iterator[str]:
+def _segments(connection: Connection, tx: Transactions, branches: list[Branch]) -> Iterator[str]:
     needed = reachable(connection, tx.owner, [branch.id for branch in branches])
     inside = {branch.id for branch in branches}
-    sql = "SELECT id, branch, base, start FROM strands WHERE owner = ? ORDER BY id"
-    for strand, number, base, start in connection.run(sql, (tx.owner.id,)):
-        if strand not in needed:
+    sql = "SELECT id, branch, base, start FROM segments WHERE owner = ? ORDER BY id"
+    for segment, number, base, start in connection.run(sql, (tx.owner.id,)):
+        if segment not in needed:
             continue
         source = branch_table.branch_by_id(connection, tx.owner, number if number in inside else branches[0].id)
         after = ROOT if base is None else connection.run(KEY_AT, (tx.owner.id, base, start - 1))[0][0]
-        value = {"strand": strand, "base": base, "start": start, "after": after.hex()}
+        value = {"segment": segment, "base": base, "start": start, "after": after.hex()}
         yield _line({**value, "session": source.session, "branch": source.name})
-        yield from _messages(connection, tx, strand, needed[strand])
+        yield from _messages(connection, tx, segment, needed[segment])
 
 
-def _messages(connection: Connection, tx: Transactions, strand: int, stop: int) -> Iterator[str]:
+def _messages(connection: Connection, tx: Transactions, segment: int, stop: int) -> Iterator[str]:
     first = 0
-    while rows := connection.run(READ, (tx.owner.id, strand, first, stop, PAGE)):
+    while rows := connection.run(READ, (tx.owner.id, segment, first, stop, PAGE)):
         for _, key, at, body, meta in rows:
             value = {"message": json.loads(unpack(body)), "meta": meta and json.loads(meta), "at": at}
             yield _line({**value, "key": key.hex()})
@@ -87,7 +87,7 @@ def _messages(connection: Connection, tx: Transactions, strand: int, stop: int) 
 
 
 _LOG = (
-    "SELECT seq, kind, strand, length, at, op, body FROM entries "
+    "SELECT seq, kind, segment, length, at, op, body FROM entries "
     "WHERE owner = ? AND branch = ? AND seq > ? ORDER BY seq"
 )
 _JOBS = (
@@ -101,8 +101,8 @@ def _logs(connection: Connection, tx: Transactions, branch: Branch) -> Iterator[
     yield _line({"log": branch.name, "session": branch.session})
     last = 0
     while rows := connection.run(f"{_LOG} LIMIT {PAGE}", (tx.owner.id, branch.id, last)):
-        for seq, kind, strand, length, at, op, body in rows:
-            place = None if strand is None else [strand, length]
+        for seq, kind, segment, length, at, op, body in rows:
+            place = None if segment is None else [segment, length]
             yield _line({"entry": kind, "at": at, "to": place, "op": op, "body": _body(body)})
             last = seq
     for name, seq, *rest, body in connection.run(_JOBS, (tx.owner.id, branch.id, 0)):
@@ -143,10 +143,10 @@ class ImportReader:
         self.connection, self.tx, self.index = connection, tx, index
         self.owner: str | None = None
         self.branches: dict[tuple[str, str], Branch] = {}
-        self.strands: dict[int, list[tuple[int, int]]] = {}
-        """For each exported strand, its parts.
+        self.segments: dict[int, list[tuple[int, int]]] = {}
+        """For each exported segment, its parts.
 
-        A part has its start position, and the strand of this ledger that stores it.
+        A part has its start position, and the segment of this ledger that stores it.
         """
         self.number, self.branch, self.place = 0, Branch(id=0, session=""), ChainPosition()
         self.before = ROOT
@@ -165,7 +165,7 @@ class ImportReader:
             self._message(value)
         else:
             self.flush()
-            step = next((step for name, step in self._steps.items() if name in value), None)
+            step = next((step for name, step in self._readers.items() if name in value), None)
             if step is None:
                 raise InputError("unknown kind of line")
             step(self, value)
@@ -191,23 +191,24 @@ class ImportReader:
         self.encoded = []
         add_unindexed(self.tx, self.index, self.connection, writer.inserted)
         self.written += len(writer.inserted)
-        segments = self.strands[self.number]
-        for position, strand in enumerate(writer.strands, first):
-            if not segments or segments[-1][1] != strand:
-                segments.append((position, strand))
+        parts = self.segments[self.number]
+        for position, segment in enumerate(writer.segments, first):
+            if not parts or parts[-1][1] != segment:
+                parts.append((position, segment))
 
-    def _position(self, strand: int, length: int) -> ChainPosition:
-        """The position in this ledger that corresponds to the exported position (`strand`, `length`)."""
-        segments = self.strands[strand]
-        actual = segments[bisect_right(segments, length - 1, key=lambda segment: segment[0]) - 1][1]
+    def _position(self, segment: int, length: int) -> ChainPosition:
+        """The position in this ledger that corresponds to the exported position (`segment`, `length`)."""
+        parts = self.segments[segment]
+        actual = parts[bisect_right(parts, length - 1, key=lambda part: part[0]) - 1][1]
         rows = self.connection.run(KEY_AT, (self.tx.owner.id, actual, length - 1))
         return ChainPosition(actual, length, rows[0][0])
 
-    def _strand(self, value: dict[str, Any]) -> None:
-        self.number, self.branch = value["strand"], self.branches[value["session"], value["branch"]]
+    def _segment(self, value: dict[str, Any]) -> None:
+        self.number = value["segment"] if "segment" in value else value["strand"]
+        self.branch = self.branches[value["session"], value["branch"]]
         base, start = value["base"], value["start"]
         self.place = ChainPosition() if base is None else self._position(base, start)
-        self.strands[self.number], self.before = [], bytes.fromhex(value["after"])
+        self.segments[self.number], self.before = [], bytes.fromhex(value["after"])
 
     def _branch(self, value: dict[str, Any]) -> None:
         session, name, origin = value["session"], value["branch"], value["origin"]
@@ -245,8 +246,9 @@ class ImportReader:
         body = None if value["body"] is None else pack(dump(value["body"]))
         self.connection.run(sql, (self.tx.owner.id, self.branch.id, value["event"], value["at"], body))
 
-    _steps = {  # noqa: RUF012  # keyed by the field that only their lines have
-        "strand": _strand,
+    _readers = {  # noqa: RUF012  # keyed by the field that only their lines have
+        "segment": _segment,
+        "strand": _segment,  # the name in exports of foldline 0.1
         "log": _log,
         "entry": _entry,
         "job": _job,

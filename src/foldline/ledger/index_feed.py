@@ -26,7 +26,7 @@ ROW_BYTES = 256
 """Bytes that each message counts in addition to its own size, when sizes are compared with the limit."""
 MAX_RANGES = 2 * MAX_UNINDEXED_BYTES // ROW_BYTES
 PAGE = 64
-_INSERT = "INSERT INTO unread (owner, strand, start, stop, size) VALUES (?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO unread (owner, segment, start, stop, size) VALUES (?, ?, ?, ?, ?)"
 
 
 class IndexRow(NamedTuple):
@@ -34,7 +34,7 @@ class IndexRow(NamedTuple):
 
     id: int
     owner: int
-    strand: int
+    segment: int
     position: int
     message: Message
 
@@ -52,7 +52,7 @@ class MessageIndex(Protocol):
 def add_unindexed(
     tx: Transactions, index: MessageIndex | None, connection: Connection, inserted: Sequence[InsertedMessage]
 ) -> None:
-    """Record that these consecutive messages of one strand are not indexed yet.
+    """Record that these consecutive messages of one segment are not indexed yet.
 
     If too many messages are unindexed, index some.
     """
@@ -60,7 +60,7 @@ def add_unindexed(
         return
     sql = _INSERT + " RETURNING (SELECT COALESCE(SUM(size), 0) FROM unread WHERE owner = ?)"  # noqa: S608  # constants
     owner, size = tx.owner.id, sum(ROW_BYTES + item.size for item in inserted)
-    row = (owner, inserted[0].strand, inserted[0].position, inserted[-1].position + 1, size, owner)
+    row = (owner, inserted[0].segment, inserted[0].position, inserted[-1].position + 1, size, owner)
     before = int(connection.run(sql, row)[0][0])
     if index is None or before + size <= MAX_UNINDEXED_BYTES:
         return
@@ -80,7 +80,7 @@ def index_pending(tx: Transactions, index: MessageIndex, connection: Connection)
 
 def _lock_ranges(tx: Transactions, connection: Connection, locked: str = "") -> list[Values]:
     """The first ranges of unindexed messages. The rows of these ranges are locked until the transaction ends."""
-    sql = "SELECT strand, start, stop, size FROM unread WHERE owner = ? ORDER BY strand, start LIMIT ?"
+    sql = "SELECT segment, start, stop, size FROM unread WHERE owner = ? ORDER BY segment, start LIMIT ?"
     return connection.run(sql + tx.for_update + locked, (tx.owner.id, MAX_RANGES))
 
 
@@ -89,31 +89,31 @@ def _index_ranges(
 ) -> int:
     """Index about `max_bytes` bytes of messages; returns their number."""
     owner, count = tx.owner.id, 0
-    for strand, start, stop, _ in ranges:
+    for segment, start, stop, _ in ranges:
         at = start
         while at < stop and max_bytes > 0:
-            rows, size = _page(connection, owner, strand, at, stop)
+            rows, size = _page(connection, owner, segment, at, stop)
             index.add(connection, rows)
             at = rows[-1].position + 1 if rows else stop  # the messages may have been deleted
             count, max_bytes = count + len(rows), max_bytes - size
-        connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start = ?", (owner, strand, start))
+        connection.run("DELETE FROM unread WHERE owner = ? AND segment = ? AND start = ?", (owner, segment, start))
         if at < stop:
-            connection.run(_INSERT, (owner, strand, at, stop, (stop - at) * ROW_BYTES))
+            connection.run(_INSERT, (owner, segment, at, stop, (stop - at) * ROW_BYTES))
         if max_bytes <= 0:
             break
     return count
 
 
-def _page(connection: Connection, owner: int, strand: int, start: int, stop: int) -> tuple[list[IndexRow], int]:
+def _page(connection: Connection, owner: int, segment: int, start: int, stop: int) -> tuple[list[IndexRow], int]:
     sql = (
-        "SELECT id, position, body, meta FROM messages WHERE owner = ? AND strand = ? AND position >= ? "
+        "SELECT id, position, body, meta FROM messages WHERE owner = ? AND segment = ? AND position >= ? "
         "AND position < ? ORDER BY position LIMIT ?"
     )
     rows, size = [], 0
-    for id_, position, body, meta in connection.run(sql, (owner, strand, start, stop, PAGE)):
+    for id_, position, body, meta in connection.run(sql, (owner, segment, start, stop, PAGE)):
         text = unpack(body)
         size += ROW_BYTES + len(text)
-        rows.append(IndexRow(id_, owner, strand, position, read_message(text, meta)))
+        rows.append(IndexRow(id_, owner, segment, position, read_message(text, meta)))
     return rows, size
 
 
@@ -123,8 +123,8 @@ def has_unindexed(tx: Transactions) -> bool:
     return tx.read(lambda connection: bool(connection.run(sql, (tx.owner.id,))))
 
 
-def drop_unindexed(connection: Connection, owner: int, strand: int, stop: int) -> None:
-    """Forget the unindexed messages of a strand from position `stop` on."""
-    where = (owner, strand, stop)
-    connection.run("DELETE FROM unread WHERE owner = ? AND strand = ? AND start >= ?", where)
-    connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND strand = ? AND stop > ?", (stop, *where))
+def drop_unindexed(connection: Connection, owner: int, segment: int, stop: int) -> None:
+    """Forget the unindexed messages of a segment from position `stop` on."""
+    where = (owner, segment, stop)
+    connection.run("DELETE FROM unread WHERE owner = ? AND segment = ? AND start >= ?", where)
+    connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND segment = ? AND stop > ?", (stop, *where))

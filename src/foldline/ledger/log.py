@@ -92,13 +92,13 @@ class Transactions:
         body = None if entry.body is None else dump(entry.body)
         key = entry_key(self.owner, before.log, (seq, entry.kind, to.length, to.key, at, entry.op), body)
         sql = (
-            "INSERT INTO entries (owner, branch, seq, kind, mark, strand, length, tip, key, at, op, cut, body) "
+            "INSERT INTO entries (owner, branch, seq, kind, mark, segment, length, tip, key, at, op, cut, body) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
-        where = (self.owner.id, branch.id, seq, entry.kind, mark, to.strand, to.length, to.key)
+        where = (self.owner.id, branch.id, seq, entry.kind, mark, to.segment, to.length, to.key)
         cut = entry.body["fold"]["cut"] if entry.kind == FOLD else None
         connection.run(sql, (*where, key, at, entry.op, cut, None if body is None else pack(body)))
-        return Head(seq=seq, mark=mark, length=to.length, key=to.key, at=at, strand=to.strand, log=key)
+        return Head(seq=seq, mark=mark, length=to.length, key=to.key, at=at, segment=to.segment, log=key)
 
 
 def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_update: str = "") -> None:
@@ -110,13 +110,13 @@ def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_upda
 
 def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
     """The newest entry of a branch."""
-    sql = "SELECT seq, mark, length, tip, at, strand, key FROM entries WHERE owner = ? AND branch = ? "
+    sql = "SELECT seq, mark, length, tip, at, segment, key FROM entries WHERE owner = ? AND branch = ? "
     rows = connection.run(sql + "ORDER BY seq DESC LIMIT 1", (owner.id, branch.id))
     if not rows:
         check_branch(connection, owner, branch)
         return Head(log=root_key(owner, branch))
-    seq, mark, length, tip, at, strand, key = rows[0]
-    return Head(seq=seq, mark=mark, length=length, key=tip, at=at, strand=strand, log=key)
+    seq, mark, length, tip, at, segment, key = rows[0]
+    return Head(seq=seq, mark=mark, length=length, key=tip, at=at, segment=segment, log=key)
 
 
 def root_key(owner: Tenant, branch: Branch) -> bytes:
@@ -126,7 +126,7 @@ def root_key(owner: Tenant, branch: Branch) -> bytes:
 
 def position_of(where: Head) -> ChainPosition:
     """The chain position of a branch's newest message."""
-    return ChainPosition(where.strand, where.length, where.key)
+    return ChainPosition(where.segment, where.length, where.key)
 
 
 def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> bytes:

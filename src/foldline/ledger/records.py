@@ -47,15 +47,15 @@ class Head:
     key: bytes = ROOT
     """Key of the newest message."""
     at: float = 0.0
-    strand: int | None = None
+    segment: int | None = None
     log: bytes = ROOT
     """Key of the newest entry. This key depends on all previous entries."""
 
 
 class Span(NamedTuple):
-    """A contiguous part of a path: messages `start` to `stop` - 1, all on one strand."""
+    """A contiguous part of a path: messages `start` to `stop` - 1, all on one segment."""
 
-    strand: int
+    segment: int
     start: int
     stop: int
 

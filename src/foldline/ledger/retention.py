@@ -27,7 +27,7 @@ def prune(tx: Transactions, older_than: float, index: MessageIndex | None = None
         for name in old:
             _session(connection, tx, name)
         rows = connection.run("SELECT id FROM branches WHERE owner = ?", (tx.owner.id,))
-        _strands(connection, tx, reachable(connection, tx.owner, [number for (number,) in rows]), index)
+        _segments(connection, tx, reachable(connection, tx.owner, [number for (number,) in rows]), index)
         connection.run("DELETE FROM events WHERE owner = ? AND at < ?", (tx.owner.id, older_than))
         return old
 
@@ -48,35 +48,35 @@ def _session(connection: Connection, tx: Transactions, name: str) -> None:
     connection.run("DELETE FROM sessions WHERE owner = ? AND name = ?", (owner, name))
 
 
-def _strands(connection: Connection, tx: Transactions, needed: dict[int, int], index: MessageIndex | None) -> None:
+def _segments(connection: Connection, tx: Transactions, needed: dict[int, int], index: MessageIndex | None) -> None:
     """Delete the messages that no branch uses any more.
 
-    If the branch of a strand was deleted, assign the strand to another branch.
+    If the branch of a segment was deleted, assign the segment to another branch.
     """
     owner = tx.owner.id
     new_branches: dict[int, int] = {}
-    rows = connection.run("SELECT id, branch, base FROM strands WHERE owner = ? ORDER BY id DESC", (owner,))
-    for strand, branch, base in rows:  # forks have higher ids, so they come first
-        stop = needed.get(strand, 0)
-        _messages(connection, tx, strand, stop, index)
+    rows = connection.run("SELECT id, branch, base FROM segments WHERE owner = ? ORDER BY id DESC", (owner,))
+    for segment, branch, base in rows:  # forks have higher ids, so they come first
+        stop = needed.get(segment, 0)
+        _messages(connection, tx, segment, stop, index)
         if not stop:
-            connection.run("DELETE FROM strands WHERE owner = ? AND id = ?", (owner, strand))
+            connection.run("DELETE FROM segments WHERE owner = ? AND id = ?", (owner, segment))
             continue
         if not connection.run("SELECT 1 FROM branches WHERE owner = ? AND id = ?", (owner, branch)):
-            user = connection.run("SELECT MIN(branch) FROM entries WHERE owner = ? AND strand = ?", (owner, strand))
-            branch = new_branches[strand] if user[0][0] is None else user[0][0]  # noqa: PLW2901  # the new branch
-            connection.run("UPDATE strands SET branch = ? WHERE owner = ? AND id = ?", (branch, owner, strand))
+            user = connection.run("SELECT MIN(branch) FROM entries WHERE owner = ? AND segment = ?", (owner, segment))
+            branch = new_branches[segment] if user[0][0] is None else user[0][0]  # noqa: PLW2901  # the new branch
+            connection.run("UPDATE segments SET branch = ? WHERE owner = ? AND id = ?", (branch, owner, segment))
         if base is not None:
             new_branches[base] = branch
 
 
-def _messages(connection: Connection, tx: Transactions, strand: int, stop: int, index: MessageIndex | None) -> None:
-    sql = "SELECT id, position FROM messages WHERE owner = ? AND strand = ? AND position >= ? ORDER BY 2 LIMIT ?"
+def _messages(connection: Connection, tx: Transactions, segment: int, stop: int, index: MessageIndex | None) -> None:
+    sql = "SELECT id, position FROM messages WHERE owner = ? AND segment = ? AND position >= ? ORDER BY 2 LIMIT ?"
     first = stop
-    while index is not None and (rows := connection.run(sql, (tx.owner.id, strand, first, PAGE))):
+    while index is not None and (rows := connection.run(sql, (tx.owner.id, segment, first, PAGE))):
         index.drop(tx, connection, [row[0] for row in rows])
         first = rows[-1][1] + 1
-    drop_unindexed(connection, tx.owner.id, strand, stop)
+    drop_unindexed(connection, tx.owner.id, segment, stop)
     for table in ("messages", "remarks"):
-        sql = f"DELETE FROM {table} WHERE owner = ? AND strand = ? AND position >= ?"  # noqa: S608  # table names from the line above
-        connection.run(sql, (tx.owner.id, strand, stop))
+        sql = f"DELETE FROM {table} WHERE owner = ? AND segment = ? AND position >= ?"  # noqa: S608  # table names from the line above
+        connection.run(sql, (tx.owner.id, segment, stop))

@@ -14,7 +14,7 @@ from foldline.ledger.connections import Connection
 
 
 class Migration(NamedTuple):
-    """A step from one schema version to the next: SQL statements separated by semicolons."""
+    """The change from one schema version to the next: SQL statements separated by semicolons."""
 
     name: str
     sql: str
@@ -90,11 +90,22 @@ DROP TABLE words;
 At first these are all messages, because this migration changes the term numbers.
 """
 
+SEGMENTS = """
+ALTER TABLE strands RENAME TO segments;
+ALTER TABLE messages RENAME COLUMN strand TO segment;
+ALTER TABLE remarks RENAME COLUMN strand TO segment;
+ALTER TABLE entries RENAME COLUMN strand TO segment;
+ALTER TABLE documents RENAME COLUMN strand TO segment;
+ALTER TABLE unread RENAME COLUMN strand TO segment
+"""
+"""Renames strands to segments (runs of messages that branches share)."""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("ledger", LEDGER),
     Migration("words", DOCUMENTS),
     Migration("waiting", WAITING),
     Migration("unread", UNREAD),
+    Migration("segments", SEGMENTS),
 )
 """All migrations in order, numbered from 1."""
 
@@ -107,10 +118,10 @@ RECORD = (
 def migrate(connection: Connection, dialect: Mapping[str, str], at: float) -> None:
     """Apply the next migration in the caller's transaction; call it only while `pending` is true."""
     number = version(connection) + 1
-    step = MIGRATIONS[number - 1]
-    for statement in step.sql.format_map(dialect).split(";"):
+    migration = MIGRATIONS[number - 1]
+    for statement in migration.sql.format_map(dialect).split(";"):
         connection.run(statement)
-    connection.run("INSERT INTO migrations (number, name, at) VALUES (?, ?, ?)", (number, step.name, at))
+    connection.run("INSERT INTO migrations (number, name, at) VALUES (?, ?, ?)", (number, migration.name, at))
 
 
 def pending(connection: Connection) -> bool:

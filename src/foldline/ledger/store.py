@@ -167,14 +167,14 @@ class Store:
     def spans(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> list[Span]:
         """The ranges of rows that make up a path."""
         where = branch if isinstance(branch, Head) else self.head(branch)
-        end = ChainPosition(where.strand, where.length if stop is None else stop)
+        end = ChainPosition(where.segment, where.length if stop is None else stop)
         return self.tx.read(lambda connection: chains.spans(connection, self.tx.owner, end, start))
 
     def find(self, messages: Sequence[Message]) -> KnownHistory | None:
         """The longest stored history with which these messages begin, found by its trace; None if there is none."""
         owner = self.tx.owner
         traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
-        sql = "SELECT strand, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
+        sql = "SELECT segment, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
 
         def work(connection: Connection) -> KnownHistory | None:
             def is_stored(count: int) -> bool:
@@ -183,8 +183,8 @@ class Store:
             count = bisect_left(range(1, len(traces)), True, key=lambda count: not is_stored(count))
             if traces[count] == ROOT:
                 return None
-            strand, position, key = connection.run(sql, (owner.id, traces[count]))[0]
-            branch = branch_table.branch_of_strand(connection, owner, strand)
+            segment, position, key = connection.run(sql, (owner.id, traces[count]))[0]
+            branch = branch_table.branch_of_segment(connection, owner, segment)
             return KnownHistory(count=count, branch=branch, length=position + 1, key=key)
 
         return self.tx.read(work)

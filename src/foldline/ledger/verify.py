@@ -44,32 +44,32 @@ def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iter
     """The parts to check, each with its name. If a part cannot be read, the next one is still checked."""
     owner = tx.owner
     yield "file", (IntegrityFault(where="file", what=what) for what in tx.pool.database.check_integrity(connection))
-    rows = connection.run("SELECT id, base, start FROM strands WHERE owner = ? ORDER BY id", (owner.id,))
-    for strand, base, start in rows:
-        yield f"strand {strand}", _strand(connection, owner, strand, base, start)
-    yield "strands", _strays(connection, owner)
+    rows = connection.run("SELECT id, base, start FROM segments WHERE owner = ? ORDER BY id", (owner.id,))
+    for segment, base, start in rows:
+        yield f"segment {segment}", _segment(connection, owner, segment, base, start)
+    yield "segments", _strays(connection, owner)
     for (number,) in connection.run("SELECT id FROM branches WHERE owner = ? ORDER BY id", (owner.id,)):
         branch = branch_table.branch_by_id(connection, owner, number)
         yield f"branch {branch.name!r} of session {branch.session!r}", _log(connection, owner, branch)
         yield f"jobs of session {branch.session!r}", _jobs(connection, owner, branch)
 
 
-def _strand(
-    connection: Connection, owner: Tenant, strand: int, base: int | None, start: int
+def _segment(
+    connection: Connection, owner: Tenant, segment: int, base: int | None, start: int
 ) -> Iterator[IntegrityFault]:
-    """Check that every message of a strand exists, can be read, and matches its key and trace."""
+    """Check that every message of a segment exists, can be read, and matches its key and trace."""
     key, trace_ = ROOT, ROOT
     if base is not None:
-        sql = "SELECT key, trace FROM messages WHERE owner = ? AND strand = ? AND position = ?"
+        sql = "SELECT key, trace FROM messages WHERE owner = ? AND segment = ? AND position = ?"
         before = connection.run(sql, (owner.id, base, start - 1))
         if not before:
             what = f"message {start - 1}, the message before it, is missing"
-            yield IntegrityFault(where=f"strand {strand}", what=what)
+            yield IntegrityFault(where=f"segment {segment}", what=what)
             return
         key, trace_ = before[0]
     position = start
-    for row in _messages(connection, owner, strand):
-        where = f"message {row[0]} of strand {strand}"
+    for row in _messages(connection, owner, segment):
+        where = f"message {row[0]} of segment {segment}"
         if row[0] != position:
             yield IntegrityFault(where=where, what=f"message {position}, the one before it, is missing")
         position = row[0] + 1
@@ -87,32 +87,32 @@ def _strand(
         key, trace_ = row[1], row[2]
 
 
-def _messages(connection: Connection, owner: Tenant, strand: int) -> Iterator[Values]:
+def _messages(connection: Connection, owner: Tenant, segment: int) -> Iterator[Values]:
     sql = (
         "SELECT position, key, trace, body, meta FROM messages "
-        "WHERE owner = ? AND strand = ? AND position > ? ORDER BY position LIMIT ?"
+        "WHERE owner = ? AND segment = ? AND position > ? ORDER BY position LIMIT ?"
     )
     last = -1
-    while rows := connection.run(sql, (owner.id, strand, last, PAGE)):
+    while rows := connection.run(sql, (owner.id, segment, last, PAGE)):
         yield from rows
         last = rows[-1][0]
 
 
 def _strays(connection: Connection, owner: Tenant) -> Iterator[IntegrityFault]:
     sql = (
-        "SELECT m.strand, COUNT(*) FROM messages m LEFT JOIN strands s ON s.owner = m.owner AND s.id = m.strand "
-        "WHERE m.owner = ? AND s.id IS NULL GROUP BY m.strand"
+        "SELECT m.segment, COUNT(*) FROM messages m LEFT JOIN segments s ON s.owner = m.owner AND s.id = m.segment "
+        "WHERE m.owner = ? AND s.id IS NULL GROUP BY m.segment"
     )
-    for strand, count in connection.run(sql, (owner.id,)):
-        yield IntegrityFault(where=f"strand {strand}", what=f"is missing, but has {count} messages")
+    for segment, count in connection.run(sql, (owner.id,)):
+        yield IntegrityFault(where=f"segment {segment}", what=f"is missing, but has {count} messages")
 
 
 def _log(connection: Connection, owner: Tenant, branch: Branch) -> Iterator[IntegrityFault]:
     """Check that every entry of a log exists, matches its key, and points to a stored message."""
     sql = (
-        "SELECT e.seq, e.kind, e.length, e.tip, e.at, e.op, e.body, e.key, e.mark, e.strand, e.cut, m.key "
+        "SELECT e.seq, e.kind, e.length, e.tip, e.at, e.op, e.body, e.key, e.mark, e.segment, e.cut, m.key "
         "FROM entries e "
-        "LEFT JOIN messages m ON m.owner = e.owner AND m.strand = e.strand AND m.position = e.length - 1 "
+        "LEFT JOIN messages m ON m.owner = e.owner AND m.segment = e.segment AND m.position = e.length - 1 "
         "WHERE e.owner = ? AND e.branch = ? AND e.seq > ? ORDER BY e.seq LIMIT ?"
     )
     before = Head(log=log.root_key(owner, branch))
@@ -121,16 +121,16 @@ def _log(connection: Connection, owner: Tenant, branch: Branch) -> Iterator[Inte
             where = f"entry {row[0]} ({row[1]}) of branch {branch.name!r} of session {branch.session!r}"
             for what in _entry(connection, owner, before, row):
                 yield IntegrityFault(where=where, what=what)
-            before = Head(seq=row[0], mark=row[8], length=row[2], key=row[3], at=row[4], strand=row[9], log=row[7])
+            before = Head(seq=row[0], mark=row[8], length=row[2], key=row[3], at=row[4], segment=row[9], log=row[7])
 
 
 def _entry(connection: Connection, owner: Tenant, before: Head, row: Values) -> Iterator[str]:
-    seq, kind, length, tip, _, _, stored, key, mark, strand, cut, found = row
+    seq, kind, length, tip, _, _, stored, key, mark, segment, cut, found = row
     if seq != before.seq + 1:
         yield f"entry {before.seq + 1}, the one before it, is missing"
     if mark != (before.mark if kind == log.APPEND else seq):
         yield "its mark does not match the entry before"
-    if (found or ROOT) != tip or (strand is None) != (length == 0):
+    if (found or ROOT) != tip or (segment is None) != (length == 0):
         yield "the message it points to is missing"
     try:
         body = None if stored is None else unpack(stored)
@@ -140,7 +140,7 @@ def _entry(connection: Connection, owner: Tenant, before: Head, row: Values) -> 
             value = json.loads(body or b"")
             if fold_of(value["fold"]).cut != cut:
                 yield "its cut does not match its content"
-            if position_at(connection, owner, ChainPosition(strand, length, tip), cut).key.hex() != value["prefix"]:
+            if position_at(connection, owner, ChainPosition(segment, length, tip), cut).key.hex() != value["prefix"]:
                 yield "the messages it folds were changed"
     except DAMAGED as error:
         yield f"cannot be read ({error})"

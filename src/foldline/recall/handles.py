@@ -1,8 +1,8 @@
 """Recall by handle: returns messages verbatim, one page at a time.
 
 A handle names messages of the current branch by their numbers (`#120`, `#120-131`). For messages of another session,
-the number of a strand precedes it (`17#120`); a strand is a run of messages that branches share. If a page ends within
-a message, the handle of the next page contains a position: `#120-131+8000` starts at character 8,000 of #120.
+the number of a segment (a run of messages that branches share) precedes it: `17#120`. If a page ends within a message,
+the handle of the next page contains a position: `#120-131+8000` starts at character 8,000 of #120.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ class Handle:
 
     first: int
     last: int
-    strand: int | None = None
+    segment: int | None = None
     skip: int = 0
     """Number of characters that are left out at the start of the first message."""
 
     def __str__(self) -> str:
-        return f"{self.strand or ''}{handle(self.first, self.last)}{f'+{self.skip}' if self.skip else ''}"
+        return f"{self.segment or ''}{handle(self.first, self.last)}{f'+{self.skip}' if self.skip else ''}"
 
 
 def parse_handle(text: str) -> Handle:
     """Parse a handle. Raises `InputError` if the text is not a handle.
 
     >>> parse_handle("#120-131"), str(parse_handle("17#5+8000"))
-    (Handle(first=119, last=130, strand=None, skip=0), '17#5+8000')
+    (Handle(first=119, last=130, segment=None, skip=0), '17#5+8000')
     """
     found = _HANDLE.fullmatch(text)
     if found is None:
         raise InputError(f"not a handle: {text!r:.60}", hint=HANDLE_HINT)
-    strand, first, last, skip = (int(part or 0) for part in found.groups())
+    segment, first, last, skip = (int(part or 0) for part in found.groups())
     if last and last < first:
         raise InputError(f"the end of the handle {text.strip():.60} is before its start", hint=HANDLE_HINT)
-    return Handle(first=first - 1, last=(last or first) - 1, strand=strand or None, skip=skip)
+    return Handle(first=first - 1, last=(last or first) - 1, segment=segment or None, skip=skip)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ def fetch(
 
 
 def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
-    """The branch or strand to which the numbers of a handle refer."""
-    if wanted.strand is None:
+    """The branch or segment to which the numbers of a handle refer."""
+    if wanted.segment is None:
         return where if isinstance(where, Head) else store.head(where)
-    sql = "SELECT MAX(position) FROM messages WHERE owner = ? AND strand = ?"
-    newest = store.tx.read(lambda connection: connection.run(sql, (store.tx.owner.id, wanted.strand)))[0][0]
-    return Head() if newest is None else Head(strand=wanted.strand, length=newest + 1)
+    sql = "SELECT MAX(position) FROM messages WHERE owner = ? AND segment = ?"
+    newest = store.tx.read(lambda connection: connection.run(sql, (store.tx.owner.id, wanted.segment)))[0][0]
+    return Head() if newest is None else Head(segment=wanted.segment, length=newest + 1)
 
 
 class _PageBuilder:

@@ -52,7 +52,7 @@ class Document(NamedTuple):
     size: int
     """Length in characters."""
     is_prompt: bool
-    strand: int = 0
+    segment: int = 0
 
 
 def query_terms(query: str) -> dict[str, float]:
@@ -123,7 +123,7 @@ def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> l
 
 def are_adjacent(one: Document, other: Document) -> bool:
     """Whether two messages are consecutive."""
-    return one.strand == other.strand and abs(one.position - other.position) == 1
+    return one.segment == other.segment and abs(one.position - other.position) == 1
 
 
 def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:

@@ -150,7 +150,7 @@ class _Search:
     def __init__(self, store: Store, connection: Connection, spans: Sequence[Span] | None, stop: int) -> None:
         self.store, self.connection = store, connection
         self.path = None if spans is None else _BranchPath(spans, stop)
-        self.index = IndexReader(store, connection, None if spans is None else [span.strand for span in spans])
+        self.index = IndexReader(store, connection, None if spans is None else [span.segment for span in spans])
         self.total = self.index.count_messages(MAX_COUNT) if spans is None else stop
 
     def run(self, query: RecallQuery, weights: dict[str, float], counter: Counter) -> RecallResult:
@@ -222,14 +222,16 @@ class _Search:
     def _with_neighbours(self, matched: Mapping[int, float]) -> tuple[list[Document], list[float]]:
         """The best messages and their neighbours, in order, and the score of each without its neighbours."""
         steps = range(-NEIGHBOURS, NEIGHBOURS + 1)
-        places = {(doc.strand, doc.position + step) for doc in self._candidates(matched) for step in steps}
+        places = {(doc.segment, doc.position + step) for doc in self._candidates(matched) for step in steps}
         if self.path is not None:
             places = {self.path.locate(position) for _, position in places if 0 <= position < self.path.stop}
-        by_strand = groupby(sorted(places), key=itemgetter(0))
-        around = [doc for strand, group in by_strand for doc in self.index.by_position(strand, [at for _, at in group])]
+        by_segment = groupby(sorted(places), key=itemgetter(0))
+        around = [
+            doc for segment, group in by_segment for doc in self.index.by_position(segment, [at for _, at in group])
+        ]
         if self.path is not None:
-            around = [doc._replace(strand=0) for doc in around]
-        docs = sorted(around, key=lambda doc: (doc.strand, doc.position))
+            around = [doc._replace(segment=0) for doc in around]
+        docs = sorted(around, key=lambda doc: (doc.segment, doc.position))
         return docs, ranking.score_documents(docs, matched)
 
     def _within_budget(
@@ -259,7 +261,7 @@ class _Search:
     def _runs(self, chosen: Sequence[Document], shown: Mapping[Document, RecalledMessage]) -> tuple[RecalledRun, ...]:
         """The chosen messages, grouped into runs of consecutive messages. The run with the best message comes first."""
         runs: list[list[Document]] = []
-        for doc in sorted(chosen, key=lambda doc: (doc.strand, doc.position)):
+        for doc in sorted(chosen, key=lambda doc: (doc.segment, doc.position)):
             if runs and ranking.are_adjacent(runs[-1][-1], doc):
                 runs[-1].append(doc)
             else:
@@ -269,26 +271,26 @@ class _Search:
         return tuple([self._run(run, tuple([shown[doc] for doc in run])) for run in runs])
 
     def _run(self, run: Sequence[Document], messages: tuple[RecalledMessage, ...]) -> RecalledRun:
-        strand, owner = run[0].strand, self.store.tx.owner
-        session = branch_table.branch_of_strand(self.connection, owner, strand).session if strand else ""
-        name = f"{strand or ''}{handle(run[0].position, run[-1].position)}"
+        segment, owner = run[0].segment, self.store.tx.owner
+        session = branch_table.branch_of_segment(self.connection, owner, segment).session if segment else ""
+        name = f"{segment or ''}{handle(run[0].position, run[-1].position)}"
         return RecalledRun(handle=name, messages=messages, session=session)
 
 
 class _BranchPath:
-    """The messages of one branch. Messages are stored in strands (runs of messages that branches share)."""
+    """The messages of one branch. Messages are stored in segments (runs of messages that branches share)."""
 
     def __init__(self, spans: Sequence[Span], stop: int) -> None:
         self.spans, self.stop = spans, stop
-        self.by_strand = {span.strand: span for span in spans}
+        self.by_segment = {span.segment: span for span in spans}
 
     def locate(self, position: int) -> tuple[int, int]:
-        """The number of the strand that contains this position, and the position."""
-        return self.spans[bisect_right(self.spans, position, key=lambda span: span.start) - 1].strand, position
+        """The number of the segment that contains this position, and the position."""
+        return self.spans[bisect_right(self.spans, position, key=lambda span: span.start) - 1].segment, position
 
     def has(self, doc: Document) -> bool:
         """Whether the branch has this message."""
-        span = self.by_strand.get(doc.strand)
+        span = self.by_segment.get(doc.segment)
         return span is not None and span.start <= doc.position < min(span.stop, self.stop)
 
 

@@ -1,8 +1,8 @@
 """The text index in the ledger's own database.
 
-A message is stored in a strand (a run of messages that branches share) and belongs to an owner. For each term, the
-index holds two numbers: the term's checksum combined with the strand, and combined with the owner. So a lookup finds
-only messages of the wanted strands or owner, and no word of a message or a query is part of an SQL statement.
+A message is stored in a segment (a run of messages that branches share) and belongs to an owner. For each term, the
+index holds two numbers: the term's checksum combined with the segment, and combined with the owner. So a lookup finds
+only messages of the wanted segments or owner, and no word of a message or a query is part of an SQL statement.
 """
 
 from __future__ import annotations
@@ -23,21 +23,25 @@ from foldline.recall.ranking import Document
 from foldline.recall.terms import checksum, checksums
 
 BATCH = 400
-MAX_STRANDS = 64
-"""If a branch has more strands, all messages of the owner are searched, and the results are filtered."""
+MAX_SEGMENTS = 64
+"""If a branch has more segments, all messages of the owner are searched, and the results are filtered."""
 
 _MASK = 0x7FFF_FFFF
-_SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.strand FROM documents d "
+_SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.segment FROM documents d "
+
+
+_SEGMENT = "strand"
+"""The kind of scope for segments. Stored numbers depend on this text, so it keeps the word of foldline 0.1."""
 
 
 def _scope_seed(kind: str, id_: int) -> int:
-    """The number with which the term checksums of one strand or owner are combined."""
+    """The number with which the term checksums of one segment or owner are combined."""
     return checksum(f"{kind} {id_} ")
 
 
-def index_numbers(owner: int, strand: int, text: str) -> str:
+def index_numbers(owner: int, segment: int, text: str) -> str:
     """All index numbers of a message, in a syntax that both databases accept."""
-    found, seeds = checksums(text), (_scope_seed("owner", owner), _scope_seed("strand", strand))
+    found, seeds = checksums(text), (_scope_seed("owner", owner), _scope_seed(_SEGMENT, segment))
     return "{" + ",".join([str((sum_ ^ seed) & _MASK) for seed in seeds for sum_ in found]) + "}"
 
 
@@ -51,9 +55,9 @@ class TextIndex:
         documents, words = [], []
         for row in [row for row in rows if row.id not in known]:
             text = searchable_text(row.message)
-            words.append((row.id, index_numbers(row.owner, row.strand, text)))
-            documents.append((row.id, row.owner, row.strand, row.position, len(text), int(row.message.is_prompt)))
-        sql = "INSERT INTO documents (message, owner, strand, position, size, prompt) VALUES (?, ?, ?, ?, ?, ?)"
+            words.append((row.id, index_numbers(row.owner, row.segment, text)))
+            documents.append((row.id, row.owner, row.segment, row.position, len(text), int(row.message.is_prompt)))
+        sql = "INSERT INTO documents (message, owner, segment, position, size, prompt) VALUES (?, ?, ?, ?, ?, ?)"
         connection.many(sql, documents)
         connection.many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
 
@@ -63,12 +67,12 @@ class TextIndex:
         Call this before they are deleted, because SQLite needs their index numbers.
         """
         sql = (
-            "SELECT m.id, m.strand, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
+            "SELECT m.id, m.segment, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
             "WHERE d.owner = ? AND d.message"
         )
         gone = [
-            (id_, index_numbers(tx.owner.id, strand, searchable_text(read_message(unpack(body), meta))))
-            for id_, strand, body, meta in _among(connection, sql, (tx.owner.id,), ids)
+            (id_, index_numbers(tx.owner.id, segment, searchable_text(read_message(unpack(body), meta))))
+            for id_, segment, body, meta in _among(connection, sql, (tx.owner.id,), ids)
         ]
         connection.many(tx.pool.database.delete_words, gone)
         connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
@@ -90,12 +94,12 @@ def catch_up(store: Store) -> int:
 class IndexReader:
     """Reads the index for one owner, on one connection."""
 
-    def __init__(self, store: Store, connection: Connection, strands: Sequence[int] | None) -> None:
+    def __init__(self, store: Store, connection: Connection, segments: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
         self._match_words = store.tx.pool.database.match_words
         self._seeds = [_scope_seed("owner", self.owner)]
-        if strands and len(strands) <= MAX_STRANDS:
-            self._seeds = [_scope_seed("strand", strand) for strand in strands]
+        if segments and len(segments) <= MAX_SEGMENTS:
+            self._seeds = [_scope_seed(_SEGMENT, segment) for segment in segments]
 
     def find(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
         """For each group of terms, the ids of the newest `limit` messages that have all of them, newest first."""
@@ -126,10 +130,10 @@ class IndexReader:
         sql = _SELECT + "WHERE d.owner = ? AND d.message"
         return [_document(row) for row in _among(self.connection, sql, (self.owner,), ids)]
 
-    def by_position(self, strand: int, positions: Sequence[int]) -> list[Document]:
-        """The index entries of the messages at these positions of a strand."""
-        sql = _SELECT + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.strand = ? AND m.position"
-        return [_document(row) for row in _among(self.connection, sql, (self.owner, strand), positions)]
+    def by_position(self, segment: int, positions: Sequence[int]) -> list[Document]:
+        """The index entries of the messages at these positions of a segment."""
+        sql = _SELECT + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.segment = ? AND m.position"
+        return [_document(row) for row in _among(self.connection, sql, (self.owner, segment), positions)]
 
     def count_messages(self, most: int) -> int:
         """The number of the owner's messages; `most` if there are more."""
@@ -138,7 +142,7 @@ class IndexReader:
 
 
 def _document(row: Values) -> Document:
-    return Document(id=row[0], position=row[1], size=row[2], is_prompt=bool(row[3]), strand=row[4])
+    return Document(id=row[0], position=row[1], size=row[2], is_prompt=bool(row[3]), segment=row[4])
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:

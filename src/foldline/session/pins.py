@@ -23,7 +23,7 @@ def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -
         return (_pin_message(session, _add_note(session, text), name),)
     session.refresh()
     length, wanted = len(session.timeline), parse_handle(handle)
-    if wanted.strand is not None:
+    if wanted.segment is not None:
         raise InputError(f"the message {handle} is not in this session", hint="pin its text instead")
     if wanted.last >= length:
         raise InputError(f"there is no message {handle_of(wanted.last)}", hint=f"the session has {length} messages")
