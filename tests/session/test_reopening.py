@@ -199,3 +199,27 @@ def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_
         other = session.branch("try", at=fold.cut + 1)
         assert "the task" in [message.text for message in other.view().messages]
         assert ledger.session("s", branch="try").view().messages == other.view().messages
+
+
+
+@pytest.mark.promise("I12", "I14")
+@pytest.mark.parametrize("in_ledger", [False, True])
+def test_a_branch_that_ends_inside_a_fold_sends_the_same_after_it_grew(in_ledger: bool, tmp_path: Path) -> None:
+    with foldline.open(tmp_path / "a.db") as ledger:
+        policy = TIGHT.but(prune_fold_tokens=100)
+        session = ledger.session("s", policy=policy) if in_ledger else Session(policy=policy)
+        session.add(user("first"), assistant("yes"), user("the task"))
+        for number in range(34):
+            session.add(assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")))
+            session.add(tool(f"c{number}", f"step {number} " + "so " * 120))
+        session.add(user("and then?"))
+        session.view()
+        fold = session.timeline.fold
+        assert fold is not None
+        other = session.branch("try", at=fold.cut + 1)
+        while len(other.timeline) <= fold.made_at:
+            other.add(assistant("go on?"), user(f"yes, {len(other.timeline)}"))
+        before = other.view().messages
+        assert "the task" in [message.text for message in before]
+        other.reload()
+        assert other.view().messages == before

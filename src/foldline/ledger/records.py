@@ -7,7 +7,7 @@ other entries are marks: fold, unfold, pin, unpin, move, branch, and notes of th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from foldline.fold import Fold
@@ -125,6 +125,8 @@ class FoldReference:
     """Name of the branch whose log has the fold."""
     seq: int
     at: float
+    shortest: int | None = None
+    """The smallest length to which the branch was shortened after the fold; None if it was not shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,11 +196,15 @@ def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
                 pins.pop(entry.body["name"], None)
             case "move" | "branch":
                 shared = entry.body["shared"]
-                folds = [fold for fold in folds if fold.cut <= shared]
+                folds = [_shortened(fold, shared) for fold in folds if fold.cut <= shared]
                 pins = {name: pin for name, pin in pins.items() if pin.position is None or pin.position < shared}
             case _:
                 pass
     return BranchState(head=head, folds=tuple(folds), pins=tuple(pins.values()), marks=marks)
+
+
+def _shortened(fold: FoldReference, length: int) -> FoldReference:
+    return replace(fold, shortest=length if fold.shortest is None else min(fold.shortest, length))
 
 
 def _pin(body: dict[str, Any]) -> Pin:

@@ -59,6 +59,8 @@ class Snapshot:
     version: Version
     fold: Fold | None = None
     """The fold in force."""
+    shortest: int | None = None
+    """The smallest length to which the record was shortened after that fold; None if it was not shortened."""
     folds: int = 0
     """The number of folds that can be taken back."""
     pins: Mapping[str, int] = field(default_factory=dict)
@@ -77,7 +79,8 @@ class MemoryRecord:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self.folds: list[Fold] = []
+        self.folds: list[tuple[Fold, int | None]] = []
+        """Each fold with the smallest length to which the record was shortened after it."""
         self.pins: dict[str, int] = {}
         self.settings: Mapping[str, Any] = {}
         self.refusal: Refusal | None = None
@@ -91,7 +94,8 @@ class MemoryRecord:
         """The current snapshot: everything except the messages."""
         return Snapshot(
             version=self.version(),
-            fold=self.folds[-1] if self.folds else None,
+            fold=self.folds[-1][0] if self.folds else None,
+            shortest=self.folds[-1][1] if self.folds else None,
             folds=len(self.folds),
             pins=self.pins,
             settings=self.settings,
@@ -111,7 +115,7 @@ class MemoryRecord:
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:  # noqa: ARG002 (no other workers)
         """Add a fold."""
-        return self._change(entry, folds=[*self.folds, fold], refusal=None, changed_at=len(self.messages))
+        return self._change(entry, folds=[*self.folds, (fold, None)], refusal=None, changed_at=len(self.messages))
 
     def refuse(self, refusal: Refusal, entry: int) -> Version:
         """Record that a fold was not made."""
@@ -155,7 +159,11 @@ class MemoryRecord:
         """The first `count` messages, and the folds and pins that concern only these messages."""
         return {
             "messages": self.messages[:count],
-            "folds": [fold for fold in self.folds if fold.cut <= count],
+            "folds": [
+                (fold, count if shortest is None else min(shortest, count))
+                for fold, shortest in self.folds
+                if fold.cut <= count
+            ],
             "pins": {pin: position for pin, position in self.pins.items() if position < count},
         }
 
@@ -207,6 +215,7 @@ class BranchRecord:
         return Snapshot(
             version=self._at(state.head),
             fold=state.fold,
+            shortest=state.folds[-1].shortest if state.folds else None,
             folds=len(state.folds),
             pins={pin.name: pin.position for pin in state.pins if pin.position is not None},
             settings=settings,

@@ -223,11 +223,11 @@ class State:
         """
         timeline, fold, length = self.timeline, self.snapshot.fold, self.snapshot.version.length
         if fold is not None:
-            fold = self._shared(fold, length, read)
+            shared = min(length, fold.made_at, length if (found := self.snapshot.shortest) is None else found)
+            fold = self._shared(fold, shared, read)
             self._view_key = self._key_with(fold)
             self._read_head(fold, read)
-            made_at = min(fold.made_at, length)
-            for index, message in enumerate(read(fold.cut, made_at), start=fold.cut):
+            for index, message in enumerate(read(fold.cut, shared), start=fold.cut):
                 self._index(message, fold.stubs.get(index))
             if self.setup.measured:
                 self.gauge = Gauge(calibration=self._stored_calibration(fold))
@@ -235,12 +235,13 @@ class State:
         for message in read(len(timeline), length):
             self.add(message)
 
-    def _shared(self, fold: Fold, length: int, read: Reader) -> Fold:
-        """The fold for this branch.
+    def _shared(self, fold: Fold, shared: int, read: Reader) -> Fold:
+        """The fold for this branch, which has the first `shared` messages in common with the one that was folded.
 
-        If the branch ends before the position where the fold was made, the fold also keeps the branch's newest prompt.
+        If the branch left that one before the position where the fold was made, the fold also keeps the newest prompt
+        that both have.
         """
-        stop = length if length < fold.made_at else 0
+        stop = shared if shared < fold.made_at else 0
         while stop > 0:
             start = max(0, stop - PAGE)
             found = [index for index, message in enumerate(read(start, stop), start=start) if message.is_prompt]
@@ -276,7 +277,7 @@ class State:
 
     def apply(self, fold: Fold, version: Version) -> None:
         """Apply a new fold. The record has stored the fold as `version`."""
-        changes = {"fold": fold, "folds": self.snapshot.folds + 1, "changed_at": version.length}
+        changes = {"fold": fold, "shortest": None, "folds": self.snapshot.folds + 1, "changed_at": version.length}
         self.follow(version, **changes, refusal=None)
         self._view_key = self._key_with(fold)
         self._apply(fold)
