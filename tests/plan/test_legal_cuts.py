@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 from hypothesis import given
 
-from foldline.message import Message, Thinking, ToolCall, assistant, tool, user
+from foldline.message import Message, Meta, Thinking, ToolCall, assistant, tool, user
 from foldline.plan.timeline import timeline_of
 from foldline.policy import Atom
 from strategies import sound
@@ -43,3 +44,14 @@ def test_messages_of_one_reply_are_never_separated(messages: list[Message]) -> N
         for cut in timeline.cuts[atom]:
             asked = {call.id for message in apart[:cut] for call in message.calls}
             assert not asked & {result.call_id for message in apart[cut:] for result in message.results}
+
+
+@pytest.mark.promise("I1", "I13")
+def test_no_cut_between_the_outputs_of_one_reply_with_reasoning() -> None:
+    of_one, of_another = Meta(reply="r1"), Meta(reply="r2")
+    reply = [Message(role="assistant", parts=(Thinking(text="so"),)), assistant("Let me see."), assistant("Now.")]
+    call = assistant("", ToolCall(id="a", name="run"))
+    messages = [user("go"), *(replace(each, meta=of_one) for each in (*reply, call)), tool("a", "1")]
+    messages += [replace(each, meta=of_another) for each in (assistant("Done."), assistant("Really."))]
+    timeline = timeline_of(messages, [1] * len(messages))
+    assert timeline.cuts["message"] == [0, 1, 6, 7]

@@ -62,6 +62,8 @@ class Timeline:
     """Whether the last message is from the model."""
     _follows_lead: bool = False
     """Whether the last message is reasoning that belongs to the next message."""
+    _is_reasoned: bool = False
+    """Whether the last message belongs to a reply with reasoning, which some providers demand with each output."""
     _open_calls: dict[str, int] = field(default_factory=dict)
     """The calls of the newest step that have no result yet, with the index of their message."""
     _leading: int = -1
@@ -123,7 +125,7 @@ class Timeline:
             self.messages += [GONE] * count
             self.shown += [GONE] * count
             self.prefix += [self.prefix[-1]] * count
-            self._awaits_reply = self._follows_model = self._follows_lead = False
+            self._awaits_reply = self._follows_model = self._follows_lead = self._is_reasoned = False
             self._leading = -1
             self._leave_open_calls()
 
@@ -139,6 +141,7 @@ class Timeline:
             self.broken.append(index)
             self._leave_open_calls()
         joined = speaks and self._leading >= 0 and not traits.leads_next and self._join_to_reasoning(index, traits)
+        joined = joined or (self._is_reasoned and speaks and self._is_one_reply(index - 1, index))
         if not results and role != "tool" and not self._open_calls and not self._follows_lead and not joined:
             self.cuts["message"].append(index)
             if not speaks or starts_step:
@@ -151,6 +154,7 @@ class Timeline:
         if (starts_step or index == self.lead or opens_turn) and not joined:
             self.tail = index
         self._awaits_reply = not speaks and (self._awaits_reply or traits.is_prompt)
+        self._is_reasoned = speaks and (traits.leads_next or (self._is_reasoned and joined))
         self._follows_model, self._follows_lead = speaks, traits.leads_next
         if traits.leads_next and self._leading < 0:
             self._leading = index
