@@ -76,7 +76,7 @@ class Tally:
 
     def note(self, text: str) -> None:
         """Keep one of the first examples."""
-        if len(self.examples) < 8:
+        if len(self.examples) < 12:
             self.examples.append(text[:600])
 
 
@@ -327,7 +327,10 @@ def replayed(options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:
                 except (InputError, OSError, UnicodeDecodeError):
                     continue
                 for messages in conversations:
+                    failures = tally.failures
                     replay_one(messages, format, window, tally)
+                    if tally.failures > failures:
+                        tally.note(f"in {path.relative_to(options.data)}")
             yield f"{format} at {window:,}", tally
 
 

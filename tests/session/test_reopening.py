@@ -201,7 +201,6 @@ def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_
         assert ledger.session("s", branch="try").view().messages == other.view().messages
 
 
-
 @pytest.mark.promise("I12", "I14")
 @pytest.mark.parametrize("in_ledger", [False, True])
 def test_a_branch_that_ends_inside_a_fold_sends_the_same_after_it_grew(in_ledger: bool, tmp_path: Path) -> None:
