@@ -1,0 +1,135 @@
+"""`foldline serve`: runs the proxy."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_location
+from foldline.cli.shared.options import output_options, raw_policy_options
+from foldline.cli.shared.output import print_json
+from foldline.cli.shared.settings import Settings, load_settings
+from foldline.errors import ConfigError, FoldlineError
+
+DEFAULT_PORT = 8460
+TOKEN_VARIABLE = "FOLDLINE_TOKEN"  # noqa: S105 (the name of a variable)
+EXITS = {
+    0: "stopped by SIGTERM or Ctrl-C after the running responses ended, or --check found no fault",
+    1: "--check found a fault",
+    2: "the configuration cannot work",
+    4: "the ledger cannot be opened",
+}
+
+
+@click.command(epilog="Exit codes: " + "; ".join(f"{code} {why}" for code, why in EXITS.items()) + ".")
+@click.option("--upstream", "-u", multiple=True, metavar="[VENDOR=]URL",
+              help="Pass requests on to this address; for one vendor: openai=URL, and so on. Repeatable.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen on this address.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="Listen on this port."
+)
+@click.option("--mode", type=click.Choice(["off"]), default="off", show_default=True,
+              help="off: pass everything on.")  # fmt: skip
+@click.option("--ledger", metavar="FILE|URL", help="Record in this file or postgresql:// address, not the default one.")
+@click.option("--token", metavar="TOKEN", help=f"Demand this token for /foldline/api (better: set {TOKEN_VARIABLE}).")
+@click.option("--single-user", is_flag=True, help="Treat all credentials as those of one person.")
+@click.option("--holdout", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE",
+              help="Only observe this share of the new sessions, to measure the saving.")  # fmt: skip
+@click.option(
+    "--max-bytes", type=click.IntRange(min=1), metavar="BYTES", help="Refuse larger request bodies. [default: 64 MiB]"
+)
+@click.option("--silence", type=click.FloatRange(min=1), metavar="SECONDS",
+              help="Give up if the provider sends nothing for this time. [default: 600]")  # fmt: skip
+@click.option("--tls-certificate", metavar="FILE", help="Serve HTTPS with this certificate.")
+@click.option("--tls-key", metavar="FILE", help="The key of the certificate.")
+@click.option("--check", is_flag=True, help="Check the configuration, say what is wrong with it, and end.")
+@output_options("Print one JSON object with the address, or with the results of --check.")
+@raw_policy_options
+def serve(check: bool, as_json: bool, **given: Any) -> None:
+    r"""Run a proxy between agents and their provider.
+
+    Set the base URL of a client to the address of the proxy; nothing else changes. Requests pass byte for byte.
+
+    \b
+    Example:  foldline serve --upstream https://api.anthropic.com
+              ANTHROPIC_BASE_URL=http://127.0.0.1:8460 claude
+              foldline serve -u anthropic=https://api.anthropic.com -u openai=https://api.openai.com
+    """
+    _need_packages()
+    settings = load_settings(
+        policy=given["policy"], model=given["model"], window=given["window"], ledger=given["ledger"]
+    )
+    location = ledger_location(settings)
+    if check:
+        _check(settings, location, as_json=as_json, **given)
+        return
+    from foldline.proxy import service  # noqa: PLC0415  # heavy imports
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    logging.getLogger("foldline").setLevel(logging.WARNING)
+    if given["mode"] != "off" and location.source == "default":
+        Path(location.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tls = service.TlsFiles(certificate=given["tls_certificate"] or "", key=given["tls_key"] or "")
+    mode = given["mode"]
+
+    def show(address: str) -> None:
+        if as_json:
+            print_json({"address": address, "mode": mode, "ledger": str(location)})
+        else:
+            click.echo(
+                f"foldline serves {address} (mode {mode}, ledger {location if mode != 'off' else 'none'})", err=True
+            )
+
+    service.serve(proxy_settings(settings, location, **given), tls=tls, started=show)
+
+
+def proxy_settings(settings: Settings, location: LedgerLocation, **given: Any) -> Any:
+    """The settings of the proxy for the options of the command."""
+    from foldline.proxy.configuration import MAX_BYTES, ProxySettings  # noqa: PLC0415  # heavy imports
+    from foldline.proxy.upstream_client import UpstreamLimits  # noqa: PLC0415
+    from foldline.proxy.upstreams import Upstreams  # noqa: PLC0415
+
+    return ProxySettings(
+        upstreams=Upstreams.parse(given["upstream"]),
+        mode=given["mode"],
+        ledger=location.url,
+        host=given["host"],
+        port=given["port"],
+        token=given["token"] or os.environ.get(TOKEN_VARIABLE, ""),
+        policy=settings.policy,
+        model=settings.values["model"],
+        max_bytes=given["max_bytes"] or MAX_BYTES,
+        limits=UpstreamLimits(silence_s=given["silence"]) if given["silence"] else UpstreamLimits(),
+        single_user=given["single_user"],
+        holdout_ratio=given["holdout"],
+    )
+
+
+def _need_packages() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    missing = [name for name in ("uvicorn", "aiohttp") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"the proxy needs {' and '.join(missing)}", hint="pip install 'foldline[proxy]'")
+
+
+def _check(settings: Settings, location: LedgerLocation, *, as_json: bool, **given: Any) -> None:
+    """Check the configuration step by step, print the results, and exit with 1 if there is a fault."""
+    from foldline.proxy.check import check_configuration  # noqa: PLC0415  # heavy imports
+
+    try:
+        found = check_configuration(proxy_settings(settings, location, **given))
+    except FoldlineError as error:
+        found = [("configuration", str(error))]
+    if as_json:
+        print_json({"faults": {what: fault for what, fault in found if fault}, "checked": [what for what, _ in found]})
+    else:
+        for what, fault in found:
+            click.echo(f"{'fault' if fault else 'ok   '} {what}{': ' + fault if fault else ''}")
+    if any(fault for _, fault in found):
+        raise click.exceptions.Exit(1)

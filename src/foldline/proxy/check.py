@@ -1,0 +1,58 @@
+"""Checks the configuration of a proxy: what would fail when it runs."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import closing
+
+from yarl import URL
+
+from foldline import ledger
+from foldline.errors import FoldlineError
+from foldline.models.table import model as model_of
+from foldline.proxy.configuration import ProxySettings
+from foldline.proxy.service import listen
+
+CONNECT_S = 5.0
+
+
+def check_configuration(settings: ProxySettings) -> list[tuple[str, str]]:
+    """What was checked, each with its fault; "" if it has none."""
+    found = [("address", _address_fault(settings))]
+    bases = {"all": settings.upstreams.shared, **settings.upstreams.by_vendor}
+    found += [(f"upstream {name} ({base})", _upstream_fault(base)) for name, base in bases.items() if base is not None]
+    if settings.ledger:
+        found.append(("ledger", _ledger_fault(settings.ledger)))
+    if settings.model and not settings.policy.window_tokens and not model_of(settings.model).is_window_known:
+        found.append((f"model {settings.model}", "its window is unknown; set window_tokens"))
+    return found
+
+
+def _address_fault(settings: ProxySettings) -> str:
+    try:
+        with closing(listen(settings.host, settings.port)):
+            return ""
+    except FoldlineError as error:
+        return str(error)
+
+
+def _upstream_fault(base: URL) -> str:
+    """Why no connection can be made to a provider. No request is sent."""
+    host, port = base.host or "", base.port or 443
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_S) as plain:
+            if base.scheme == "https":
+                with ssl.create_default_context().wrap_socket(plain, server_hostname=host):
+                    return ""
+            return ""
+    except OSError as error:
+        return f"{host}:{port} cannot be reached ({error.strerror or error})"
+
+
+def _ledger_fault(url: str) -> str:
+    try:
+        ledger.schema_version(url, wait_s=CONNECT_S)
+    except FoldlineError as error:
+        return str(error)
+    return ""

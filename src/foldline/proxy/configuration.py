@@ -1,0 +1,70 @@
+"""The settings of a proxy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Literal, TypeAlias, get_args
+
+from foldline.errors import ConfigError
+from foldline.policy import Policy
+from foldline.proxy.upstream_client import UpstreamLimits
+from foldline.proxy.upstreams import Upstreams
+
+Mode: TypeAlias = Literal["observe", "fold", "off"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+MAX_BYTES = 64 * 1024 * 1024
+"""Twice the size that Anthropic accepts; other providers have no published limit."""
+MIN_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxySettings:
+    """All settings of a proxy. Impossible settings raise `ConfigError`."""
+
+    upstreams: Upstreams
+    mode: Mode = "fold"
+    ledger: str = ""
+    """A path or a `postgresql://` address; "" to record nothing, which only the mode `off` allows."""
+    host: str = "127.0.0.1"
+    port: int = 8460
+    token: str = field(default="", repr=False)
+    """The token that the API under /foldline/ demands."""
+    policy: Policy = field(default_factory=lambda: Policy.preset("balanced"))
+    model: str = ""
+    """The model whose window and prices are used if the requested model is unknown."""
+    max_bytes: int = MAX_BYTES
+    limits: UpstreamLimits = field(default_factory=UpstreamLimits)
+    prepare_s: float = 5.0
+    """Seconds that foldline may take before a request is passed on unchanged."""
+    single_user: bool = False
+    """Whether all credentials belong to one person, so that a renewed credential finds its sessions again."""
+    holdout_ratio: float = 0.0
+    """The share of new sessions that are only observed, to measure savings."""
+    recall: bool = False
+    """Whether the model is offered the recall tool, which the proxy answers."""
+    answer_compaction: bool = False
+    """Whether the client's own compaction requests are answered from the ledger."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ConfigError(f"unknown mode {self.mode!r}", hint=f"use one of {', '.join(MODES)}")
+        if self.mode != "off" and not self.ledger:
+            raise ConfigError(f"mode {self.mode!r} needs a ledger", hint="name one with --ledger, or use --mode off")
+        if not self.is_loopback and not self.token:
+            raise ConfigError(
+                f"{self.host} can be reached from other machines, and no token is set",
+                hint="set --token (or FOLDLINE_TOKEN), or use --host 127.0.0.1",
+            )
+        if self.token and len(self.token) < MIN_TOKEN:
+            raise ConfigError(f"the token has fewer than {MIN_TOKEN} characters", hint="use a longer, random one")
+        if not 0 <= self.holdout_ratio <= 1:
+            raise ConfigError(f"a hold-out share of {self.holdout_ratio} is not between 0 and 1", hint="5 % is 0.05")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the proxy."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"

@@ -1,0 +1,231 @@
+"""One exchange: a client's request is sent to the provider, and the response is passed on as it arrives.
+
+The client's bytes are sent unless the interceptor says otherwise. Every chunk of a response is passed on before it is
+kept for the record. If the client goes, the request to the provider is cancelled. If the provider breaks off, the
+client's connection is broken off too, so that the client does not take half a response for a whole one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import aiohttp
+from yarl import URL
+
+from foldline.events import LOG
+from foldline.proxy.api_calls import api_call
+from foldline.proxy.client_body import BodyTooLarge, ClientGone, Receive, Send, body_pieces, read_body
+from foldline.proxy.error_answers import TOO_LARGE, ErrorAnswer
+from foldline.proxy.forwarded_headers import header, to_client, to_upstream
+from foldline.proxy.interception import ClientRequest, Interceptor, OutgoingRequest, ReceivedResponse
+from foldline.proxy.upstream_client import UpstreamClient, UpstreamFailed
+from foldline.proxy.upstreams import Upstreams, target
+
+Scope: TypeAlias = MutableMapping[str, Any]
+
+ERROR_BYTES = 1 << 20
+"""The largest error body that is read before it is passed on."""
+_BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, asyncio.IncompleteReadError)
+
+
+class Exchanges:
+    """Passes requests on to the providers."""
+
+    def __init__(
+        self, upstreams: Upstreams, client: UpstreamClient, interceptor: Interceptor, *, max_bytes: int
+    ) -> None:
+        self.upstreams, self.client, self.interceptor, self.max_bytes = upstreams, client, interceptor, max_bytes
+
+    async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        exchange = _Exchange(self, scope, send)
+        try:
+            body = await exchange.read(receive)
+        except ClientGone:
+            return
+        except BodyTooLarge:
+            await exchange.refuse(ErrorAnswer(413, TOO_LARGE.format(limit=self.max_bytes)), close=True)
+            return
+        if body is None:  # its body is streamed, so only the work itself may call `receive`
+            await exchange.respond(body_pieces(receive, limit=self.max_bytes))
+            return
+        work = asyncio.ensure_future(exchange.respond(body))
+        gone = asyncio.ensure_future(_until_gone(receive))
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            if not work.done():
+                work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def _until_gone(receive: Receive) -> None:
+    """Wait until the client has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Exchange:
+    """The state of one exchange."""
+
+    def __init__(self, parent: Exchanges, scope: Scope, send: Send) -> None:
+        self.parent, self.scope, self.send = parent, scope, send
+        self.headers = scope["headers"]
+        self.path: bytes = scope.get("raw_path") or scope["path"].encode()
+        is_post = scope["method"] == "POST"
+        self.call = api_call(self.path.decode("latin-1")) if is_post else None
+        self.format = self.call.format if self.call else ""
+        self.has_recorded = False
+
+    async def read(self, receive: Receive) -> bytes | None:
+        """The request's body; None if it is passed on while it arrives."""
+        limit, length = self.parent.max_bytes, header(self.headers, b"content-length")
+        if length.isdecimal() and int(length) > limit:
+            raise BodyTooLarge
+        has_body = length not in ("", "0") or bool(header(self.headers, b"transfer-encoding"))
+        if self.call is None and has_body:
+            return None
+        return await read_body(receive, limit=limit)
+
+    async def refuse(self, error: ErrorAnswer, *, close: bool = False) -> None:
+        """Answer with an error of foldline's own."""
+        body = error.body(self.format)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers += [(b"connection", b"close")] * close + [(b"x-foldline-error", b"1")]
+        await self.send({"type": "http.response.start", "status": error.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def respond(self, body: bytes | AsyncIterator[bytes]) -> None:
+        """Send the request to the provider and its response to the client."""
+        base = self.parent.upstreams.choose(self.call.vendor if self.call else None, self.headers)
+        url = target(base, self.path, self.scope.get("query_string", b"")) if base is not None else None
+        if url is None:
+            why = "this path is not allowed" if base is not None else "no upstream is configured for this path"
+            await self.refuse(ErrorAnswer(400 if base is not None else 404, f"foldline: {why}"))
+            return
+        try:
+            if self.call is None or not isinstance(body, bytes):
+                await self._pass(url, body)
+            else:
+                await self._intercept(url, ClientRequest(call=self.call, headers=self.headers, body=body))
+        except UpstreamFailed as error:
+            await self.refuse(ErrorAnswer(error.status, str(error)))
+        except BodyTooLarge:
+            await self.refuse(ErrorAnswer(413, TOO_LARGE.format(limit=self.parent.max_bytes)), close=True)
+        except ClientGone:
+            return
+
+    async def _pass(self, url: URL, body: bytes | AsyncIterator[bytes]) -> None:
+        """Pass on a request that foldline does not read."""
+        length = len(body) if isinstance(body, bytes) else None
+        headers = to_upstream(self.headers, length or None)
+        declared = header(self.headers, b"content-length")
+        if length is None and declared.isdecimal():
+            headers.append(("content-length", declared))
+        response = await self.parent.client.send(self.scope["method"], url, headers, body or None)
+        async with response:
+            await self._relay(response, None, ())
+
+    async def _intercept(self, url: URL, request: ClientRequest) -> None:
+        """Send a request that foldline reads, a second time if the interceptor knows a remedy for a refusal."""
+        interceptor = self.parent.interceptor
+        outgoing = await interceptor.prepare(request)
+        response = await self._post(url, outgoing)
+        if response.status >= 400:
+            async with response:
+                refusal = await _whole(response)
+            again = await interceptor.retry(request, outgoing, refusal)
+            if again is None:
+                interceptor.record(request, outgoing, refusal)
+                await self._answer(refusal, outgoing.notes)
+                return
+            outgoing, response = again, await self._post(url, again)
+        kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
+        try:
+            async with response:
+                await self._relay(response, kept, outgoing.notes, request, outgoing)
+        except BaseException:
+            response.close()
+            self._record(request, outgoing, kept)
+            raise
+
+    async def _post(self, url: URL, outgoing: OutgoingRequest) -> aiohttp.ClientResponse:
+        headers = to_upstream(self.headers, len(outgoing.body))
+        if outgoing.is_rewritten:
+            headers = [(name, value) for name, value in headers if name.lower() != "content-encoding"]
+        if outgoing.betas:
+            headers = _with_betas(headers, outgoing.betas)
+        return await self.parent.client.send("POST", url, headers, outgoing.body)
+
+    async def _answer(self, response: ReceivedResponse, notes: tuple[tuple[str, str], ...]) -> None:
+        """Send a response that is complete."""
+        headers = to_client(response.headers, notes)
+        await self.send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b"".join(response.chunks)})
+
+    async def _relay(
+        self,
+        response: aiohttp.ClientResponse,
+        kept: ReceivedResponse | None,
+        notes: tuple[tuple[str, str], ...],
+        request: ClientRequest | None = None,
+        outgoing: OutgoingRequest | None = None,
+    ) -> None:
+        """Send a response chunk by chunk, and begin to record it at its end.
+
+        A response that breaks off is left incomplete; the server then closes the connection.
+        """
+        headers = to_client(response.raw_headers, notes)
+        await self.send({"type": "http.response.start", "status": response.status, "headers": headers})
+        try:
+            async for chunk in response.content.iter_any():
+                await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if kept is not None:
+                    kept.keep(chunk, self.parent.max_bytes)
+        except _BROKEN as error:
+            LOG.warning("the provider broke off a response (%s)", type(error).__name__)
+            self._record(request, outgoing, kept)
+            return
+        if kept is not None:
+            kept.is_complete = True
+        self._record(request, outgoing, kept)
+        await self.send({"type": "http.response.body", "body": b""})
+
+    def _record(
+        self, request: ClientRequest | None, outgoing: OutgoingRequest | None, kept: ReceivedResponse | None
+    ) -> None:
+        if request is not None and outgoing is not None and kept is not None and not self.has_recorded:
+            self.has_recorded = True
+            self.parent.interceptor.record(request, outgoing, kept)
+
+
+async def _whole(response: aiohttp.ClientResponse) -> ReceivedResponse:
+    """A response that is read to its end, for error bodies."""
+    kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
+    try:
+        async for chunk in response.content.iter_any():
+            kept.chunks.append(chunk)
+            kept.size += len(chunk)
+            if kept.size > ERROR_BYTES:
+                raise UpstreamFailed(502, f"foldline: the provider sent an error of more than {ERROR_BYTES:,} bytes")
+        kept.is_complete = True
+    except _BROKEN as error:
+        raise UpstreamFailed(502, f"foldline: the provider broke off its answer ({type(error).__name__})") from None
+    return kept
+
+
+def _with_betas(headers: list[tuple[str, str]], betas: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The headers with further values of `anthropic-beta`."""
+    name = "anthropic-beta"
+    present = [value for key, value in headers if key.lower() == name]
+    have = {one.strip() for value in present for one in value.split(",")}
+    added = [beta for beta in betas if beta not in have]
+    if not added:
+        return headers
+    others = [(key, value) for key, value in headers if key.lower() != name]
+    return [*others, (name, ",".join([*present, *added]))]

@@ -1,0 +1,63 @@
+"""The headers that are passed on, in both directions, and the headers that belong to one connection only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Headers as ASGI and aiohttp give them."""
+
+_CONNECTION = frozenset(
+    (
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+    )
+)
+"""Headers about one connection. They are never passed on."""
+_NOT_TO_UPSTREAM = _CONNECTION | {b"host", b"content-length", b"expect"}
+OWN = b"x-foldline-"
+"""The beginning of the names of foldline's own headers."""
+
+
+def header(headers: RawHeaders, name: bytes) -> str:
+    """The value of the first header with this lower-case name; "" if there is none."""
+    for key, value in headers:
+        if key.lower() == name:
+            return value.decode("latin-1")
+    return ""
+
+
+def to_upstream(headers: RawHeaders, length: int | None) -> list[tuple[str, str]]:
+    """The headers of the request to the provider. `length` is the length of its body; None if that is not known."""
+    sent = [
+        (name.decode("latin-1"), _text(value))
+        for name, value in _end_to_end(headers, _NOT_TO_UPSTREAM)
+        if not name.lower().startswith(OWN)
+    ]
+    if length is not None:
+        sent.append(("content-length", str(length)))
+    return sent
+
+
+def to_client(headers: RawHeaders, own: Iterable[tuple[str, str]] = ()) -> list[tuple[bytes, bytes]]:
+    """The headers of the response to the client; `own` are foldline's own headers, without their common beginning."""
+    kept = [(name.lower(), value) for name, value in _end_to_end(headers, _CONNECTION)]
+    kept += [(OWN + name.encode(), value.encode("ascii", "replace")) for name, value in own]
+    return kept
+
+
+def _end_to_end(headers: RawHeaders, dropped: frozenset[bytes]) -> Iterable[tuple[bytes, bytes]]:
+    """The headers without the dropped ones and those that the header `Connection` names."""
+    named = [value.lower() for name, value in headers if name.lower() == b"connection"]
+    if named:
+        dropped = dropped.union(option.strip() for value in named for option in value.split(b","))
+    return ((name, value) for name, value in headers if name.lower() not in dropped)
+
+
+def _text(value: bytes) -> str:
+    """The value as text that is encoded to the same bytes, as UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -1,0 +1,91 @@
+"""The interface between passing a request on and what foldline does with it (record, fold, answer itself)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from foldline.proxy.api_calls import ApiCall
+from foldline.proxy.forwarded_headers import RawHeaders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRequest:
+    """A request of a client to an API that foldline can read."""
+
+    call: ApiCall
+    headers: RawHeaders
+    body: bytes
+    """The body as the client sent it, possibly compressed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingRequest:
+    """What is sent to the provider."""
+
+    body: bytes
+    is_rewritten: bool = False
+    """Whether the body is not the client's own. It is then not compressed."""
+    betas: tuple[str, ...] = ()
+    """Values that the header `anthropic-beta` needs in addition to the client's."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """Foldline's own headers for the response."""
+    ticket: Any = None
+    """What the interceptor needs to record the response; None if nothing is recorded."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReceivedResponse:
+    """The response of a provider, as far as it came."""
+
+    status: int
+    headers: RawHeaders
+    chunks: list[bytes] = field(default_factory=list)
+    is_complete: bool = False
+    """Whether the provider ended the response itself."""
+    is_dropped: bool = False
+    """Whether the response was too large to be kept."""
+    size: int = 0
+
+    def keep(self, chunk: bytes, limit: int) -> None:
+        """Keep a chunk for the record, unless the response has become too large."""
+        self.size += len(chunk)
+        if self.size > limit:
+            self.chunks, self.is_dropped = [], True
+        elif not self.is_dropped:
+            self.chunks.append(chunk)
+
+
+class Interceptor(Protocol):
+    """Decides what is sent and records what came back. No method raises."""
+
+    async def prepare(self, request: ClientRequest) -> OutgoingRequest:
+        """What to send for a request of a client."""
+
+    async def retry(
+        self, request: ClientRequest, sent: OutgoingRequest, error: ReceivedResponse
+    ) -> OutgoingRequest | None:
+        """What to send after the provider refused a request; None to pass the refusal on."""
+
+    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
+        """Begin to record an exchange. Returns at once."""
+
+
+class PassThrough:
+    """An interceptor that changes and records nothing."""
+
+    async def prepare(self, request: ClientRequest) -> OutgoingRequest:
+        """The client's own request."""
+        return OutgoingRequest(body=request.body)
+
+    async def retry(
+        self,
+        request: ClientRequest,  # noqa: ARG002 (nothing is retried)
+        sent: OutgoingRequest,  # noqa: ARG002
+        error: ReceivedResponse,  # noqa: ARG002
+    ) -> OutgoingRequest | None:
+        """None: every refusal is passed on."""
+        return None
+
+    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
+        """Do nothing."""

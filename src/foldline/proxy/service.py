@@ -1,0 +1,93 @@
+"""Runs the proxy: opens the socket, starts the server, and stops it without cutting off responses."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from foldline.errors import ConfigError
+from foldline.proxy.application import Application
+from foldline.proxy.configuration import ProxySettings
+from foldline.proxy.interception import Interceptor, PassThrough
+from foldline.proxy.own_api import OwnApi
+
+STOP_S = 30
+"""Seconds that running responses have to end when the server stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """The certificate and key with which the proxy serves HTTPS; "" for HTTP."""
+
+    certificate: str = ""
+    key: str = ""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises `ConfigError` if the address cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(2048)
+    except OSError as error:
+        found.close()
+        raise ConfigError(f"cannot listen on {host}:{port} ({error.strerror})", hint="choose another --port") from None
+    return found
+
+
+def build(settings: ProxySettings) -> tuple[Application, Callable[[], None]]:
+    """The application of a proxy, and the function that closes what it has opened."""
+    interceptor: Interceptor = PassThrough()
+    own = OwnApi(settings)
+    return Application(settings, interceptor, own), lambda: None
+
+
+def server(application: Application, *, tls: TlsFiles | None = None) -> uvicorn.Server:
+    """A server for the application."""
+    files: dict[str, Any] = {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key} if tls and tls.certificate else {}
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    config = uvicorn.Config(
+        application,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=STOP_S,
+        **files,
+    )
+    return uvicorn.Server(config)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for messages of the server that say what foldline has already logged."""
+    text = record.getMessage()
+    return "returned without completing response" not in text and "Unsupported upgrade request" not in text
+
+
+def serve(
+    settings: ProxySettings, *, tls: TlsFiles | None = None, started: Callable[[str], None] | None = None
+) -> None:
+    """Run the proxy until it gets SIGTERM or SIGINT. `started` is called with the address."""
+    bound = listen(settings.host, settings.port)
+    application, close = build(settings)
+    try:
+        if started is not None:
+            host, port = bound.getsockname()[:2]
+            scheme = "https" if tls and tls.certificate else "http"
+            started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        server(application, tls=tls).run(sockets=[bound])
+    finally:
+        close()
+        bound.close()

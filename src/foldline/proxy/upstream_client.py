@@ -1,0 +1,65 @@
+"""Sends requests to providers and reads their responses as they arrive."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+_AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp would add of its own."""
+
+
+class UpstreamFailed(Exception):
+    """No response came from the provider. `status` is the status for the client."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamLimits:
+    """Time limits towards a provider, in seconds."""
+
+    connect_s: float = 20.0
+    silence_s: float = 600.0
+    """The longest pause before or within a response."""
+
+
+class UpstreamClient:
+    """The connections to all providers. Must be opened inside a running event loop."""
+
+    def __init__(self, limits: UpstreamLimits) -> None:
+        self._session = aiohttp.ClientSession(
+            auto_decompress=False,
+            trust_env=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0, ssl=ssl.create_default_context()),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.silence_s),
+            skip_auto_headers=_AUTOMATIC,
+            max_line_size=64 * 1024,
+            max_field_size=64 * 1024,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def send(
+        self, method: str, url: URL, headers: list[tuple[str, str]], data: bytes | AsyncIterator[bytes] | None
+    ) -> aiohttp.ClientResponse:
+        """The response to a request, as soon as its headers are here. Raises `UpstreamFailed` if none comes."""
+        options: dict[str, Any] = {"headers": headers, "data": data, "allow_redirects": False}
+        try:
+            return await self._session.request(method, url, **options)
+        except TimeoutError:
+            raise UpstreamFailed(504, f"foldline: {url.host} did not answer in time") from None
+        except aiohttp.ClientError as error:
+            raise UpstreamFailed(502, f"foldline: {url.host} cannot be reached ({type(error).__name__})") from None
+        except ValueError as error:
+            raise UpstreamFailed(502, f"foldline: the answer of {url.host} cannot be read ({error})") from None

@@ -1,0 +1,48 @@
+"""The API under /foldline/ is for this machine, or for whoever has the token."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from foldline.errors import ConfigError
+from foldline.proxy.configuration import ProxySettings
+from foldline.proxy.upstreams import Upstreams
+from support.proxies import proxy
+
+pytest.importorskip("aiohttp")
+TOKEN = "a-long-random-token"
+
+
+def get(url: str, **headers: str) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_without_a_token_only_this_machine_s_own_names_are_allowed() -> None:
+    with proxy("http://127.0.0.1:9") as running:
+        assert get(f"{running.url}/foldline/metrics")[0] == 200
+        assert get(f"{running.url}/foldline/metrics", Host="localhost:1")[0] == 200
+        assert get(f"{running.url}/foldline/metrics", Host="attacker.invalid")[0] == 401
+
+
+@pytest.mark.parametrize("given", ["", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN} x"])
+def test_with_a_token_nothing_else_opens_the_api(given: str) -> None:
+    with proxy("http://127.0.0.1:9", token=TOKEN) as running:
+        assert get(f"{running.url}/foldline/metrics", **({"Authorization": given} if given else {}))[0] == 401
+        assert get(f"{running.url}/foldline/metrics", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert json.loads(get(f"{running.url}/foldline/health")[1]) == {"status": "ok"}
+
+
+def test_a_proxy_that_others_can_reach_needs_a_token() -> None:
+    upstreams = Upstreams.parse(["http://127.0.0.1:9"])
+    with pytest.raises(ConfigError, match="no token is set"):
+        ProxySettings(upstreams=upstreams, mode="off", host="0.0.0.0")
+    assert TOKEN not in repr(ProxySettings(upstreams=upstreams, mode="off", host="0.0.0.0", token=TOKEN))
