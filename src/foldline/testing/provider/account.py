@@ -36,11 +36,12 @@ OPENAI_SECONDS = 1_800
 class Account:
     """One account at a provider.
 
-    Accounts with the same seal belong to one provider, but cannot read each other's signed content. `models` maps model
-    names to a window or a `SimulatedModel`; other models are then unknown. `counter` counts the tokens of a text. With
-    `takes_foreign`, signatures and encrypted reasoning that this provider did not write are accepted; use it for
-    histories that were recorded elsewhere. `enforces_binding=False` simulates an account that was made before preserved
-    thinking.
+    `seal` signs the content that the account sends. Accounts with the same seal belong to one provider, but an account
+    cannot read content that was signed for another account. `models` maps model names to a window or a
+    `SimulatedModel`; other models are then unknown. `counter` counts the tokens of a text. With `takes_foreign`, the
+    account accepts signatures and encrypted reasoning that another provider wrote. Use it for recorded histories.
+    `enforces_binding=False` simulates an old account, which accepts signed thinking after the messages before it
+    changed.
     """
 
     def __init__(  # noqa: PLR0913
@@ -111,7 +112,7 @@ class Account:
         return self.charge(model, size.tokens, output, gemini_body(self.next_name(), model, written, signature, usage))
 
     def next_name(self) -> str:
-        """The name of the next reply, which becomes a part of its ids."""
+        """The name of the next reply. The ids in the reply contain this name."""
         self._replies += 1
         return f"sim{self._replies:06d}"
 

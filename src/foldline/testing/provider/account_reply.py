@@ -27,7 +27,7 @@ class AccountReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptSize:
-    """A counted prompt: how it is billed, and whether the window cuts the reply short."""
+    """The tokens of a prompt by price, and whether the reply must be cut off because the window is full."""
 
     tokens: CachedPrompt
     fills_window: bool = False

@@ -105,7 +105,8 @@ def request_blocks(body: dict[str, Any]) -> Iterator[tuple[str, Block]]:
 def check_cache_marks(body: dict[str, Any]) -> None:
     """Raise for cache marks that Anthropic refuses.
 
-    These are too many marks, marks on empty text or deferred tools, and a mark of an hour after one of five minutes.
+    Anthropic refuses too many marks, a mark on an empty text, and a mark on a deferred tool. It also refuses a mark for
+    one hour that comes after a mark for five minutes.
     """
     marks = 1 if body.get("cache_control") else 0
     short = False
@@ -132,7 +133,7 @@ def check_cache_marks(body: dict[str, Any]) -> None:
 
 
 def check_images(body: dict[str, Any]) -> None:
-    """Raise for too many images, and for an image that is too large, damaged or of another type than stated."""
+    """Raise for too many images, and for an image that is too large, damaged or not of the stated type."""
     sized: list[tuple[str, image_rules.ImageSize]] = []
     count = 0
     for where, block in request_blocks(body):

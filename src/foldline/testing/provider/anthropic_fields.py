@@ -30,7 +30,10 @@ BETA_FIELDS: dict[str, tuple[str, ...]] = {
     "ThinkingConfigAdaptive.block_binding": _BINDING,
     "ThinkingConfigEnabled.block_binding": _BINDING,
 }
-"""Fields that are unknown without one of these beta headers."""
+"""For each of these fields, the beta headers that allow it.
+
+Without such a header, the API answers that the field is unknown.
+"""
 
 BETA_TYPES: dict[str, tuple[str, ...]] = {
     "advisor_20260301": _ADVISOR,
@@ -52,7 +55,7 @@ BETA_TYPES: dict[str, tuple[str, ...]] = {
     "tool_addition": _TOOL_CHANGES,
     "tool_removal": _TOOL_CHANGES,
 }
-"""Block, tool and edit types that are unknown without one of these beta headers."""
+"""For each of these block, tool and edit types, the beta headers that allow it."""
 
 _SAMPLING = {"temperature": "number", "top_p": "number", "top_k": "integer"}
 """Documented parameters that the newest SDK no longer has. Models before 4.7 accept these parameters."""

@@ -31,10 +31,10 @@ def check_ids(messages: list[dict[str, Any]]) -> None:
 
 
 def check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> None:
-    """Raise unless all results of a step, and no other results, are the first blocks of the next message.
+    """Raise if a call has no result in the next message, or if a result has no call in the message before it.
 
-    With `is_compaction`, a request that ends with unanswered calls is not refused here, because it gets an error of its
-    own.
+    Results must be the first blocks of their message. With `is_compaction`, calls without a result at the end of the
+    request are ignored here. Another rule refuses them.
     """
     open_ids: list[str] = []
     end = [] if is_compaction else [{"role": "assistant", "content": []}]
@@ -79,9 +79,9 @@ def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str
 
 
 def check_server_tools(messages: list[dict[str, Any]]) -> None:
-    """Raise unless each result of a server tool comes after its call.
+    """Raise if a result of a server tool has no earlier call, or if a call has no result.
 
-    A call without a result is accepted only while it runs.
+    A call that is still running needs no result yet.
     """
     calls: dict[str, tuple[int, str, str]] = {}
     waiting = set[str]()

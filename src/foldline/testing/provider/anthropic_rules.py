@@ -189,9 +189,9 @@ def _check_thinking(body: dict[str, Any], messages: list[dict[str, Any]]) -> Non
 
 
 def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
-    """Raise unless the last assistant message begins with thinking, if its results follow.
+    """Raise if tool results follow the last assistant message and this message does not begin with thinking.
 
-    This rule is for manual thinking.
+    The rule applies only to manual thinking (`thinking.type` is `enabled`).
     """
     number = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), -1)
     if number < 0 or number + 1 >= len(messages):

@@ -18,7 +18,7 @@ from foldline.testing.provider.prompt_layout import PromptPiece, content_digest
 LOOKBACK = 20
 SECONDS = {"5m": 300, "1h": 3_600}
 STEP = 128
-"""Cached prefixes of OpenAI grow in steps of this many tokens."""
+"""The length of a cached prefix at OpenAI is a multiple of this many tokens."""
 OPENAI_MINIMUM = 1_024
 MAX_ENTRIES = 500_000
 """If the cache has more entries than this, expired entries are removed."""
@@ -36,7 +36,10 @@ _MINIMUM = {
     "gemini-2.5": 2_048,
     "gemini": 4_096,
 }
-"""The smallest number of tokens that is cached, by the beginning of the model's name; 1,024 for other models."""
+"""The smallest number of tokens that a model's cache stores.
+
+The key is the beginning of the model's name. For other models, the number is 1,024.
+"""
 
 
 def minimum_tokens(model: str) -> int:
@@ -96,7 +99,7 @@ class PromptCache:
             self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
 
     def _longest_hit(self, prefixes: list[bytes], marks: Mapping[int, str]) -> int:
-        """The index of the last piece that is read from the cache; -1 if none is.
+        """The index of the last piece that is read from the cache; -1 if no piece is.
 
         A hit renews the entry's time to live.
         """

@@ -1,8 +1,8 @@
 """Native compaction: Anthropic's signed `compaction` block and OpenAI's encrypted `compaction` item.
 
-Such a block replaces the messages that it summarises, and only the provider that made it can read it. Anthropic's block
-must be the first block of the conversation. Thinking after the block stays valid if the messages that followed it are
-unchanged.
+Such a block replaces the messages that it summarises. Only the provider that wrote the block can read it. Anthropic's
+block must be the first block of the conversation. Thinking that was written before the compaction stays valid if the
+messages between the block and this thinking are unchanged.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def encrypted_item(seal: Seal, *, kind: str, text: str, account: str) -> str:
 def check_encrypted_items(
     items: list[dict[str, Any]], seal: Seal, account: str, *, takes_foreign: bool = False
 ) -> None:
-    """Raise for encrypted content that this account did not receive.
+    """Raise for encrypted content that was not written for this account.
 
     With `takes_foreign`, reasoning that another provider wrote is accepted.
     """

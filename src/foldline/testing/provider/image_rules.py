@@ -23,7 +23,10 @@ MAX_BYTES = 5 * 1024 * 1024
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}\Z")
 _HEAD = 64 * 1024
-"""Number of base64 characters that are decoded. In a JPEG, a thumbnail may come before the size."""
+"""Number of base64 characters that are decoded.
+
+The number is large because a JPEG may hold a thumbnail before its size.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

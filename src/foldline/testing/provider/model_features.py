@@ -26,7 +26,7 @@ class ModelFeatures:
     sampling: bool = False
     """Whether temperature, top_p and top_k may be set (Claude before 4.7)."""
     refuses_reply_over_window: bool = False
-    """Whether input + max_tokens over the window is an error (Claude before 4.5)."""
+    """Whether a request is refused if its input plus `max_tokens` exceeds the window (Claude before 4.5)."""
     keeps_thinking: bool = True
     """Whether the thinking of earlier turns stays in the prompt (Opus since 4.5, Sonnet since 4.6, all since 5)."""
     reasoning: bool = False

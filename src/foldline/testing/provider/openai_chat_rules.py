@@ -96,7 +96,7 @@ def _check_arguments(arguments: str, path: str) -> None:
 
 
 def _check_order(messages: list[Message]) -> None:
-    """Raise unless every call is answered exactly once, directly after it, and there are no other answers."""
+    """Raise if a call has no answer directly after its message, if it has two answers, or if an answer has no call."""
     open_ids: dict[str, None] = {}
     answered = set[str]()
     function = ""

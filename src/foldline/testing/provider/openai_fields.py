@@ -33,9 +33,8 @@ _ACCEPTED: dict[str, dict[str, dict[str, Any]]] = {
         "ResponseReasoningItem": {"content": {"union": [{"list": {"object": "Content"}}, "null"]}},
     },
 }
-"""Fields that the API accepts although its types do not have them in this form.
-
-The API sends such fields itself, its guides show them, or its own clients send them.
+"""Fields that the API accepts although the types of its SDK do not allow them. The API returns these fields itself, its
+guides show them, or its own clients send them.
 """
 _OPTIONAL = {
     "openai_responses": {
@@ -44,7 +43,10 @@ _OPTIONAL = {
     },
     "openai_chat": {},
 }
-"""Fields that may be missing although the types require them. Clients that store nothing leave them out."""
+"""Fields that may be missing although the types of the SDK require them.
+
+Clients that do not use stored responses leave these fields out.
+"""
 
 
 def refuse(  # noqa: PLR0913

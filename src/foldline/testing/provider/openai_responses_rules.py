@@ -64,9 +64,9 @@ def check_openai_responses(
 ) -> None:
     """Raise the API's answer if it refuses the request.
 
-    `earlier` are the items of the response that `previous_response_id` names. If they are not given but the request
+    `earlier` are the items of the response that `previous_response_id` names. If `earlier` is None and the request
     names an earlier response, outputs of unknown calls are accepted. `reasoning_of` maps the id of an item to the id of
-    the reasoning item that it was written with.
+    the reasoning item that the model wrote before it.
     """
     check_json(FORMAT, body)
     openai_fields.check_openai_fields(FORMAT, body)
@@ -170,7 +170,7 @@ def _check_ids(items: list[Item]) -> None:
 
 
 def _check_outputs(items: list[Item], *, chained: bool) -> None:
-    """Raise unless every call has one later output, every output an earlier call, and every approval its request."""
+    """Raise if a call has no later output or two outputs, or if an output or an approval has no earlier request."""
     calls: dict[tuple[str, str], bool] = {}
     requests = set[str]()
     for item in items:
@@ -211,8 +211,8 @@ def _close_call(calls: dict[tuple[str, str], bool], key: tuple[str, str], *, cha
 def _check_reasoning(items: list[Item], reasoning_of: Mapping[str, str]) -> None:
     """Raise if a reasoning item and its output are separated.
 
-    A reasoning item must be followed by an item of the model, and an item must come after the reasoning item that it
-    was written with.
+    After a reasoning item, the next item must be an item that the model wrote. An item that was written with a
+    reasoning item must come after this reasoning item.
     """
     present = set[str]()
     for number, item in enumerate(items):

@@ -1,7 +1,7 @@
 """A request as the ordered pieces that a provider sees: tools, system, then the blocks of the messages.
 
-Tokens are counted piece by piece, and a prompt cache compares pieces. A piece's digest leaves out cache marks, which
-are instructions to the cache and not part of the prompt.
+Tokens are counted piece by piece, and a prompt cache compares pieces. The hash of a piece leaves out cache marks,
+because they are instructions to the cache and not part of the prompt.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PromptReader:
 
 
 Measure = Callable[[Any], tuple[str, int]]
-"""A function that returns the text of a piece, and the number of tokens that it has in addition to its text."""
+"""A function that returns the text of a piece, and the number of tokens that are added to those of the text."""
 
 
 def _anthropic(body: dict[str, Any], *, is_new_claude: bool) -> Iterator[tuple[str, Any, Measure]]:
@@ -106,7 +106,8 @@ def _anthropic(body: dict[str, Any], *, is_new_claude: bool) -> Iterator[tuple[s
 def _shown_blocks(body: dict[str, Any]) -> Iterator[tuple[str, int, Block]]:
     """The blocks that the model sees.
 
-    Blocks before the newest compaction are left out, and also old thinking if the model does not keep it.
+    Blocks before the newest compaction are left out. Thinking of earlier turns is left out if the model does not keep
+    it.
     """
     messages = [(message["role"], blocks_of(message.get("content"))) for message in body["messages"]]
     turn = max((at for at, (role, blocks) in enumerate(messages) if role == "user" and _is_question(blocks)), default=0)

@@ -23,7 +23,7 @@ _DISCRIMINATORS = ("type", "role")
 
 
 class TagName(str):
-    """The tag of a union in a path. Only Anthropic's errors name such tags."""
+    """A path element that names the chosen member of a union. Only Anthropic's errors show such elements."""
 
     __slots__ = ()
 
@@ -76,7 +76,10 @@ class _Compiler:
         self.checks: dict[str, Check] = {}
 
     def object(self, name: str) -> Check:
-        """A function that checks an object type, also while that type is still being compiled."""
+        """The function that checks an object type.
+
+        A type can refer to itself, so this also works while the type is being compiled.
+        """
         if name not in self.checks:
             self.checks[name] = lambda value: self.checks[name](value)  # noqa: PLW0108
             entry = self.types[name]
@@ -148,14 +151,14 @@ class _Compiler:
 
 
 def _tags(entry: Any, key: str) -> list[Any]:
-    """The values of the field `key` by which an object type is recognised."""
+    """The values that the field `key` may have in this object type. They tell the types of a union apart."""
     field = entry["fields"].get(key)
     members = field.get("union", [field]) if isinstance(field, dict) else []
     return [value for member in members if isinstance(member, dict) for value in member.get("enum", ())]
 
 
 def _describe(member: Any) -> str:
-    """The name of the type of a union's member."""
+    """The type name of one member of a union, for error texts."""
     if isinstance(member, str):
         return member
     kind = next(iter(member))

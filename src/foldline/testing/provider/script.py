@@ -59,9 +59,9 @@ class ScriptedReply:
 class ScriptedFailure:
     """A failure of the provider.
 
-    The kinds are: `error` answers with a status; `timeout` never answers; `broken_stream` ends a stream in the middle;
-    `stream_error` sends an error in the middle of a stream; `garbage` answers with a text that is not JSON; `empty`
-    answers with an empty body.
+    With `error`, the provider answers with an error status. With `timeout`, it never answers. With `broken_stream`, it
+    closes the connection in the middle of a stream. With `stream_error`, it sends an error in the middle of a stream.
+    With `garbage`, it answers with a text that is not JSON. With `empty`, it answers with an empty body.
     """
 
     kind: FailureKind = "error"
@@ -71,7 +71,7 @@ class ScriptedFailure:
 
     @property
     def needs_reply(self) -> bool:
-        """Whether the failure begins with a part of an ordinary reply."""
+        """Whether a part of an ordinary reply is sent before the failure."""
         return self.kind in {"broken_stream", "stream_error"}
 
     def reply(self, format: str) -> ErrorReply:

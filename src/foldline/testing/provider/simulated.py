@@ -26,7 +26,10 @@ from foldline.testing.provider.window_rules import SimulatedModel
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReceivedRequest:
-    """A request that the provider received, and how it was answered. Headers are not kept, except the betas."""
+    """A request that the provider received, and how it was answered.
+
+    Of the headers, only the values of `anthropic-beta` are kept.
+    """
 
     format: str
     endpoint: str
@@ -139,7 +142,7 @@ class SimulatedProvider:
     def receive(
         self, route: Route, body: Any, *, betas: tuple[str, ...] = (), credential: str = ""
     ) -> tuple[ScriptedReply | ScriptedFailure | None, AccountReply]:
-        """Judge and answer a request. Returns the scripted entry that was used (None if none), and the reply."""
+        """Judge and answer a request. Returns the scripted entry (None if the script was empty) and the reply."""
         entry = None if route.endpoint == "count" else self._script.next_entry()
         scripted = entry if isinstance(entry, ScriptedReply) else None
         if scripted is not None and scripted.seconds:

@@ -1,8 +1,8 @@
 """Signs the thinking in replies, and checks the signed thinking in later requests (Anthropic).
 
-On models with preserved thinking, a block is bound to the system prompt, the tools that are not deferred, all messages
-before it, and the thinking block that came before it. Older models accept any thinking that the provider wrote, if its
-text is unchanged.
+On models with preserved thinking, a thinking block is valid only after the same prefix: the same system prompt, the
+same tools (except deferred ones), the same messages and the same previous thinking block. Older models accept any
+thinking that the provider wrote, if its text is unchanged.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from foldline.testing.provider.seal import Seal
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 READABLE: dict[str, tuple[str, ...]] = {"claude-fable-5-1": ("claude-opus-5", "claude-opus-5-5")}
-"""For some models, the other models whose thinking they can read."""
+"""Maps a model to the other models whose thinking it can read."""
 SHARED = ("claude-haiku-5-5",)
 """Models whose thinking every model can read."""
 ACCOUNT_BOUND = ("claude-sonnet-5-5", "claude-haiku-5-5")
-"""Models whose thinking is accepted only from the account for which it was written."""
+"""Models whose thinking can be sent back only by the account that received it."""
 Block = dict[str, Any]
 
 
@@ -43,7 +43,7 @@ class ConversationHash:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> ConversationHash:
-        """The hash before the first message of a request."""
+        """The hash of a request's beginning, before its first message."""
         tools = [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
         system = blocks_of(body.get("system"))
         return cls(system=content_digest(system).hex(), tools=content_digest(tools).hex())
@@ -94,7 +94,7 @@ class ThinkingSigner:
 
 @dataclass(kw_only=True, slots=True)
 class ThinkingCheck:
-    """The thinking blocks of a request that are left out, and the position after the last message."""
+    """The thinking blocks of a request that the model does not see, and the hash of the whole conversation."""
 
     position: ConversationHash
     dropped: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -126,8 +126,8 @@ def check_thinking(
 ) -> ThinkingCheck:
     """Check every thinking block of a request.
 
-    Raises if the request is refused; otherwise returns the blocks that are left out. `start` is the position after a
-    compaction block at the start of the request. That block is skipped.
+    Raises if the request is refused; otherwise returns the blocks that are left out. If the request begins with a
+    compaction block, `start` is the hash after this block, and the block itself is not checked.
     """
     found = ThinkingCheck(position=start or ConversationHash.of(body))
     messages = body["messages"]

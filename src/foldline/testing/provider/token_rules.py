@@ -1,8 +1,8 @@
 """Counts the tokens of a prompt's pieces: text with a tokenizer, images by their pixels, plus the documented framing.
 
 The default tokenizer is o200k if it is installed; otherwise four characters count as one token. Claude's vocabulary is
-not public. By its vendor's statements and independent measurements, it has about 1.18 times as many tokens as o200k,
-and since 4.7 another 1.3 times as many.
+not public. For the same text, Claude needs about 1.18 times as many tokens as o200k, and models since 4.7 need another
+1.3 times as many. These factors come from the vendor's statements and from independent measurements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESULT_TOKENS = 30
 """Framing tokens of a tool call and of its result. Measurements gave 50 to 100 tokens for both together."""
 TOOL_TOKENS = 12
 TOOLS_TOKENS = 346
-"""What Anthropic adds to the system prompt when a request has tools."""
+"""Tokens that Anthropic adds to the system prompt if a request has tools."""
 OPAQUE_CHARACTERS = 8
 """Number of characters of encrypted content per token."""
 PAGE_TOKENS = 2_000
@@ -76,7 +76,7 @@ def visible_text(value: Any) -> tuple[str, int]:
 def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> int:
     """The tokens of an image: width times height divided by 750.
 
-    Before that, the image is scaled to the longest side that the model sees.
+    A larger image is first scaled down to the longest side that the model sees.
     """
     if size is None:
         return UNKNOWN_IMAGE_TOKENS
@@ -88,7 +88,7 @@ def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> in
 def openai_image_tokens(size: ImageSize | None) -> int:
     """The tokens of an image: 85, plus 170 for each tile of 512 pixels.
 
-    Before that, the image is scaled to at most 2,048 by 768 pixels.
+    A larger image is first scaled down to at most 2,048 by 768 pixels.
     """
     if size is None:
         return 765

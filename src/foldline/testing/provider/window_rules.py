@@ -17,9 +17,9 @@ Overflow = Literal["refuse", "truncate", "ignore"]
 class SimulatedModel:
     """A model of the simulated provider.
 
-    `overflow` says what happens to a prompt that is too long. `refuse` answers with the vendor's error. `truncate`
-    answers and reports a prompt of only half a window (Ollama). `ignore` answers and reports the full size of the
-    prompt (z.ai).
+    `overflow` says what happens to a prompt that is too long. With `refuse`, the provider answers with the vendor's
+    error. With `truncate`, it replies and reports a prompt of half a window, as Ollama does. With `ignore`, it replies
+    and reports the full size of the prompt, as z.ai does.
     """
 
     window: int = 0
