@@ -1,8 +1,8 @@
 """Detects the format of a JSON value by features that only one format has.
 
-Each format registers a sign, which is a function that returns True only for its own elements or file lines. If the sign
-of exactly one format is true for a value, the value has that format. Elements with only a role and a text look the same
-in several formats; they are read in the caller's default format, or else as "openai".
+Each format registers a `Sign`: a test that returns True only for this format's elements or file lines. The format of a
+value is clear if the tests of exactly one format return True. Elements with only a role and a text look the same in
+several formats. They are read in the caller's default format, or else as "openai".
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ class Detected(NamedTuple):
     key: str = ""
     """The field that holds the list, if the value is an object that contains it."""
     clear: bool = True
-    """False if the value does not show the sign of exactly one format, so that a default was used."""
+    """False if the format of the value is not clear and a default was used."""
 
 
 def detect(value: Any, given: str | None = None, default: str | None = None) -> Detected | None:
     """The format and shape of a JSON value; None if they are not clear.
 
-    A `given` format is used if the value can be in it. The `default` is used only if the value does not show the sign
-    of exactly one format.
+    If the value can have the format `given`, that format is used. `default` is used only if the format is not clear.
     """
     if isinstance(value, Mapping):
         return _detect_object(value, given, default)
@@ -51,9 +50,10 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
 
 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:
-    """The format whose sign the elements show.
+    """The format of list elements, if it is clear.
 
-    Otherwise the default format if it can read them, or "openai" if all elements are plain.
+    If it is not clear, the default format is returned if it can read the elements. Without a default, "openai" is
+    returned if all elements have only a role and a text.
     """
     shown = signs(items)
     if len(shown) == 1:
@@ -66,25 +66,31 @@ def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | No
 
 
 def _is_readable(item: Any, name: str) -> bool:
-    """True if an element without the sign of any format can be read in this format."""
+    """True if an element whose format is not clear can be read in this format."""
     return bool(name) and isinstance(item, Mapping) and any(key in item for key in format_of(name).plain_fields)
 
 
 def _is_list_of(items: Sequence[Any], name: str) -> bool:
-    """False if a list holds elements that are not messages of this format; session files may hold any other lines."""
+    """False if a list holds elements that are not messages of this format.
+
+    For a session log always True, because its file may hold other lines.
+    """
     sign = format_of(name).sign
     return shape_of(name) == "lines" or all("role" in item or sign.test(item) for item in items)
 
 
 def _is_conversation(item: Any) -> bool:
-    """True for an element that is or holds a list of messages; an element with a role is a message."""
+    """True for a list, and for an object that holds a list of messages.
+
+    An object with a role is a message, so it gives False.
+    """
     if isinstance(item, Mapping):
         return "role" not in item and any(isinstance(item.get(key), list) for key in (*list_keys(), *WRAPPERS))
     return isinstance(item, list)
 
 
 def signs(items: Sequence[Any]) -> dict[str, str]:
-    """The formats whose sign an element of the list shows, each with the description of the sign."""
+    """The formats that the tests recognise in the elements of a list, each with the feature that shows it."""
     shown: dict[str, str] = {}
     for item in items:
         if not isinstance(item, Mapping):
@@ -96,7 +102,7 @@ def signs(items: Sequence[Any]) -> dict[str, str]:
 
 
 def candidates(value: Any) -> dict[str, str]:
-    """The formats whose sign a value shows, each with the description of the sign.
+    """The formats that the tests recognise in a value, each with the feature that shows it.
 
     The error about an unclear format lists these formats.
     """
@@ -173,7 +179,7 @@ def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Det
 
 
 def _body_signs(body: Mapping[str, Any]) -> dict[str, str]:
-    """The formats whose sign the other fields of a request body show, each with the description of the sign."""
+    """The formats that the tests recognise in a request body's other fields, each with the feature that shows it."""
     known = [(name, format_of(name).body_sign) for name in REQUEST_FORMATS]
     return {name: sign.description for name, sign in known if sign is not None and sign.test(body)}
 

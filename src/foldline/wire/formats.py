@@ -1,9 +1,9 @@
 """The wire formats: what each one registers, and the types that reading and rendering share.
 
 A format describes itself with one `Format` named `FORMAT`: data and functions, no class to inherit from. A request
-format (`anthropic`, `openai`, ...) is a folder; a session log is a module in `session_logs/` and uses the elements of
-the request format it records (its `element_format`). To add a format, write its folder and add one line to the
-registry below.
+format (`anthropic`, `openai`, ...) is a folder. A session log is a module in `session_logs/`. A session log records
+requests, so its message elements have the format of these requests (its `element_format`). To add a format, write its
+folder and add one line to the registry below.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Lost(NamedTuple):
     """A piece of content that the target format of a rendering cannot hold."""
 
     message: int
-    """The index of its message in the list that was rendered."""
+    """The index of the message that held this content, in the rendered list."""
     what: str
     """What was lost, by kind: "thinking", "media image", "opaque web_search_call"."""
     why: str
@@ -130,7 +130,7 @@ class ReplyStream(Protocol):
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply so far; None if nothing was received.
 
-        With `cut`, only the parts that may be sent back to the provider.
+        With `cut`, the value holds only the parts that may be sent back to the provider.
         """
 
 
@@ -145,7 +145,10 @@ class ReplyFormat:
     """The field that holds the content of a reply."""
     usage_key: str = "usage"
     object_type: str | None = None
-    """The value of a reply's field `object`, if it has that field; None if a reply is an ordinary element."""
+    """The value of the field `object` in a reply; "" if replies have no such field.
+
+    None if a reply has the form of a list element.
+    """
     chunked: bool = False
     """True if a list of replies is one reply that was streamed in chunks."""
 
@@ -164,9 +167,9 @@ class LogWriter:
     """How new lines of a session log are written."""
 
     make: Callable[[Message, Mapping[str, Any], LossCollector], list[dict[str, Any]]]
-    """Returns the lines for a message; their session, folder and time are those of the given line."""
+    """Returns the lines for a message. They copy the session, the folder and the time of the given line."""
     without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
-    """Returns the line with its usage set to 0; the same object if it has none."""
+    """Returns the line with its usage set to 0. A line without usage is returned as the same object."""
     head_types: tuple[str, ...] = ()
     """Types of the leading lines that describe the session. Of each type, the last line is kept."""
     id_fields: tuple[str, str] | None = None
@@ -177,11 +180,11 @@ class LogWriter:
 class Format:
     """One wire format.
 
-    `parse(value, raw)` returns the message for one element and raises `WireError` with the field that is wrong; an
-    unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements of `element_format` for one
-    message: the original value if the message's wire is exact and of that format, otherwise values built from its
-    parts; a part with a wire value of that format is built from it. The list is empty if no part of the message has a
-    form in this format.
+    `parse(value, raw)` returns the message for one element. It raises `WireError` with the name of a wrong field. An
+    unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements for one message, in the format
+    `element_format`. If the message is unchanged and was read from this format, the original value is returned.
+    Otherwise the elements are built from the parts; an edited part starts from its original value. The list is empty if
+    no part of the message has a form in this format.
     """
 
     name: str
@@ -201,21 +204,24 @@ class Format:
     plain_fields: tuple[str, ...] = ()
     """Fields of the format. An element whose format is not clear can be read in this format if it has one of them."""
     body_sign: Sign | None = None
-    """Recognises a request body by its other fields, if its messages do not show their format."""
+    """Recognises a request body by its other fields. It is used if the format of the messages is not clear."""
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False
     """True if the field `list_key` may hold one text instead of a list."""
     system_key: str = ""
-    """The request field that holds the system text; "" if it is an ordinary message."""
+    """The request field that holds the system text; "" if the system text is an ordinary message."""
     parse_system: Callable[[Any], Message] | None = None
     """Returns the system message for the value under `system_key`, with that value as its wire value."""
     render_system: Callable[[tuple[Message, ...], LossCollector], Any] | None = None
     """Returns the value under `system_key` for the leading system messages; None to leave the field out."""
     join: Callable[[Any, Any], Any | None] | None = None
-    """Merges two newly written neighbouring elements if the provider wants one; returns None if they stay separate."""
+    """Merges two neighbouring elements that were newly written, if the provider expects a single element.
+
+    Returns None if they stay separate.
+    """
     join_turns: Callable[[list[Any]], list[Any]] | None = None
-    """Merges consecutive elements of one role in a request that is sent, if the provider may demand that."""
+    """Merges consecutive elements of one role before a request is sent. None if the provider never demands this."""
     has_call_ids: bool = True
     """False if results are matched to calls by name and order, so that ids may be missing."""
     reply: ReplyFormat | None = None
@@ -270,7 +276,10 @@ def grammar_of(name: str) -> Grammar:
 
 
 def framing_of(name: str, media: MediaRule | None = None) -> Framing:
-    """The framing of a format, with a model's media rule if given. An unknown format gets OpenAI's framing."""
+    """The framing of a format.
+
+    If `media` is given, it replaces the format's media rule. An unknown format gets OpenAI's framing.
+    """
     framing = format_of(name if name in FORMATS else "openai").framing
     return replace(framing, media=media) if media else framing
 

@@ -55,7 +55,10 @@ class Grammar:
     end: tuple[str, ...] = ()
     """Roles that the last message may have; empty if any."""
     conversation_fields: tuple[str, ...] = ()
-    """Request fields that name messages on the server; with one of them, the list may be empty."""
+    """Request fields that refer to messages which the server stores.
+
+    If a request has such a field, its list may be empty.
+    """
     needs_user: bool = True
     alternation: Literal["merged", "required", "free"] = "free"
     """How the provider treats consecutive messages of one role.
@@ -110,9 +113,9 @@ class Grammar:
     renders_legal_ids: bool = False
     """Whether the renderer makes call ids and tool names legal. Messages that are sent verbatim are not changed."""
     is_malformed: Callable[[Mapping[str, Any]], bool] = lambda _element: False
-    """Whether an element breaks a rule that cannot be checked on its parts."""
+    """Returns True if an element breaks a rule for its JSON form. The parsed message does not show such a mistake."""
     has_valid_input: Callable[[Mapping[str, Any]], bool] = lambda _call: True
-    """Whether the arguments of a call in its wire form have the form that the provider expects."""
+    """Returns True if a call's wire value holds its arguments in the form that the provider expects."""
     says: Mapping[str, str] = field(default_factory=dict)
     """For each violation code, the text of the provider's answer."""
 

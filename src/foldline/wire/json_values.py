@@ -1,8 +1,8 @@
-"""Finds and replaces values that a request cannot hold: lone surrogates, which UTF-8 cannot encode, NaN and Infinity.
+"""Finds and replaces values that a request cannot hold: NaN, Infinity and lone surrogates (UTF-8 cannot encode them).
 
-Such values come from tools that cut a text inside an emoji and from calls with `NaN` in their arguments. A provider
-refuses the whole request because of one of them. The record keeps these values. In a request, a surrogate is replaced
-by U+FFFD, and such a number by a text with its name ("NaN").
+A lone surrogate appears when a tool cuts a text inside an emoji. NaN appears when a model writes `NaN` into the
+arguments of a call. If a request holds one such value, the provider refuses the whole request. The record keeps these
+values. In a request, a surrogate is replaced by U+FFFD, and NaN or Infinity is replaced by its name as a text.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def needs_replacement(message: Message) -> bool:
 
 
 def sendable_value(value: Any) -> Any:
-    """The value with U+FFFD for lone surrogates and texts for numbers that are not finite; if it has none, the same
-    object.
+    """The value, with every lone surrogate replaced by U+FFFD, and NaN and Infinity replaced by texts.
 
-    Works on JSON values and on messages, parts and their wire forms.
+    A value that needs no change is returned as the same object. The value may be JSON, a message, a part or a wire
+    form.
     """
     if isinstance(value, str):
         return value if is_encodable(value) else _SURROGATE.sub(_REPLACEMENT, value)

@@ -79,13 +79,13 @@ def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector)
 
 
 def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
-    """The placeholder for media that the format cannot hold. The loss is reported."""
+    """The placeholder for media that the format cannot hold. The lost media are reported."""
     loss.add(f"media {media.kind}", why)
     return Text(text=unsupported_media(media))
 
 
 def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
-    """A failed result whose text says that it is an error, for formats without an error field."""
+    """A failed result with an added text that says that the call failed. It is for formats without an error field."""
     if not result.is_error:
         return result
     loss.add("is_error", "the format has no field for it: marked in the text instead")

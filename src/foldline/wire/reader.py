@@ -312,7 +312,10 @@ def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
 
 
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
-    """The elements of a list, of the list under `key`, or the value itself, each with its position in the text."""
+    """The elements of a list, each with its position in the text.
+
+    With `key`, the list is in this field. A value that is not a list is returned as the only element.
+    """
     if text is None:
         return [Slice(item, 0, 0) for item in (value[key] if key else value if isinstance(value, list) else [value])]
     if key:
@@ -323,7 +326,7 @@ def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
 
 
 def _with_reply(transcript: Transcript, value: Mapping[str, Any]) -> Transcript:
-    """The transcript plus, as its last message, the reply that a request log stores with the request."""
+    """The transcript with the reply as its last message. A request log stores this reply next to the request."""
     response = value.get("response")
     found = detect(response) if isinstance(response, Mapping) else None
     if found is None or found.shape != "reply":

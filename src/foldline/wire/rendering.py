@@ -44,7 +44,10 @@ def render(messages: Iterable[Message], format: str) -> Rendered:
 def elements(
     messages: Sequence[Message], target: Format, loss: LossCollector, *, start: int = 0
 ) -> list[tuple[Any, str | None]]:
-    """The list elements for the messages from `start` on, each with its original text if that is unchanged."""
+    """The list elements for the messages from `start` on.
+
+    The element of an unchanged message comes with its original text, any other element with None.
+    """
     messages = with_ids(messages, target)
     rendered: list[tuple[Any, str | None]] = []
     is_new = False

@@ -1,8 +1,8 @@
 """A request body that can be rendered with other messages. As few bytes as possible are changed.
 
 Prompt caches and signatures depend on the bytes of kept messages. So kept messages are copied from the original text,
-new or edited ones are written, and the text around the message list (unknown fields, duplicate keys, spacing, long
-numbers) stays unchanged.
+and only new or edited messages are written. The text around the message list (unknown fields, duplicate keys, spacing,
+long numbers) stays unchanged.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _is_unchanged(one: Message, other: Message) -> bool:
 def unknown_format(value: Any, what: str) -> FormatUnknown:
     """The error for input whose format is not clear.
 
-    The error names the signs that were found and the argument that sets the format.
+    The error names the features that were found and the argument that sets the format.
     """
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
@@ -164,7 +164,7 @@ def _edit(places: Scan, key: str, value: Any) -> tuple[int, int, str]:
 
 
 def _list_edit(places: Scan, key: str, rendered: list[tuple[Any, str | None]]) -> tuple[int, int, str]:
-    """The text edit that replaces the list's elements and keeps the spacing around kept ones."""
+    """The text edit that replaces the elements of the list. The spacing around kept elements stays."""
     text, field = places.text, places.fields[key]
     items = places.elements.get(key, ())
     pieces = [dumps(element) if raw is None else raw for element, raw in rendered]
@@ -184,7 +184,8 @@ def _list_edit(places: Scan, key: str, rendered: list[tuple[Any, str | None]]) -
 
 
 def _old_indexes(old: list[str], new: list[str]) -> list[int | None]:
-    """For each new element, its index in the old list if it is in the unchanged start or end of that list, else None.
+    """For each element of the new list, its index in the old list; None for an element between the common start and the
+    common end of both lists.
 
     >>> _old_indexes(["a", "b", "c", "d"], ["a", "x", "d"])
     [0, None, 3]

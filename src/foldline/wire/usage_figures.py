@@ -19,7 +19,7 @@ _LARGEST = 2**53
 def usage_with_cache_inside(*, prompt: int, read: int, written: int, output: int, reasoning: int) -> Usage | None:
     """Usage of a server that includes the cached tokens in the prompt figure.
 
-    If there are more cached tokens than prompt tokens, the prompt figure does not include the cached tokens, and
+    If the figure for cached tokens is higher than the prompt figure, the server evidently does not include them. Then
     nothing is subtracted.
     """
     fresh = prompt - read - written

@@ -1,7 +1,8 @@
 """Writes a file again with other messages, in its original format.
 
-A request body keeps its other fields and the bytes of every kept message. A document that contains conversations among
-other data, or a recording without message records, cannot be written; the error names the formats to write instead.
+A request body keeps its other fields and the bytes of every kept message. Two kinds of files cannot be written: a
+document that contains conversations among other data, and a recording without message records. The error names the
+formats to write instead.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _complete_lines(source: list[JsonLine]) -> list[JsonLine]:
 
 
 def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLine]:
-    """The records of a session file with the numbers that its reader gave them."""
+    """The records of a session file. Each has the same number as when the file was read."""
     if isinstance(value, list) and len(_complete_lines(source)) == len(value):
         return [
             JsonLine(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)

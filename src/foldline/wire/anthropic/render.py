@@ -65,7 +65,7 @@ def join(before: Any, after: Any) -> Any | None:
 
 
 def _content(parts: tuple[Part, ...], loss: LossCollector) -> str | list[Any]:
-    """The parts as content; a single text that was not in a block stays a string."""
+    """The parts as content. A single text is written as a string, unless its original was a block."""
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, Text) and (only.wire is None or only.wire.format != NAME):
         return only.text
@@ -81,7 +81,11 @@ def _is_result(block: dict[str, Any]) -> bool:
 
 
 def _block(part: Part, loss: LossCollector) -> Any | None:
-    """One part as a block: its original block if the part is unchanged, that block with new values, or a new block."""
+    """The block for one part.
+
+    An unchanged part keeps its original block. An edited part gets this block with new values. A part from another
+    format gets a new block.
+    """
     base: dict[str, Any] = {}
     if part.wire is not None and part.wire.format == NAME:
         if part.wire.exact:

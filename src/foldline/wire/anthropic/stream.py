@@ -128,7 +128,10 @@ class AnthropicStream:
             self._message["model"] = served_by
 
     def _end(self, value: dict[str, Any]) -> None:
-        """Process the stop reason and the usage. The usage is a running total and replaces that of `message_start`."""
+        """Process the stop reason and the usage.
+
+        The usage is a running total, so it replaces the usage of `message_start`.
+        """
         for source in (value, object_at(value, "delta")):
             for key, found in source.items():
                 if key not in ("type", "delta", "usage") and (found is not None or key not in self._message):

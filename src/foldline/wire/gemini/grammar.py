@@ -21,7 +21,9 @@ _SIDE_FIELDS = (
     *("mediaProcessing", "speechMetadata"),
 )
 _FIELDS = {name: camel for camel in (*_DATA_FIELDS, *_SIDE_FIELDS) for name in (camel, snake(camel))}
-"""The name in camel case of each field of a part (google-genai 3.1, read in November 2026)."""
+"""Maps each field name of a part, in camel or snake case, to the name in camel case (google-genai 3.1, read in November
+2026).
+"""
 
 
 def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
@@ -84,7 +86,10 @@ def _check_fields(part: Mapping[str, Any], index: int, request: PlainRequest) ->
 
 
 def _field(part: Mapping[str, Any], camel: str, snake: str) -> Any:
-    """The value of a field, whose name in Gemini's JSON may be in camel case or snake case; None if missing."""
+    """The value of a field of Gemini's JSON; None if the field is missing.
+
+    The field name may be in camel case or in snake case.
+    """
     return part[camel] if camel in part else part.get(snake)
 
 

@@ -161,7 +161,7 @@ def parse_system(value: Any) -> Message:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The message for a `generateContent` reply, or for the list of chunks of a streamed one."""
+    """The message for a `generateContent` reply, which may be a list of streamed chunks."""
     chunks = [chunk for chunk in (value if isinstance(value, list) else [value]) if isinstance(chunk, Mapping)]
     candidates = [found[0] for chunk in chunks if (found := pick(chunk, "candidates")) and isinstance(found, list)]
     contents = [found for each in candidates if isinstance(found := pick(each, "content"), Mapping)]

@@ -62,7 +62,10 @@ def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
 
 
 def _render_part(part: Part, loss: LossCollector) -> list[Any]:
-    """The wire parts for one part: its original value if the part is unchanged, else that value with new fields."""
+    """The wire parts for one part.
+
+    An unchanged part keeps its original value. An edited part gets this value with new fields.
+    """
     base: Mapping[str, Any] = {}
     if part.wire is not None and element_format(part.wire.format) == NAME:
         if parse_part(part.wire.value, "part") == part:

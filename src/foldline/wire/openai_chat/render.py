@@ -84,7 +84,7 @@ def _render_content(
 
 
 def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The old element with the new fields. Its other fields are kept if they hold no content."""
+    """The old element with the new fields. Old fields that hold content are removed; other old fields are kept."""
     return {**{key: value for key, value in base.items() if key in fields or key not in _CONTENT_FIELDS}, **fields}
 
 
@@ -97,7 +97,7 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The content part for a part; None if this format has no form for it. The loss is reported."""
+    """The content part for a part. If this format has no form for it, the loss is reported and None is returned."""
     unchanged = _unchanged_value(part)
     if unchanged is not None:
         return unchanged
@@ -166,7 +166,10 @@ def _unchanged_value(part: Part) -> Any | None:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """One element in place of two neighbours of one reply; else None. All calls of a reply belong in one message."""
+    """One element that replaces two neighbouring elements of the same reply; None if they must stay separate.
+
+    All calls of a reply belong in one message.
+    """
     if before["role"] != "assistant" or after["role"] != "assistant":
         return None
     calls = [*before.get("tool_calls", ()), *after.get("tool_calls", ())]

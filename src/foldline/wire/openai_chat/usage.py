@@ -15,7 +15,11 @@ def chat_usage(value: Any) -> Usage | None:
 
 
 def openai_usage(value: Any, prompt: str, output: str, read: str = "") -> Usage | None:
-    """Usage whose prompt and output figures are under these keys; `read` is another key for the cached tokens."""
+    """The usage in a usage object.
+
+    `prompt` and `output` are the keys of these figures. `read` is the key of the cached tokens for servers that do not
+    use OpenAI's key.
+    """
     if not isinstance(value, dict):
         return None
     details = object_at(value, f"{prompt}_details")

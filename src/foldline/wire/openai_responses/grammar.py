@@ -21,7 +21,10 @@ _NAMED_CALLS = ("function_call", "custom_tool_call")
 _CALLS = (*_NAMED_CALLS, "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _OPEN_CALLS = {"mcp_approval_request": "id", "tool_search_call": "call_id"}
 _OPEN_RESULTS = {"mcp_approval_response": "approval_request_id", "tool_search_output": "call_id"}
-"""Types of calls that need no result, and the types of their results, each with the field that holds the call id."""
+"""`_OPEN_CALLS` has the types of calls that need no result.
+
+`_OPEN_RESULTS` has the types of their results. Each type has the name of the field that holds the call id.
+"""
 _RESULTS = tuple(f"{kind}_output" for kind in _CALLS)
 _OTHER_ROLES = {"compaction_trigger": "user", "additional_tools": "system", "configuration_update": "system"}
 
@@ -122,7 +125,7 @@ def _item(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest)
 def _output(kind: str, output: Any, index: int, request: PlainRequest) -> list[PlainBlock]:
     """The blocks of a result.
 
-    The result of a shell call is a list of outputs, and that of a computer call is a screenshot.
+    The result of a shell call is a list of outputs. The result of a computer call is a screenshot.
     """
     if output is None:
         if kind != "apply_patch_call_output":

@@ -1,8 +1,8 @@
 """Parses items of OpenAI's Responses API. Each item becomes one message, which keeps the exact bytes of the item.
 
-OpenAI adds new item types every few months. So tables list which items are calls that the client answers, which items
-are answers, and which fields they have. An unknown item becomes an `Opaque` part. A reply consists of several items
-(reasoning, text, calls); their messages have the reply's id in `Meta.reply`.
+OpenAI adds new item types every few months. So tables list the items that are calls for the client, the items that are
+answers, and the fields of both. An unknown item becomes an `Opaque` part. A reply consists of several items (reasoning,
+text, calls); their messages have the reply's id in `Meta.reply`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OUTPUTS = {
     "tool_search_output": "tool_search",
     "mcp_approval_response": "mcp_approval_request",
 }
-"""Items that answer a call, with the kind of that call."""
+"""Items that answer a call, each with the kind of the call."""
 _PASSED_ASSISTANT = (
     *("file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"),
     *("mcp_list_tools", "item_reference", "compaction", "program", "program_output"),
@@ -50,7 +50,7 @@ PASSED = {
     "additional_tools": "system",
     "configuration_update": "system",
 }
-"""Items that become opaque parts, with the role of their message."""
+"""Items that become opaque parts, each with the role of its message."""
 KNOWN = frozenset(("message", "reasoning", *CALLS, *OUTPUTS, *PASSED))
 """Every item type that a request may hold (openai-python 3, read in November 2026)."""
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal")

@@ -1,7 +1,7 @@
 """Renders messages as items of OpenAI's Responses API.
 
-New items have no item id. An id refers to an item that a server stores, and another server, or the same server without
-storage, does not have that item.
+New items have no item id. An item id refers to an item that a server stored. A server that did not store the item
+refuses its id.
 """
 
 from __future__ import annotations

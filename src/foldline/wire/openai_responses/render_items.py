@@ -140,7 +140,10 @@ def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: 
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The piece of content or output for a part; None if this format has no form for it. The loss is reported."""
+    """The piece of content or output for a part.
+
+    If this format has no form for it, the loss is reported and None is returned.
+    """
     own = unchanged_value(part)
     if isinstance(part, Media) and own is None:
         mapped = None if role == "assistant" else _media(part)

@@ -158,7 +158,7 @@ def _name(item: Any) -> str:
 
 
 def _is_complete_call(item: Any, loss: LossCollector) -> bool:
-    """False for a call that was cut off. The loss is reported."""
+    """False for a call that was cut off. The lost call is reported."""
     if not isinstance(item, dict) or item.get("type") not in _CALLS:
         return True
     whole = item["type"] != "function_call" or whole_object(item.get("arguments")) is not None

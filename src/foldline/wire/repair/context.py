@@ -1,4 +1,4 @@
-"""The data that the steps of one repair share: the format, the notes, and the messages with their calls and results."""
+"""The data that the stages of one repair share: format, notes, and messages with their calls and results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OutgoingMessage(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class CallSlot:
-    """A tool call and the result that answers it, if any."""
+    """A tool call and the result that answers it (None if there is no result)."""
 
     entry: RepairEntry
     call: ToolCall
@@ -47,18 +47,21 @@ class CallSlot:
 
 @dataclass(slots=True, eq=False)
 class ResultSlot:
-    """A tool result and the call that it answers, if any."""
+    """A tool result and the call that it answers (None if there is no call)."""
 
     entry: RepairEntry
     result: ToolResult
     slot: CallSlot | None = None
     dropped: bool = False
     late: bool = False
-    """Whether a later reply comes between the call and this result. Then the result no longer answers the call."""
+    """Whether another reply comes between the call and this result.
+
+    A late result does not count as the call's result.
+    """
 
     @property
     def is_orphan(self) -> bool:
-        """True for a result that answers no call and is still sent."""
+        """True for a result that answers no call and was not dropped."""
         return self.slot is None and not self.dropped
 
     @property
@@ -68,7 +71,10 @@ class ResultSlot:
 
     @property
     def may_stay(self) -> bool:
-        """True for a result that need not move if the format accepts results anywhere after their calls."""
+        """True for a result in a user message after its call.
+
+        In formats that accept results anywhere after their calls, it is not moved.
+        """
         return self.entry.side == "user" and not self.is_early
 
 
@@ -80,9 +86,12 @@ class RepairEntry:
     message: Message
     side: str
     reply: int = -1
-    """Number of the model's reply that the message belongs to; -1 if none. A reply may consist of several messages."""
+    """Number of the model's reply that the message belongs to; -1 for a message that is not part of a reply.
+
+    A reply may consist of several messages.
+    """
     turn: int = 0
-    """Number of the model's turns up to this message. Between two turns a request was sent."""
+    """The number of turns that the model has had up to this message. A new turn begins when a request was sent."""
     slots: list[CallSlot] = field(default_factory=list)
     answers: list[ResultSlot] = field(default_factory=list)
     silent: list[tuple[int, Message]] = field(default_factory=list)
@@ -92,7 +101,7 @@ class RepairEntry:
 
 @dataclass(slots=True)
 class RepairContext:
-    """The data that the steps of one repair share."""
+    """The data that the stages of one repair share."""
 
     format: str
     grammar: Grammar
@@ -101,13 +110,13 @@ class RepairContext:
     items: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """For each item id, the indexes of the messages that hold an item with that id."""
     predecessors: dict[int, int] = field(default_factory=dict)
-    """Maps the index of each system message inside the list to the index of the last other message before it."""
+    """Maps the index of each system message in the list to the index of the last earlier message with another role."""
     has_thinking: bool = False
     """Whether any message holds thinking or an opaque part."""
     is_first: bool = False
     """Whether the message that is being repaired is the first of the conversation."""
     ending: bool = True
-    """Whether a history that ends with a reply gets a placeholder at its end, if the format demands one."""
+    """Whether a placeholder is added if the history ends with a reply and the format demands a user message there."""
 
     @classmethod
     def of(cls, format: str) -> RepairContext:

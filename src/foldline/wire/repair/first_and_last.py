@@ -13,7 +13,10 @@ from foldline.wire.repair.server_calls import is_paused
 
 
 def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages, with a placeholder wherever the format demands a user message and there is none."""
+    """The messages.
+
+    If the format demands a user message at the start or at the end and there is none, a placeholder is added.
+    """
     grammar = context.grammar
     starts = bool(out) and out[0].message.role == "system"
     lead = len(leading_system([each.message for each in out], context.target)) if starts else 0
@@ -40,7 +43,9 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
 
 
 def end_placeholder(index: int) -> tuple[Message, RepairNote]:
-    """The placeholder to append to a history that ends with the assistant's message `index`, and its note."""
+    """The placeholder for the end of a history whose last message is the assistant's message `index`, and the note
+    about it.
+    """
     words = "the history ends with the assistant: a placeholder of the user follows it"
     return user(NO_NEW_PROMPT, kind="note"), RepairNote("end", index, words)
 

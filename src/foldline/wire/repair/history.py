@@ -1,6 +1,6 @@
-"""Repairs a whole history by running all steps in order.
+"""Repairs a whole history by running all stages of the repair in order.
 
-The first step repairs each message by itself. The next steps match results with calls, put the messages in order, and
+The first stage repairs each message by itself. The next stages match results with calls, put the messages in order, and
 repair the start and the end. The result needs no further repair.
 """
 
@@ -33,7 +33,7 @@ from foldline.wire.repair.thinking_at_end import drop_thinking_at_end
 from foldline.wire.repair.unique_call_ids import make_ids_unique
 
 _EARLIER = user("earlier messages")
-"""A stand-in for all messages before the part that is being repaired. This message is never sent."""
+"""If only a part of a history is repaired, this message represents all earlier messages. It is never sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,14 @@ class Repaired:
 
 
 class RepairRun(NamedTuple):
-    """The result of running all steps on a part of a history, with their shared data."""
+    """The result of running all stages on a part of a history, and the data that the stages shared."""
 
     context: RepairContext
     entries: list[RepairEntry]
     ordered: list[OutgoingMessage]
     """The messages after `ResultOrder`."""
     out: list[OutgoingMessage]
-    """The messages after all steps."""
+    """The messages after all stages have run."""
 
 
 def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
@@ -72,7 +72,10 @@ def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
 
 
 def repair_part(messages: Sequence[Message], context: RepairContext, *, start: int = 0) -> RepairRun:
-    """Run all steps on `messages`, which begin at index `start` of a history: at 0, or right after a user message."""
+    """Run all stages on `messages`, which are a history from index `start` on.
+
+    If `start` is not 0, the message before it must be a user message.
+    """
     head, entries = _read(messages, context, start)
     make_ids_unique(tie_results(entries, context), context)
     ordered = head + ResultOrder(entries, context).run()
@@ -131,9 +134,10 @@ def _read(
 
 
 def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
-    """Give all messages of one reply the same number, because the results of its calls come after the last of them.
+    """Give all messages of one reply the same number.
 
-    Logs may hold results between the messages of a reply; the reply's id shows that they belong together.
+    The results of the reply's calls belong after the last of these messages. In a log, results may come between the
+    messages of a reply; such messages have the same reply id.
     """
     grammar = context.grammar
     merged = grammar.alternation == "merged"
@@ -172,7 +176,7 @@ def _holds_results(message: Message) -> bool:
 
 
 def _is_joined_by_renderer(entry: RepairEntry, context: RepairContext) -> bool:
-    """True for a message that is not sent verbatim. The renderer joins such a message with the rest of its reply."""
+    """True for a message that the renderer joins with the rest of its reply, because it is not sent verbatim."""
     return not is_exact(entry.message, context.target.element_format) and all(
         part.id or not context.own(part.wire) for part in entry.message.parts if isinstance(part, ToolCall)
     )

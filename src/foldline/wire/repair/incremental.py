@@ -1,9 +1,9 @@
 """Repairs a growing history without reading it again from the start.
 
-The history is split after a user message (text or results). The split is as late as possible, but no later message may
-refer to the part before it. The part before the split is stored in repaired form; the rest is repaired again at every
-update. If a new message refers to the stored part (a late result, a repeated id), the whole history is repaired again
-once.
+The history is split after a user message (text or results). The split is as late as possible. However, no message after
+the split may refer to a message before it. The part before the split is stored in repaired form. The rest is repaired
+again at every update. If a new message refers to the stored part (a late result, a repeated id), the whole history is
+repaired again once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _PLAIN_FIELDS = {"role", "content", "parts"}
 class _StoredPart:
     """The stored part of a history, with its repaired form.
 
-    No later message so far changes how it is repaired, and its last message is a user message.
+    The messages after this part do not refer to it, so they do not change how it is repaired. Its last message is a
+    user message.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -41,7 +42,7 @@ class _StoredPart:
 
 
 class RepairedHistory:
-    """Repairs a growing history. `update` returns the same as `repair` for all messages."""
+    """Repairs a growing history. `update` returns what `repair` would return for all messages."""
 
     def __init__(self, format: str) -> None:
         context = RepairContext.of(format)
@@ -61,7 +62,8 @@ class RepairedHistory:
         """The whole history, repaired.
 
         If earlier messages changed (after a fold), all messages are read again. With `grown=True`, the caller promises
-        that none changed. With `ending=False`, a history that ends with a reply gets no placeholder at its end.
+        that no earlier message changed. With `ending=False`, a history that ends with a reply gets no placeholder at
+        its end.
         """
         everything = tuple(messages)
         stored = self._stored
@@ -93,7 +95,9 @@ class RepairedHistory:
         return repair_part(rest, context, start=start)
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
-        """True if all messages hold nothing but visible text of user or assistant, and no two replies are in a row."""
+        """True if all messages are plain: each holds only visible text and is from the user or the assistant, and no
+        assistant message directly follows another one.
+        """
         before = "user"
         for message in messages:
             if message.role == before == "assistant":
@@ -118,7 +122,7 @@ class RepairedHistory:
     def _add_plain(self, everything: tuple[Message, ...], rest: Sequence[Message], ending: bool) -> Repaired:
         """The repaired history if only plain messages follow the stored part.
 
-        At most a placeholder at the end is added.
+        The only possible repair is a placeholder at the end.
         """
         stored = self._stored
         users = [place for place, message in enumerate(rest) if message.role == "user"]
@@ -143,7 +147,7 @@ class RepairedHistory:
         if rest[origin - start].role == "system":
             return
         if any(note.code == "reply-joined" and note.index > origin for note in context.notes):
-            return  # a message after the split may hold parts of one before it
+            return  # a message after the split may hold parts of a message before the split
         if self._grammar.reasoning_followed and _ends_with_reasoning(run, origin):
             return  # the output that the reasoning led to may still come
         earlier = (each for each in run.ordered if each.origin <= origin)
@@ -169,8 +173,8 @@ def _ends_with_reasoning(run: RepairRun, origin: int) -> bool:
 def _last_settled(run: RepairRun) -> int:
     """The index in `run.out` of the last user message at which the history can be split; -1 if there is none.
 
-    All messages before it in `run.out` come from earlier input messages, and all after it from later ones. Placeholders
-    that repair added do not qualify.
+    In `run.out`, all messages before this one come from earlier input messages, and all messages after it come from
+    later input messages. It is never a placeholder that repair added.
     """
     users = {entry.index for entry in run.entries if entry.side == "user"}
     origins = [each.origin for each in run.out]

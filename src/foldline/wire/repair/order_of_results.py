@@ -1,9 +1,10 @@
 """Invariant: every result is at the position that its format expects.
 
 Results are moved so that they directly follow the message or reply with the calls, in the order in which they came.
-Results at the right position stay, so a valid history is returned as the same messages. Orphan results, and texts
-between a call and its result, come after the results. Where the format demands it, all results of a reply are joined
-into one message. If a call has no result and another reply follows, a closing result is added before that reply.
+Results at the right position stay, so a valid history is returned as the same messages. Orphan results (results without
+a call) come after the other results, and so do texts between a call and its result. If the format demands it, all
+results of a reply are joined into one message. If a call has no result and another reply follows, a closing result is
+added before that reply.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from foldline.wire.repair.separate_replies import are_two_replies
 
 
 class ResultOrder:
-    """Appends the messages to `out`, so that each reply is followed by the results of its calls."""
+    """Appends the messages to `out`. After each reply come the results of its calls."""
 
     def __init__(self, entries: Sequence[RepairEntry], context: RepairContext) -> None:
         self.entries, self.context = entries, context
@@ -66,7 +67,11 @@ class ResultOrder:
         return max(place, last + 1)
 
     def _split_reply(self, reply: list[RepairEntry]) -> list[list[RepairEntry]]:
-        """The messages of a reply, split after each one with an unanswered call that another reply follows."""
+        """The messages of a reply in groups.
+
+        A group ends after a message with an unanswered call if the next message belongs to another reply of the
+        provider.
+        """
         if len(reply) == 1:
             return [reply]
         parts = [[reply[0]]]
@@ -77,7 +82,10 @@ class ResultOrder:
         return parts
 
     def _are_apart(self, before: RepairEntry, entry: RepairEntry) -> bool:
-        """True for two messages of different replies. If results may come later, both must have the id of a reply."""
+        """True if two messages belong to different replies of the provider.
+
+        For formats that accept results anywhere after their calls, this is True only if both messages have a reply id.
+        """
         if self.context.grammar.adjacency == "after" and not (before.message.meta.reply and entry.message.meta.reply):
             return False
         return not is_same_reply(before, entry)
@@ -143,7 +151,8 @@ class ResultOrder:
     def _joined_reply(self, entry: RepairEntry, message: Message) -> Message:
         """A message of a reply with calls, joined with the assistant's messages directly before it.
 
-        Another reply is not joined where a call must follow the user: a placeholder of the user separates the two.
+        If the format demands that a call follows a user message, two replies of the provider are not joined. A
+        placeholder of the user separates them.
         """
         own = OutgoingMessage(entry.index, message, "assistant")
         before: list[Part] = []
@@ -165,7 +174,9 @@ class ResultOrder:
         return message.with_parts(*before, *message.parts)
 
     def _emit_results(self, slots: list[CallSlot], place: int) -> None:
-        """Append the results of a reply: those already in place, those from elsewhere, and closing results."""
+        """Append the results of a reply: first the results that already follow it, then results from other places, then
+        closing results.
+        """
         near: list[RepairEntry] = []
         if self.context.grammar.adjacency == "after":
             wanted = [slot.answer for slot in slots if slot.answer and not slot.answer.may_stay]
@@ -218,7 +229,10 @@ class ResultOrder:
         )
 
     def _move_results(self, far: list[ResultSlot]) -> None:
-        """Append results from other places: the whole message if it holds nothing else, otherwise only the results."""
+        """Append results from other places.
+
+        If a message holds nothing else, the whole message is appended, otherwise only its results.
+        """
         for entry, group in groupby(far, key=lambda answer: answer.entry):
             answers = list(group)
             for answer in answers:
@@ -236,7 +250,10 @@ class ResultOrder:
                 self._emit(entry, self._resolved(entry), "user")
 
     def _joined_results(self, results: list[OutgoingMessage]) -> list[OutgoingMessage]:
-        """The results of one reply, joined into one message unless the renderer does that itself."""
+        """The results of one reply, joined into one message.
+
+        If the renderer joins them itself, they are returned unchanged.
+        """
         context = self.context
         spoken = [each for each in results if each.side]
         if len(spoken) < 2:
@@ -252,9 +269,9 @@ class ResultOrder:
         return [OutgoingMessage(origin, joined, "user"), *(each for each in results if not each.side)]
 
     def _resolved(self, entry: RepairEntry, *, moved: bool = False) -> Message:
-        """The message, in which results have the ids of their calls and orphan results are texts.
+        """The message with changed results: each result gets the id of its call, and each orphan result becomes a text.
 
-        With `moved`, results that belong elsewhere are left out.
+        With `moved`, results that must be moved to another place are left out.
         """
         free = self.context.grammar.adjacency == "after"
         answers = iter(entry.answers)

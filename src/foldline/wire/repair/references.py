@@ -22,12 +22,15 @@ class References:
     new_ids: set[str] = field(default_factory=set)
     """Ids that repair gave to calls."""
     early_results: set[str] = field(default_factory=set)
-    """Ids of results that have no call before them."""
+    """Ids in results that have no call before them."""
     unanswered: set[str] = field(default_factory=set)
     """Ids of calls that have no result after them; "" for a call without an id."""
     items: set[str] = field(default_factory=set)
     server_calls: set[str] = field(default_factory=set)
-    """Ids of server-side calls (calls that the provider runs itself) that can get no result any more."""
+    """Ids of server-side calls (calls that the provider runs itself) without a result.
+
+    A later reply exists, so no result can come.
+    """
 
     def add(self, run: RepairRun, last: int) -> bool:
         """Add the ids of a run's messages up to index `last`.
@@ -99,7 +102,7 @@ class References:
         return new in self.calls or new in self.new_ids or (in_request and not old and "" in self.calls)
 
     def _is_used_by_result(self, result: ToolResult, own_calls: set[str]) -> bool:
-        """True for a result that answers a call of the stored part by its id, or that may answer one by its name."""
+        """True if a result has the id of a call in the stored part, or may answer such a call by its name."""
         key = result.call_id
         if key and key in self.unanswered:
             return True

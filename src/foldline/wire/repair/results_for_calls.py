@@ -1,11 +1,11 @@
 """Invariant: every call has at most one result, every result at most one call.
 
-In practice, a result may come before its call, occur twice, come first as an interim text, or answer a call that a fold
-removed. This step matches each result with its call. The modules `unique_call_ids` and `order_of_results` repair
-repeated ids and positions.
+In practice, a result may come before its call or occur twice. It may be an interim text that a later result replaces.
+It may answer a call that a fold removed. This stage matches each result with its call. The modules `unique_call_ids`
+and `order_of_results` repair repeated ids and positions.
 
-A result that comes after a later reply is late. The request that this reply answers held the call without its result
-(with a closing or an interim one), and what was sent must not change. So a late result stays at its place, as text.
+A result that comes after the next reply is late. That reply answered a request in which the call had a closing or an
+interim result, and a part that was sent must not change. So a late result stays at its place, as text.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class CallIndex:
     def find(self, result: ToolResult) -> CallSlot | None:
         """The unanswered call that a result answers; None if there is none.
 
-        A result with an id answers the call with that id or, if no call has it, a call of the same name without an id.
-        A result without an id answers a call of the same name or, if it has no name either, a call of any name.
+        A result with an id answers the call with that id. If no call has the id, the result answers a call of the same
+        name that has no id. A result without an id answers a call of the same name. A result without id and name
+        answers a call of any name.
         """
         if result.call_id in self.last:
             return self.by_id[result.call_id].first()
@@ -124,7 +125,9 @@ def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context:
 
 
 def rank_of(answer: ResultSlot | None) -> int:
-    """The rank of a result, in increasing order: no result, an interim one, a failed one, a successful one."""
+    """The rank of a result: -1 for no result, 0 for an interim result, 1 for a failed result, 2 for a successful
+    result.
+    """
     if answer is None:
         return -1
     return 0 if answer.result.interim else 1 if answer.result.is_error else 2

@@ -1,7 +1,7 @@
 """Invariant: two replies are two turns.
 
-Between two replies of the provider there was a request. If that request ended with the first reply, a placeholder of
-the user was sent after it, and the placeholder must stay where it was.
+Each reply of the provider answers a request. If two replies follow each other, the second request ended with the first
+reply, and repair added a placeholder of the user at its end. This placeholder must stay between the two replies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def separate_replies(out: list[OutgoingMessage], context: RepairContext) -> list
 
 
 def are_two_replies(one: OutgoingMessage, other: OutgoingMessage) -> bool:
-    """True for two messages of the assistant that have the ids of different replies."""
+    """True for two messages of the assistant with different reply ids."""
     if one.side != "assistant" or other.side != "assistant":
         return False
     first, second = one.message.meta.reply, other.message.meta.reply

@@ -1,7 +1,6 @@
-"""Repairs one message by itself: removes or rewrites what a format refuses regardless of the other messages.
+"""Repairs one message by itself: removes or rewrites content that a format refuses in any conversation.
 
-Repaired are blank texts, thinking without its signature, media and calls in the wrong role, illegal names and ids, and
-empty results. Each change is recorded in a note. A message that needs no change is returned as the same object.
+Each change is recorded in a note. A message that needs no change is returned as the same object.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def with_sendable_values(index: int, message: Message, context: RepairContext) -
 
 
 def repair_message(index: int, message: Message, side: str, context: RepairContext) -> Message | None:
-    """The message without what the format refuses in it; None if nothing is left."""
+    """The message without the content that the format refuses; None if nothing is left."""
     own = context.own(message.wire)
     if own:
         message = _with_known_role(index, message, context)
@@ -89,7 +88,7 @@ def _may_be_empty(message: Message, side: str, context: RepairContext) -> bool:
 
 
 def _is_malformed(message: Message, context: RepairContext) -> bool:
-    """True for a message that would be sent verbatim and breaks a rule that cannot be checked on its parts."""
+    """True for a message that would be sent verbatim although its wire value is malformed."""
     wire = message.wire
     return context.exact(wire) and isinstance(wire.value, dict) and context.grammar.is_malformed(wire.value)
 

@@ -30,7 +30,7 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
 
 
 def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
-    """The indexes of the thinking parts that no other part follows, and whether this or a later message has other
+    """The indexes of the thinking parts at the end, and whether this message or a later one of the reply has other
     parts.
     """
     places = set[int]()

@@ -1,7 +1,7 @@
 """Invariant: no call id occurs twice within a request or within a reply, depending on the format.
 
-Ids occur twice when a call is written again after an abort, or when a server counts from `call_0` in every turn. A
-call that is a repetition is dropped; any other later call with the same id gets a new id, and so does its result.
+Ids occur twice when a call is written again after an abort, or when a server counts from `call_0` in every turn. If a
+later call with the same id repeats the first call, it is dropped. Otherwise it gets a new id, and so does its result.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 
 
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Of several calls with one id, drop the repetitions and give new ids to all others but the first.
+    """Handle several calls with one id: drop repetitions; of the other calls, all except the first get new ids.
 
-    A call of an earlier turn was already sent, so it is not dropped in favour of a call of a later turn.
+    A call of an earlier turn was already sent. So if a call of a later turn repeats it, the later one is dropped.
     """
     complete = {(slot.entry.turn, key) for slot in slots if slot.answer is not None for key in _keys(slot)}
     earlier = set[tuple[str, str] | int]()
@@ -61,9 +61,10 @@ def _content_of(slot: CallSlot) -> tuple[str, str]:
 
 
 def _is_repetition(slot: CallSlot, before: CallSlot) -> bool:
-    """True for two equal calls whose results are equal or, within one reply, differ in rank.
+    """True if a call repeats an earlier call: both calls are equal, and so are their results.
 
-    In a later turn, the whole message must be equal.
+    Within one reply, the results may also differ if they have different ranks. In different turns, the whole messages
+    must be equal.
     """
     one, other = slot.answer, before.answer
     if one is None or other is None or _content_of(slot) != _content_of(before):
@@ -97,7 +98,10 @@ def _rename(slot: CallSlot, new: str) -> None:
 
 
 def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Give ids to calls without an id, unless the renderer does so or the call has a legacy form without ids."""
+    """Give ids to calls without an id.
+
+    A call gets none if the renderer adds it later, or if the call has a legacy form without ids.
+    """
     if context.grammar.pairing != "id":
         return
     for slot in slots:

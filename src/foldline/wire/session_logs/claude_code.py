@@ -37,12 +37,15 @@ _KINDS = (
 )
 """Beginnings of messages that have the role "user" but were not typed by the user.
 
-Each beginning has the kind that such a message gets.
+Each is paired with the kind that such a message gets.
 """
 
 
 _LONG_TEXT = 200
-"""The longest text, in characters, that is kept of a line that is not a message. Ids and types are shorter."""
+"""In a line that is not a message, texts with more than this number of characters are dropped.
+
+Ids and types are never this long.
+"""
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
@@ -184,7 +187,10 @@ def _starts_branch(value: dict[str, Any], replies: Collection[Any]) -> bool:
 
 
 def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: Collection[int]) -> Transcript:
-    """The transcript of the kept lines, with one message per reply and one note per kind of line without messages."""
+    """The transcript of the kept lines, with one message per reply.
+
+    For each kind of line that holds no message, one note gives the number of such lines.
+    """
     groups: list[tuple[list[JsonLine], list[Part]]] = []
     reply = ""
     """The id of the latest reply. A line with that id continues the reply, even after results."""
@@ -253,7 +259,7 @@ def _kind(value: dict[str, Any], parts: tuple[Part, ...]) -> str:
 
 
 def _meta(group: list[JsonLine]) -> Meta:
-    """The metadata of a message. Each line of a reply has the reply's usage; the last one is the most complete."""
+    """The metadata of a message. Every line of a reply has a usage; the usage in the last line is the most complete."""
     first, payloads = group[0].value, [api_message(line.value) or {} for line in group]
     made_up = first.get("isApiErrorMessage") is True or payloads[0].get("model") == _SYNTHETIC
     metas = [NO_META if made_up or not anthropic.is_reply(value) else anthropic.reply_meta(value) for value in payloads]
@@ -280,7 +286,10 @@ _OWN_LINE_TYPES = {"file-history-snapshot", "queue-operation", "last-prompt", "c
 
 
 def _is_line(item: Mapping[str, Any]) -> bool:
-    """True for a line of a Claude Code session, not for Qwen's lines with Gemini parts or a `systemPayload`."""
+    """True for a line of a Claude Code session.
+
+    Qwen writes similar lines with Gemini parts or a `systemPayload`; they give False.
+    """
     kind = string_at(item, "type")
     if kind in _OWN_LINE_TYPES or (kind == "summary" and "leafUuid" in item):
         return True

@@ -40,7 +40,10 @@ def _events(message: Message, like: Mapping[str, Any], loss: LossCollector) -> l
 def _rendered_lines(
     message: Message, like: Mapping[str, Any], base: dict[str, Any], marks: dict[str, Any], loss: LossCollector
 ) -> list[dict[str, Any]]:
-    """The lines for a message. An edited message keeps its line's fields, except usage and the copy of a result."""
+    """The lines for a message.
+
+    The line of an edited message keeps its fields, except the usage and Claude Code's second copy of a result.
+    """
     reply: dict[str, Any] = {}
     if message.wire is not None:
         base = {key: value for key, value in like.items() if key not in ("toolUseResult", "tool_use_result")}

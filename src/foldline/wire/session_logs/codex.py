@@ -2,7 +2,7 @@
 
 The items are the conversation; other lines hold the model of a turn, token counts, compactions and rollbacks. A reply
 is a run of consecutive items of the model. The token count of a reply comes after its items (in older versions, before
-them). A count with the same running total as the last one reports only a new rate limit and is ignored.
+them). If a count has the same running total as the last count, it only reports a new rate limit and is ignored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
-    """The message for an item. Opaque parts of an item that the API does not know are never sent."""
+    """The message for an item. If the API does not know the type of the item, its opaque parts are never sent."""
     if codex_log.is_sent(payload):
         return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")
@@ -68,7 +68,10 @@ def _item(payload: dict[str, Any], wire: Wire) -> Message:
 
 
 def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
-    """The parts that replace everything before a compaction: those of the replacement items, or the summary."""
+    """The parts that replace all messages before a compaction.
+
+    They come from the replacement items, or else from the summary.
+    """
     replaced = codex_log.history(line)
     if replaced is None:
         return (Text(text=_text(codex_log.payload(line), "message")),)
@@ -138,7 +141,10 @@ class _RolloutReader:
             self.notes.append(ReadNote(line.number, f"lines of type {kind} are not messages"))
 
     def _message(self, line: JsonLine) -> None:
-        """Add the message of a line; a line that cannot be read becomes a note with an opaque part."""
+        """Add the message of a line.
+
+        For a line that cannot be read, add a message of the kind "note" with an opaque part.
+        """
         try:
             message = parse(line.value, line.raw)
         except WireError as error:

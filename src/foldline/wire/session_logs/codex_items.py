@@ -2,7 +2,7 @@
 
 Codex sends its requests without storage, so no server knows the `id` of an item. Codex also logs items that the API
 does not know (`ghost_snapshot`). An item that the API knows is sent verbatim, except for fields that only logs have. A
-reasoning item without its content, encrypted or plain, cannot be sent.
+reasoning item that has neither encrypted nor plain content cannot be sent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def is_sent(entry: Any) -> bool:
 
 
 def sendable(line: Any) -> StoredElements:
-    """The items of a line that may be sent, without log fields, and the kinds of the items that may not be sent."""
+    """Two values: the items of a line that may be sent, without log fields, and the kinds of all other items of the
+    line.
+    """
     replaced = history(line)
     entries = [payload(line)] if replaced is None else replaced
     kept: list[Any] = []

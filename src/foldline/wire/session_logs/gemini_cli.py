@@ -1,7 +1,8 @@
 """Chat recordings of the Gemini CLI, read as messages of the Gemini API.
 
 A recording stores each turn of the model as one record: thoughts, text, calls, and the result inside each call. The API
-uses two messages for that, so a record becomes the model's message and a message with the results.
+has separate messages for calls and results. So a record becomes two messages: the model's message, and a message with
+the results.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def _records(value: Any) -> list[Mapping[str, Any]]:
-    """The records of a line: the line itself, or those in a document; none for a header or a header update."""
+    """The records in a line. A line is one record, a document with a list of records, or a header without records."""
     if not isinstance(value, Mapping):
         raise WireError("a record must be an object")
     held = value.get("messages")

@@ -139,7 +139,10 @@ def _block(value: Any) -> Part:
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The original line or bare message; for a message that was edited or came in another format, new pi messages."""
+    """The original line or bare message, if the message is unchanged.
+
+    For an edited message or a message from another format, new pi messages.
+    """
     wire = message.wire
     if wire is not None and is_exact(message, NAME):
         return [wire.value]

@@ -84,13 +84,20 @@ def _lines_of(
 
 
 def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_OutputLine]:
-    """The lines, each with a parent that exists: its original parent or, if that is gone, the line before it."""
+    """The lines, each with a parent that is still in the file.
+
+    If the original parent was removed, the parent is the line before.
+    """
     if writer.id_fields is None:
         yield from lines
         return
     own, above = writer.id_fields
     there: set[Any] = set()
-    """The ids of the lines since the last new line. With an earlier parent, the new line would not be on the branch."""
+    """The ids of the lines since the last new line.
+
+    A line whose parent is not among them gets the line before it as parent; otherwise the new line would not be on its
+    branch.
+    """
     before: str | None = None
     for line in lines:
         value, raw = line.value, line.raw

@@ -30,7 +30,7 @@ class StreamedReply:
     messages: tuple[Message, ...]
     """The messages that may be recorded and sent back; empty if nothing was complete."""
     usage: Usage | None
-    """The latest usage; None if none came.
+    """The latest usage; None if the stream had no usage.
 
     The last message has this usage only if the reply is complete. The output figure is a running total, and token
     counting must not rely on an incomplete total.
@@ -125,7 +125,10 @@ class Assembler:
 
 
 def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
-    """The error in an event: its field `error`, the event itself, or the error of a failed response; None if none."""
+    """The error in an event: its field `error`, the event itself, or the error of a failed response.
+
+    None if the event is not an error.
+    """
     kind = value.get("type")
     if kind == "response.failed":
         found = object_at(value, "response").get("error") or _NO_MESSAGE

@@ -1,8 +1,9 @@
 """Reads server-sent events from chunks of bytes, which may end anywhere.
 
 The reader buffers only the incomplete event, in bounded memory, and never raises. The reader also accepts some
-deviations from the standard: plain JSON instead of events (an error with status 200, a server that ignores `stream`,
-Gemini's JSON array), a bare JSON line between events, and an `error:` line (older llama.cpp).
+deviations from the standard. A server may send plain JSON instead of events: an error with status 200, a reply that
+ignores `stream`, or Gemini's JSON array. It may send a bare JSON line between events, or an `error:` line (older
+llama.cpp).
 """
 
 from __future__ import annotations

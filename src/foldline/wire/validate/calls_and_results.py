@@ -40,7 +40,7 @@ def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violati
 
 
 def _check_together(turn: PlainTurn, results: list[PlainBlock]) -> Iterator[Violation]:
-    """Violations of the rule that one message holds all calls of a turn, and one message all their results."""
+    """Violations of two rules: all calls of a turn are in one message, and all their results are in one message."""
     for result in results:
         if result.at != results[0].at:
             yield Violation(
@@ -78,12 +78,15 @@ def _match(
 
 
 def _key(block: PlainBlock) -> str:
-    """The key that a call and its result share: the id or, without one, the name."""
+    """The key that a call and its result have in common: the id, or the name if there is no id."""
     return block.id or f" {block.name}"
 
 
 def _key_of_call(result: PlainBlock, waiting: dict[str, deque[PlainBlock]], grammar: Grammar) -> str | None:
-    """The key of the call that a result answers, or None. With pairing by name, an id on only one side is ignored."""
+    """The key of the call that a result answers; None if there is no such call.
+
+    In formats that match by name, an id is ignored if only the call or only the result has one.
+    """
     keys = (_key(result), f" {result.name}") if grammar.pairing == "name" else (_key(result),)
     found = next((key for key in keys if waiting.get(key)), None)
     if found is None and grammar.pairing == "name" and not result.id:

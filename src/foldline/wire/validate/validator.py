@@ -214,7 +214,7 @@ def _check_sizes(request: PlainRequest, elements: int, limits: RequestLimits) ->
 
 
 def _check_breakpoint_order(breakpoints: list[tuple[int, str]]) -> Iterator[Violation]:
-    """Violations for breakpoints of an hour that come after one of five minutes."""
+    """Violations for breakpoints with a time to live of one hour that come after a breakpoint with five minutes."""
     short = False
     for index, ttl in breakpoints:
         if short and ttl == "1h":
