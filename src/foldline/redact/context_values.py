@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from foldline.redact import patterns
 from foldline.redact.context_patterns import CONTEXT_PATTERNS, PRINTING_COMMAND
 from foldline.redact.patterns import Hit
+from foldline.redact.searched_text import SearchedText
 from foldline.redact.value_shape import is_passphrase, is_path, is_placeholder, looks_random, looks_typed
 
 _DISCORD = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}")
@@ -21,14 +22,15 @@ _COOKIE_NAME = re.compile(
 _COOKIE_ATTRIBUTE = re.compile(r"path|domain|expires|max-age|samesite|priority|version", re.IGNORECASE)
 
 
-def find_in_context(text: str) -> Iterator[Hit]:
+def find_in_context(searched: SearchedText) -> Iterator[Hit]:
     """Values that match one of `CONTEXT_PATTERNS`, outputs of commands that print secrets, and Discord tokens."""
+    text = searched.text
     for tail in _DISCORD.finditer(text):
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 29), tail.start())
         if head:
             yield Hit(head.start(1), tail.end(), "discord token")
     for kind, marks, pattern, check in CONTEXT_PATTERNS:
-        if not any(mark in text for mark in marks):
+        if not any(map(searched.has_mark, marks)):
             continue
         for found in pattern.finditer(text):
             start, end = found.span(found.lastgroup or 0)
@@ -59,8 +61,9 @@ def _passes(value: str, check: str) -> bool:
     return True
 
 
-def find_in_urls(text: str) -> Iterator[Hit]:
+def find_in_urls(searched: SearchedText) -> Iterator[Hit]:
     """Passwords and tokens in addresses."""
+    text = searched.text
     for found in _URL_USER.finditer(text):
         if found[2] and not is_placeholder(found[2]):
             yield Hit(*found.span(2), "url password")
@@ -75,9 +78,10 @@ def find_in_urls(text: str) -> Iterator[Hit]:
             yield Hit(*found.span(1), "url token")
 
 
-def find_cookies(text: str) -> Iterator[Hit]:
+def find_cookies(searched: SearchedText) -> Iterator[Hit]:
     """Values of cookies that are random or have the name of a session. Others, such as `theme=dark`, are harmless."""
-    if "ookie" in text:
+    if searched.has_mark("ookie"):
+        text = searched.text
         for found in _COOKIES.finditer(text):
             yield from _cookies(text, *found.span("v"))
 
@@ -101,8 +105,9 @@ _RULE = re.compile(r"[\s|│┼├┤─=:+-]+")
 _CELL = re.compile(r"[,;\t|│]")
 
 
-def find_in_tables(text: str) -> Iterator[Hit]:
+def find_in_tables(searched: SearchedText) -> Iterator[Hit]:
     """Secrets in a column of a table (CSV or Markdown) whose heading is the name of a secret."""
+    text = searched.text
     until = 0
     for found in _COLUMN.finditer(text) if "\n" in text else ():
         if found.start() < until:

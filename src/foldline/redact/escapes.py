@@ -9,20 +9,29 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
+from foldline.placeholders import REDACTED
+
 _ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]?"  # CSI: colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]{0,2000}(?:\x07|\x1b\\|\x9c)?"  # OSC and other strings
     r"|\x1b[ -/]{0,8}[0-~]?|\x9c"
 )
 _WRITTEN_ESCAPE = r"\\(?:u001[bB]|x1[bB]|033|e)\[[0-9;:?]{0,32}[A-Za-z]"
-_ZERO_WIDTH = "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]+"
+_ZERO_WIDTH = "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufdd0\ufeff]+"
 _JOINED_LINE_END = r"(?<!\\)\\\r?\n"
+_PLACEHOLDER = re.escape(REDACTED) + r"[a-z0-9 ]{2,30}\]"
+
+MASK = "\ufdd0"
+"""What stands in a visible text for a secret that is redacted already. The character has no other use."""
 
 _ESCAPES = re.compile(_ESCAPE)
 _HAS_ESCAPE = re.compile("[\x1b\x90\x98\x9b-\x9f]")
-_UNSEEN = re.compile(f"(?P<code>{_ESCAPE}|{_WRITTEN_ESCAPE})|{_ZERO_WIDTH}|{_JOINED_LINE_END}")
+_UNSEEN = re.compile(
+    f"(?P<code>{_ESCAPE}|{_WRITTEN_ESCAPE})|(?P<placeholder>{_PLACEHOLDER})|{_ZERO_WIDTH}|{_JOINED_LINE_END}"
+)
+_PLACEHOLDERS = re.compile(f"(?P<placeholder>{_PLACEHOLDER})")
 _MAY_BE_UNSEEN = re.compile(
-    "[\x1b\x90\x98\x9b-\x9f\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]|\\\\[\r\nuxe0]"
+    "[\x1b\x90\x98\x9b-\x9f\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufdd0\ufeff]|\\\\[\r\nuxe0]"
 )
 
 
@@ -38,15 +47,21 @@ def strip_escapes(text: str) -> str:
 class VisibleText:
     """A text without unseen characters, and the position in the original of each position in it."""
 
-    __slots__ = ("_removed", "_starts", "text")
+    __slots__ = ("_removed", "_starts", "has_codes", "text")
 
     def __init__(self, original: str, separator: str = "") -> None:
         """`separator` replaces each escape sequence; it has at most one character."""
         pieces, at, size, removed = [], 0, 0, 0
+        self.has_codes = False
+        """Whether the original contains an escape sequence."""
         self._starts, self._removed = [0], [0]
         """Where each piece starts in the visible text, and how many characters were removed before it."""
-        for found in _UNSEEN.finditer(original):
-            mark = separator if found["code"] is not None else ""
+        for found in (_UNSEEN if _has_codes(original) else _PLACEHOLDERS).finditer(original):
+            mark = ""
+            if found.lastgroup == "code":
+                mark, self.has_codes = separator, True
+            elif found.lastgroup == "placeholder":
+                mark = MASK
             pieces += [original[at : found.start()], mark]
             size += found.start() - at + len(mark)
             at, removed = found.end(), removed + found.end() - found.start() - len(mark)
@@ -63,5 +78,9 @@ class VisibleText:
 
 
 def has_unseen(text: str) -> bool:
-    """Whether a text may contain characters that `VisibleText` removes."""
+    """Whether a text may contain something that `VisibleText` removes or masks."""
+    return REDACTED in text or _has_codes(text)
+
+
+def _has_codes(text: str) -> bool:
     return _MAY_BE_UNSEEN.search(text) is not None and _UNSEEN.search(text) is not None

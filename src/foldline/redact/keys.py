@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from foldline.redact import patterns
-from foldline.redact.patterns import URL64, Hit, KeyShape
+from foldline.redact.patterns import WORD, Hit, KeyShape
+from foldline.redact.searched_text import SearchedText
 from foldline.redact.value_shape import DIGIT, LINE_JOINT, VALUE_END, looks_random, run_end, run_of
 
-_CANDIDATE = re.compile(rf"[A-Za-z0-9][{URL64}]{{7,}}")
-_PREFIX_STARTS = frozenset(prefix[:2] for shape in patterns.WORD_KEYS for prefix in shape.prefixes)
-_PREFIX = re.compile("|".join(f"({'|'.join(map(re.escape, shape.prefixes))})" for shape in patterns.WORD_KEYS))
+_SHAPES = {prefix: shape for shape in reversed(patterns.WORD_KEYS) for prefix in shape.prefixes}
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for any of the words. It reads each first letter once, so that most positions fail at once."""
+    tails: dict[str, list[str]] = {}
+    for word in words:
+        tails.setdefault(word[:1], []).append(word[1:])
+    branches = [re.escape(first) + _any_of(rest) for first, rest in tails.items() if first]
+    pattern = branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+    return "" if not branches else f"(?:{pattern})?" if "" in tails else pattern
+
+
+_PREFIX = re.compile(rf"(?:(?<![{WORD}])(?<![{WORD}][_-])|(?<=\\[nrt])){_any_of(_SHAPES)}")
 _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""")
 _SAMPLE = re.compile(r"[\w-]{0,12}?(?:([xX*0_-])\1{9,}|\w{0,20}EXAMPLE(?:KEY)?$)")
 """A key in documentation: one character repeated, or the word `EXAMPLE` at its end."""
 
 
-def find_word_keys(text: str) -> Iterator[Hit]:
+def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
     """Keys at the start of a word.
 
     If an AWS secret follows the key, as in a table of credentials, the hit includes it.
     """
+    text = searched.text
     keys = _KeyReader(text)
-    for run in _CANDIDATE.finditer(text):
-        start = run.start()
-        if start and text[start - 1] == "\\" and text[start] in "nrt":
-            start += 1
-        if text[start : start + 2] not in _PREFIX_STARTS:
-            continue
-        prefix = _PREFIX.match(text, start)
-        if prefix is not None and prefix.lastindex is not None:
-            shape = patterns.WORD_KEYS[prefix.lastindex - 1]
-            end = keys.end(prefix.end(), shape)
-            if end and not _is_harmless(text, start, end, prefix[0]):
-                pair = _AWS_SECRET.match(text, end)
-                yield Hit(start, pair.end() if pair and looks_random(pair[1]) else end, shape.kind)
+    for prefix in _PREFIX.finditer(text):
+        shape = _SHAPES[prefix[0]]
+        start, end = prefix.start(), keys.end(prefix.end(), shape)
+        if end and not _is_harmless(text, start, end, prefix[0]):
+            pair = _AWS_SECRET.match(text, end)
+            yield Hit(start, pair.end() if pair and looks_random(pair[1]) else end, shape.kind)
 
 
 def _is_harmless(text: str, start: int, end: int, prefix: str) -> bool:
@@ -45,8 +51,9 @@ def _is_harmless(text: str, start: int, end: int, prefix: str) -> bool:
     return end - start <= 80 and _SAMPLE.match(text[start + len(prefix) : end]) is not None
 
 
-def find_other_keys(text: str) -> Iterator[Hit]:
+def find_other_keys(searched: SearchedText) -> Iterator[Hit]:
     """Keys whose prefix contains a dot or a slash, and webhooks."""
+    text = searched.text
     for shape in patterns.OTHER_KEYS:
         for prefix in shape.prefixes:
             at = text.find(prefix)

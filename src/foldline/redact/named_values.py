@@ -1,4 +1,4 @@
-"""Values that follow a name: in assignments, JSON, XML, name/value pairs, flags, headers and prose."""
+"""Values that are assigned to a name: in code, configuration, JSON, flags and headers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from foldline.placeholders import REDACTED
 from foldline.redact import patterns
+from foldline.redact.escapes import MASK
 from foldline.redact.patterns import Hit
+from foldline.redact.searched_text import SearchedText, mark_word
+from foldline.redact.unassigned_values import UnassignedValues
 from foldline.redact.value_shape import (
+    BARE,
+    QUOTED,
     is_passphrase,
     is_path,
     is_placeholder,
@@ -22,70 +26,45 @@ from foldline.redact.value_shape import (
     wrapped_end,
 )
 
-_ASSIGNMENT = re.compile(
-    r"""(?=[\w.-]{0,43}+[\\"'`\]\s:=：])"""
-    r"""(?P<rest>[\w.-]{0,40}?)\\{0,3}(?P<shut>["'`]?)\]?(?:[ \t]\[[^\]\n]{0,30}\]|[ \t]\#?\d{1,2}(?=:))?[ \t]{0,40}"""
-    r"""(?P<sign>(?::[ \t]{0,4}[\w\[\]| .&]{1,30}|&?(?:string|String|str)[ \t]{0,4})?(?:=>|:=|==?)|[:：]|"""
-    r"""(?<=[\s\w"'`])(?:is|was)(?=[\s:])|(?=[ \t]))"""
-    r"""[ \t]{0,8}:?[ \t]{0,4}(?:!!\w{1,12}[ \t]+)?(?:(?P<slash>\\{0,3})(?P<quote>["'`])|[bfrN@](?P<quote2>["'])|)"""
+_REST = re.compile(r"[A-Za-z0-9_]{0,40}+(?:[.-][A-Za-z0-9_]{1,30}+){0,4}+")
+"""The rest of an identifier behind the name of a secret."""
+_SIGN = re.compile(
+    r"""(?=[\\"'`*\])?(\s:=：→|<-])(?P<shut>[\\"'`\])*?]{0,5}+)"""
+    r"""(?:[ \t](?:\[[^\]\n]{0,30}\]|\([^)\n]{0,60}\)|\#?\d{1,2}(?=:)))?[ \t]{0,40}+"""
+    r"""(?P<sign>(?::[\w\[\]|.&<>,? \t]{1,40}+|(?:As[ \t]+\w{1,20}|&?(?:string|String|str))[ \t]{0,4})?"""
+    r"""(?:=>|:=|==?|\|\|=|\?\?=)|[:：→]|->|<-(?=[ \t])|"""
+    r"""(?<=[\s\w"'`])(?:is|was)(?=[\s:])|(?<=[ \t]))"""
+    r"""[ \t]{0,8}+[:*]{0,3}+[ \t]{0,4}+(?:!!\w{1,12}[ \t]+|&\w{1,20}[ \t]+)?"""
+    r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])|[bfrNu@](?P<quote2>["'])|)"""
 )
-_PAIR = re.compile(
-    r"""[\w.-]{0,40}+\\{0,2}["']?[ \t]{0,8},?[ \t]{0,8}(?:(?:\r?\n|\\n)[ \t]{0,60})?\\{0,2}["']?"""
-    r"""(?:\w{0,20}[Vv]alue|val|content|default)\\{0,2}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
-    r"""(?P<slash>\\{0,2})(?P<quote>["']?)"""
+"""What lies between a name and its value: closing quotes, a note in brackets, a type, a sign, an opening quote."""
+_PLAIN_WORD = re.compile(r"[ \t]++(?!is\b|was\b)[A-Za-z]{1,30}+(?=[ \t.,;!?)\r\n]|$)(?![\w \t]{0,40}+=)")
+_ENVIRONMENT = re.compile(r"""["']?\$\{|[\w.:?]{0,20}(?:env|ENV|Env)""")
+_MASKED = re.compile(r"""[\w.-]{0,40}+[\\"'`\])*?]{0,5}+[ \t]{0,8}+[:=]?[ \t]{0,8}+[\\"'`]{0,4}+""" + MASK)
+_FALLBACK = re.compile(
+    r"""[\w.:$?]{2,60}+[\[(]?[\["'\w. ]{0,60}+["'\])]{0,3}[ \t]{0,4}(?:\|\||\?\?|\bor\b|,|\?:)[ \t]{0,4}"""
+    r"""["'`](?P<value>[^"'`\n]{4,120})["'`]|["']?\$\{[\w.]{1,60}:-?(?P<shell>[^}\s"'$]{4,120})\}"""
 )
-"""What lies between the name and the value in `{"name": "DB_PASSWORD", "value": "…"}`, YAML and XML attributes."""
-_ELEMENT = re.compile(
-    r"[\w.:-]{0,40}+(?:[ \t][^<>\n]{0,120}+)?>\s{0,40}+(?:<!\[CDATA\[|<string>)?"
-    r"(?P<value>[^<>\n\]]{3,400}+)(?:\]\]>)?\s{0,40}</"
-)
-_ATTRIBUTE = re.compile(r"[\w.-]{0,40}+[\"'][^<>\n]{0,80}+>(?P<value>[^<>\n]{3,400}+)</")
-_PLIST = re.compile(
-    r"[\w.-]{0,40}+</[\w:.-]{1,40}>\s{0,40}+<(?:string|[\w:.-]{0,30}[Vv]alue)>(?P<value>[^<>\n]{3,400}+)</"
-)
-_ELEMENT_START = re.compile(r"<[\w.:-]{0,40}$")
-_ARGUMENT = re.compile(
-    r"""[\w.-]{0,40}+(?P<q>["'])[ \t]{0,4},[ \t]{0,20}(?P<q2>["'])(?P<value>[^"'\n]{4,200})(?P=q2)"""
-)
-"""The rest of a name in quotes and the next argument, as in `define('DB_PASSWORD', '…')`."""
-_BRACES = re.compile(r"[\w.-]{0,20}=\{(?P<value>[^{}\n]{4,200})\}(?=[;\"']|$)")
-_TYPED_IN_CONFIG = re.compile(
-    r"[\w-]{0,12}+[ \t]{1,4}(?:[05789]|ascii-text|hexadecimal|encrypted|cleartext|plain)[ \t]{1,4}"
-    r"[\"']?(?P<value>[^\s\"']{6,200})"
-)
-_NEXT_LINE = re.compile(
-    r"[^\n]{0,160}?[:：][ \t]*(?P<block>[>|][+-]?)?[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>`]{0,20}"
-    r"(?P<value>[^\s`]{6,400})`?[ \t]*(?=\r?\n|$)"
-)
-_PROSE_SIGN = re.compile(
-    r"(?:(?<=\w)['’]s|(?<![\w])(?:is|was|be|are|ist|lautet|war|es|est|jest|este|är|er|to|é|è|это|je)(?!\w)|[:→]|->|—)"
-    r"(?:[ \t]+(?:now|still|just|currently|probably))?:?[ \t]+|[是为為は는은이][：:]?[ \t]*"
-)
-_CHANGED_TO = re.compile(r"(?:set|changed?|reset|updated?|rotated?|back)[ \t]+(?:\S{1,20}[ \t]+){0,5}$", re.IGNORECASE)
-_PROSE_QUOTED = re.compile(r"""["'`«“„‘][ \u00a0]?(?P<value>[^"'`«»“”„‘’\n]{4,100}?)[ \u00a0]?["'`»”“’]""")
-_PROSE_BARE = re.compile(r"[^\s\"'`«»“”]{6,128}+(?![^\s\"'`«»“”])")
-_WORD_AND_DIGITS = re.compile(r"[a-z]{4,20}\d{2,4}")
-_QUOTED = {
-    **{mark: re.compile(rf"(?:[^{mark}\r\n\\]|\\[\"'\\/]){{1,160}}") for mark in "\"'`"},
-    "\\": re.compile(r"[^\"'`\r\n\\]{1,160}"),
-}
+"""A value that is read from the environment, with the value that is used without it."""
 _QUOTED_ALL = {
     **{mark: re.compile(rf"(?:[^{mark}\r\n\\]|\\[\"'\\/])*+") for mark in "\"'`"},
     "\\": re.compile(r"[^\"'`\r\n\\]*"),
 }
-_BARE = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|]{1,160}""")
 _BARE_ALL = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|]*""")
 _BARE_ENV = re.compile(r"""[^\s"'`;\\]*""")
 _SEMICOLONS = re.compile(r"""[^\s"'`;\\<>]{1,160}""")
 _FLAG = re.compile(r"--?[\w-]{0,30}$")
 _SCHEME = re.compile(
-    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate|AWS4-HMAC-SHA256|Bot)[ \t]+(?:token=)?[\"']?", re.IGNORECASE
+    r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate|OAuth|AWS4-HMAC-SHA256|Bot|ENC)[ \t+]+(?:token=)?[\"']?",
+    re.IGNORECASE,
 )
+_SCHEME_STARTS = frozenset("BTADNOEbtadnoe")
+_HARMLESS_RUN = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|/]{0,160}""")
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d[A-Za-z]")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[.:?!]?")
 _HARMLESS_STARTS = (
     *("public", "publishable", "idempotency", "cache", "partition", "sort", "primary", "foreign", "unique", "config"),
-    *("translation", "i18n", "row", "range", "hash", "index", "lookup", "object", "routing", "group", "dedup", "etag"),
+    *("translation", "i18n", "row", "range", "hash", "index", "lookup", "object", "group", "dedup", "etag", "site"),
     *(
         "next",
         "page",
@@ -99,36 +78,63 @@ _HARMLESS_STARTS = (
         "storage",
         "query",
     ),
-    *("react", "cluster", "registry", "pagination", "resume", "lock", "feature", "flag", "metric", "label", "known"),
+    *("react", "cluster", "registry", "pagination", "resume", "lock", "feature", "flag", "metric", "label"),
+    "known",
 )
 """Words before `key` or `token` whose value is harmless, as in `partition_key`."""
-_IS_REDACTED = re.compile(
-    r"""[\w.-]{0,40}+[\\"'`\]]{0,4}[ \t]{0,8}+[:=]?[ \t]{0,8}+[\\"'`]{0,4}(?:\w{1,10} )?""" + re.escape(REDACTED)
-)
-_PLAIN_SIGNS = {False: (":", "="), True: ()}
-"""Characters after a name that only an assignment has, by whether the name is strong."""
-_REST = re.compile(r"[\w.-]{0,40}")
+_PROSE_SIGNS = {True: ("", ":", "：", "→", "is", "was", "="), False: ("", "→", "is", "was")}
+"""Signs that may also stand in prose, by whether the name is strong."""
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
-_NAMES = (*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES, *patterns.MAYBE_SECRET_NAMES)
-_PROSE_CHARS = 90
+_WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
+_NAMES = tuple(
+    (name, mark_word(name)) for name in (*_STRONG, *patterns.MAYBE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES)
+)
 
 
-def find_named_values(text: str) -> Iterator[Hit]:
+def find_named_values(searched: SearchedText) -> Iterator[Hit]:
     """All values that follow a name of a secret."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a letter that grows in lower case would shift every position
-        lower = "".join(letter.lower() if letter.isascii() else letter for letter in text)
-    for name in _NAMES:
-        at, until = lower.find(name), 0
-        is_whole = name in patterns.WHOLE_SECRET_NAMES
-        while at >= 0:
-            if at >= until and (not is_whole or _is_whole_word(text, at, at + len(name))):
-                hit = _named_value(text, at, at + len(name), name)
-                if hit is not None:
-                    until = hit.end
-                    yield hit
-            at = lower.find(name, at + len(name))
+    text = searched.text
+    unassigned = UnassignedValues(text)
+    until, tried_until, is_masked = 0, dict[str, int](), MASK in text
+    for at, end, name in _names(searched):
+        if at < until or at < tried_until.get(name, 0) or (is_masked and _MASKED.match(text, end)):
+            continue
+        strong = name in _STRONG
+        if name in _WHOLE and not _is_whole_word(text, at, end):
+            continue
+        rest_end = run_end(_REST, text, end)
+        tried_until[name] = rest_end
+        until = rest_end if strong else until
+        if _is_harmless_name(text, at, text[end:rest_end], strong=strong):
+            continue
+        if _PLAIN_WORD.match(text, rest_end):
+            span = unassigned.in_sentence(at, rest_end) if strong else None
+        else:
+            sign = _SIGN.match(text, rest_end)
+            if sign is not None and text.startswith(MASK, sign.end()):
+                continue
+            span = None if sign is None else _assigned_value(text, at, sign, name, strong=strong)
+            if span is None and (sign is None or sign["sign"] in _PROSE_SIGNS[strong]):
+                span = unassigned.find(at, rest_end, strong=strong)
+            if span is None and sign is not None and not strong:
+                tried_until[name] = run_end(_HARMLESS_RUN, text, sign.end())
+        if span is not None:
+            until = span[1]
+            yield Hit(*span, next((kind for part, kind in _KINDS if part in name), "credential"))
+
+
+def _names(searched: SearchedText) -> list[tuple[int, int, str]]:
+    """The names of secrets in a text with their positions, in order."""
+    found = []
+    for name, word in _NAMES:
+        if word in searched.words:
+            at, size = searched.lower.find(name), len(name)
+            while at >= 0:
+                found.append((at, at + size, name))
+                at = searched.lower.find(name, at + size)
+    found.sort()
+    return found
 
 
 def _is_whole_word(text: str, at: int, end: int) -> bool:
@@ -138,57 +144,66 @@ def _is_whole_word(text: str, at: int, end: int) -> bool:
     return starts and not after.isalnum()
 
 
-def _named_value(text: str, at: int, end: int, name: str) -> Hit | None:
-    """The secret that follows the name from `at` to `end`; None if there is none."""
-    strong = name in _STRONG
-    span = _assigned_value(text, at, end, name, strong=strong)
-    if span is None and text[end : end + 1] not in _PLAIN_SIGNS[strong] and not _IS_REDACTED.match(text, end):
-        span = _other_value(text, at, end, strong=strong)
-    if span is None or _is_harmless_name(text, at, text[end : run_end(_REST, text, end)], strong=strong):
-        return None
-    return Hit(*span, next((kind for part, kind in _KINDS if part in name), "credential"))
-
-
-def _assigned_value(text: str, at: int, end: int, name: str, *, strong: bool) -> tuple[int, int] | None:
+def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, strong: bool) -> tuple[int, int] | None:
     """The value of an assignment, a flag, a header or `is`."""
-    found = _ASSIGNMENT.match(text, end)
-    if found is None or _is_harmless_ending(found["rest"]):
-        return None
-    start, quote = found.end(), found["quote"] or found["quote2"] or ""
-    scheme = _SCHEME.match(text, start)
+    start, quote, sign = found.end(), found["quote"] or found["quote2"] or "", found["sign"]
+    scheme = _SCHEME.match(text, start) if text[start : start + 1] in _SCHEME_STARTS else None
     if scheme:
         start, strong = scheme.end(), True
-    elif not found["sign"] and not _FLAG.search(text, max(0, at - 32), at):
+    elif not sign and not _FLAG.search(text, max(0, at - 32), at):
         if not strong or found["shut"] or not _is_value_without_sign(text, start, quote):
             return None
-    elif found["sign"] in (":", "=") and text[at - 1 : at] == ":" and start == found.end("sign"):
+    elif sign in (":", "=") and text[at - 1 : at] == ":" and start == found.end("sign"):
         return None  # a part of a name such as `arn:aws:…:secret:name`
     mark = "\\" if quote and found["slash"] else quote
     has_quote = bool(quote) and not scheme
-    env = text[at:end].isupper() and found["sign"] == "=" and not text[start - 1].isspace()
-    listed = not quote and found["sign"] == "=" and _follows_semicolon(text, at)
-    value = (_QUOTED[mark] if has_quote else _SEMICOLONS if listed else _BARE).match(text, start)
-    if value is None or value[0].startswith(REDACTED[1:]) or text.startswith(REDACTED, start):
+    env = text[at : at + len(name)].isupper() and sign == "=" and not text[start - 1].isspace()
+    listed = not quote and sign == "=" and _follows_semicolon(text, at)
+    value = (QUOTED[mark] if has_quote else _SEMICOLONS if listed else BARE).match(text, start)
+    if value is None or MASK in value[0] or value[0][0].isspace():
         return None
-    if not strong and (len(value[0]) < 16 or not mixes_characters(value[0])):
-        return None
-    if is_placeholder(value[0]) or value[0][0].isspace():
-        return None
-    if " " in value[0].strip():
-        if not (strong and has_quote and is_passphrase(value[0])):
-            return None
-    elif not _is_value(text, value, found, name, strong=strong, whole=has_quote or env):
-        return None
+    if not _is_secret_value(text, value, found, name, strong=strong, has_quote=has_quote, whole=has_quote or env):
+        return _fallback_value(text, start) if strong and sign and not has_quote else None
     every = _QUOTED_ALL[mark] if has_quote else _SEMICOLONS if listed else _BARE_ENV if env else _BARE_ALL
     return value.start(), wrapped_end(text, run_end(every, text, value.start()))
+
+
+def _is_secret_value(  # noqa: PLR0913
+    text: str,
+    value: re.Match[str],
+    found: re.Match[str],
+    name: str,
+    *,
+    strong: bool,
+    has_quote: bool,
+    whole: bool,
+) -> bool:
+    """Whether the value of an assignment is a secret. `whole` means that the value is certainly complete."""
+    if not strong and (len(value[0]) < 16 or not mixes_characters(value[0])):
+        return False
+    if is_placeholder(value[0]):
+        return False
+    if " " in value[0].strip():
+        return strong and has_quote and is_passphrase(value[0])
+    return _is_value(text, value, found, name, strong=strong, whole=whole)
+
+
+def _fallback_value(text: str, start: int) -> tuple[int, int] | None:
+    """The literal that is used if a variable of the environment is not set: `os.getenv("DB_PASSWORD", "…")`."""
+    found = _FALLBACK.match(text, start) if _ENVIRONMENT.match(text, start) else None
+    if found is None or not looks_typed(found[found.lastgroup or 0]):
+        return None
+    return found.span(found.lastgroup or 0)
 
 
 def _is_harmless_name(text: str, at: int, rest: str, *, strong: bool) -> bool:
     """Whether the word before the name, or `rest`, the end of it, says that its value is harmless."""
     if _is_harmless_ending(rest):
         return True
+    if strong:
+        return False
     before = text[max(0, at - 24) : at].lower().rstrip("_- ").removesuffix("key").rstrip("_- ")
-    return not strong and before.endswith(_HARMLESS_STARTS)
+    return before.endswith(_HARMLESS_STARTS)
 
 
 @lru_cache(4096)
@@ -198,7 +213,7 @@ def _is_harmless_ending(rest: str) -> bool:
 
 def _is_value_without_sign(text: str, start: int, quote: str) -> bool:
     """Whether a value that follows its name after a blank is a secret: `PASSWORD 'value'`, `secret value`."""
-    value = (_QUOTED[quote] if quote else _BARE).match(text, start)
+    value = (QUOTED[quote] if quote else BARE).match(text, start)
     if value is None:
         return False
     return looks_typed(value[0]) if quote else len(value[0]) >= 20 and looks_random(value[0])
@@ -213,8 +228,10 @@ def _follows_semicolon(text: str, at: int) -> bool:
 def _is_value(  # noqa: PLR0913
     text: str, value: re.Match[str], found: re.Match[str], name: str, *, strong: bool, whole: bool
 ) -> bool:
-    """Whether the value of an assignment is a secret."""
-    if name in ("_key", "-key") and is_uuid(value[0]) and not text[found.start() - 1].isupper():
+    """Whether a value without blanks that is assigned to a name is a secret."""
+    if is_uuid(value[0]) and (
+        name in patterns.NAMES_OF_IDS or (name in ("_key", "-key") and not text[found.start() - 1].isupper())
+    ):
         return False
     if is_path(value[0]):
         return False
@@ -239,68 +256,3 @@ def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
     if not strong:
         return len(value) >= 16 and looks_random(value)
     return len(value) >= 4 if whole else len(value) >= 6 and any(not letter.isalpha() for letter in value)
-
-
-def _other_value(text: str, at: int, end: int, *, strong: bool) -> tuple[int, int] | None:
-    """The value of an XML element, a name/value pair or an argument; for strong names, also a value in prose."""
-    after = text[end : end + 41].lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")[:1]
-    if after in ("<", ">") or (after == " " and text[at - 1 : at] == "<"):
-        found = _PLIST.match(text, end)
-        if found is None and _ELEMENT_START.search(text, max(0, at - 42), at):
-            found = _ELEMENT.match(text, end)
-        return found.span("value") if found and _is_text_value(found["value"], strong=strong) else None
-    if after and after in "\"'\\\n\r, " and (pair := _PAIR.match(text, end)):
-        mark = "\\" if pair["slash"] else pair["quote"]
-        value = (_QUOTED[mark] if mark else _BARE).match(text, pair.end())
-        return value.span() if value and _is_text_value(value[0], strong=strong) else None
-    if not strong or not after:
-        return None
-    if after in "\"'" and (found := _ATTRIBUTE.match(text, end)) and looks_typed(found["value"]):
-        return found.span("value")
-    if after == "=" and (found := _BRACES.match(text, end)) and not found["value"].isidentifier():
-        return found.span("value") if not is_placeholder(found["value"]) and looks_typed(found["value"]) else None
-    if after in "\"'" and (found := _ARGUMENT.match(text, end)) and looks_typed(found["value"]):
-        return None if _mentions_name(found["value"]) else found.span("value")
-    return _value_in_prose(text, at, end) if after in " '’:：はé" or not after.isascii() else None
-
-
-def _is_text_value(value: str, *, strong: bool) -> bool:
-    """Whether the value of an element or a pair is a secret."""
-    if is_placeholder(value) or is_path(value) or value.startswith(REDACTED[:-1]):
-        return False
-    if " " in value.strip():
-        return strong and is_passphrase(value)
-    return len(value) >= 4 if strong else len(value) >= 16 and looks_random(value)
-
-
-def _mentions_name(value: str) -> bool:
-    return any(name in value.lower() for name in ("passw", "token", "secret", "key", "user", "mail"))
-
-
-def _value_in_prose(text: str, at: int, end: int) -> tuple[int, int] | None:
-    """The password that a sentence names, or that stands on the next line."""
-    line_end = text.find("\n", end, end + 160)
-    if line_end > 0 and text[line_end - 1] in ":：|>-\r ":
-        found = _NEXT_LINE.match(text, end)
-        if found and (looks_random(found["value"]) or (found["block"] and looks_typed(found["value"]))):
-            return None if is_path(found["value"]) or is_placeholder(found["value"]) else found.span("value")
-    config = _TYPED_IN_CONFIG.match(text, end)
-    if config and (looks_typed(config["value"]) or looks_random(config["value"])):
-        return config.span("value")
-    stop = min(end + _PROSE_CHARS, line_end if line_end >= 0 else len(text))
-    for sign in _PROSE_SIGN.finditer(text, end, stop):
-        is_polish = text[at] in "hH"  # where `to` means `is`
-        before = max(0, sign.start() - 120)
-        if sign[0].startswith("to") and not is_polish and not _CHANGED_TO.search(text, before, sign.start()):
-            continue
-        quoted = _PROSE_QUOTED.match(text, sign.end())
-        if quoted and (looks_typed(quoted["value"]) or is_passphrase(quoted["value"])):
-            return quoted.span("value")
-        bare = None if quoted else _PROSE_BARE.match(text, sign.end())
-        word = bare[0].rstrip(".,;:?)") if bare else ""
-        is_name = word.startswith(REDACTED[:-1]) or (
-            word.islower() and is_words(word) and not (sign[0][0] in "iw" and _WORD_AND_DIGITS.fullmatch(word))
-        )
-        if bare and looks_typed(word) and not is_name:
-            return bare.start(), bare.start() + len(word)
-    return None

@@ -154,6 +154,10 @@ MAYBE_SECRET_NAMES = (
     *("webhook", "_dsn", "_salt", "_seed", "art-api", "_hmac"),
 )
 """Names whose value is a secret if it looks random."""
+WHOLE_MAYBE_NAMES: tuple[str, ...] = ()
+"""Names that are words of their own and whose value is a secret if it looks random."""
+NAMES_OF_IDS = frozenset(("sessionid", "_session"))
+"""Names whose value is harmless if it is a UUID."""
 URL_PARAMETERS = re.compile(
     r"[?&;](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|"
     r"(?:[a-z_-]{0,20}(?:token|secret|password|passwd|pwd|api_?-?key|apikey|signature|auth|session|credential))|"

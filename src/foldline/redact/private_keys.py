@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from foldline.redact.patterns import BASE64, Hit
+from foldline.redact.searched_text import SearchedText
 
 _BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d+")
 _CLOSE = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]+")
@@ -20,8 +21,9 @@ _ARMOUR_LINE = re.compile(rf"{_GAP}(?:[{BASE64}]{{8,}})?{_GAP}")
 _BASE64_RUN = re.compile(f"[{BASE64}]{{12,}}")
 
 
-def find_private_keys(text: str) -> Iterator[Hit]:
+def find_private_keys(searched: SearchedText) -> Iterator[Hit]:
     """All private keys. An armour line without any key text is not one."""
+    text = searched.text
     if "PRIVATE KEY" not in text and "Private-" not in text:
         return
     ends = list(_CLOSE.finditer(text))

@@ -1,6 +1,6 @@
 """Replaces values that look like secrets by `[redacted kind]`, before text gets to a digester, digest, log or page.
 
-The patterns are in `patterns.py` and `context_patterns.py`; the `find_` functions apply them. Every rule reads the same
+The tables are in `patterns.py` and `context_patterns.py`; the `find_` functions apply them. Every rule reads the same
 text, and overlapping hits are merged. So the order of the rules does not matter. The result is searched again until
 nothing is found. So redacting a text twice gives the same result as redacting it once.
 
@@ -10,19 +10,19 @@ stay in the result, unless they are inside a secret.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from foldline.placeholders import REDACTED
 from foldline.redact.context_values import find_cookies, find_in_context, find_in_tables, find_in_urls
-from foldline.redact.escapes import VisibleText, has_unseen, strip_escapes
+from foldline.redact.escapes import MASK, VisibleText, has_unseen, strip_escapes
 from foldline.redact.keys import find_other_keys, find_word_keys
 from foldline.redact.named_values import find_named_values
 from foldline.redact.patterns import Hit
 from foldline.redact.private_keys import find_private_keys
+from foldline.redact.searched_text import SearchedText
 
-Finder = Callable[[str], Iterator[Hit]]
+Finder = Callable[[SearchedText], Iterator[Hit]]
 _KEY_FINDERS: Final[tuple[Finder, ...]] = (find_word_keys, find_other_keys)
 _FINDERS: Final[tuple[Finder, ...]] = (
     *_KEY_FINDERS,
@@ -38,7 +38,8 @@ _PASSES = 8
 value.
 """
 _ERROR_CHARS = 300
-_PLACEHOLDER = re.compile(re.escape(REDACTED) + r"[a-z0-9 ]{2,30}\]")
+_LEAST_CHARS = 3
+"""Minimum number of characters of a hit that are not redacted already."""
 
 
 def redact(text: str) -> str:
@@ -74,12 +75,17 @@ def redact_error(error: BaseException) -> str:
 
 def _find_secrets(text: str) -> list[Hit]:
     """All values that look like secrets, in order; overlapping hits are merged."""
+    hits: Iterable[Hit]
     if has_unseen(text):
-        hits = {*_unseen_hits(text, "", _FINDERS), *_unseen_hits(text, " ", _KEY_FINDERS)}
+        visible = VisibleText(text)
+        hits = set(_visible_hits(visible, _FINDERS))
+        if visible.has_codes:  # with a separator, an escape sequence ends a word
+            hits.update(_visible_hits(VisibleText(text, " "), _KEY_FINDERS))
     else:
-        hits = {hit for find in _FINDERS for hit in find(text)}
+        searched = SearchedText(text)
+        hits = {hit for find in _FINDERS for hit in find(searched)}
     joined: list[Hit] = []
-    for hit in sorted(_outside_placeholders(text, hits) if REDACTED in text else hits):
+    for hit in sorted(hits):
         if joined and hit.start < joined[-1].end:
             joined[-1] = joined[-1]._replace(end=max(joined[-1].end, hit.end))
         else:
@@ -87,30 +93,16 @@ def _find_secrets(text: str) -> list[Hit]:
     return joined
 
 
-def _unseen_hits(text: str, separator: str, finders: tuple[Finder, ...]) -> Iterator[Hit]:
-    """The secrets in the visible part of a text, at their positions in the text.
+def _visible_hits(visible: VisibleText, finders: tuple[Finder, ...]) -> Iterator[Hit]:
+    """The secrets in the visible part of a text, at their positions in the original text.
 
-    With a separator, an escape sequence ends a word; without one, words continue behind it.
+    A placeholder at either end of a secret is not part of it.
     """
-    visible = VisibleText(text, separator)
+    searched = SearchedText(visible.text)
     for find in finders:
-        for hit in find(visible.text):
-            start, end = visible.original_span(hit.start, hit.end)
-            yield Hit(start, end, hit.kind)
-
-
-def _outside_placeholders(text: str, hits: set[Hit]) -> Iterator[Hit]:
-    """The hits without the parts that are in a placeholder of an earlier pass."""
-    spans = [found.span() for found in _PLACEHOLDER.finditer(text)]
-    at = 0
-    for hit in sorted(hits):
-        while at < len(spans) and spans[at][1] <= hit.start:
-            at += 1
-        start, end = hit.start, hit.end
-        if at < len(spans) and spans[at][0] <= start:
-            start = spans[at][1]
-        last = text.rfind(REDACTED, start, end)
-        if last >= 0 and (close := text.find("]", last)) >= end and _PLACEHOLDER.match(text, last):
-            end = last if close >= end else end
-        if end - start >= 3:
-            yield Hit(start, end, hit.kind)
+        for start, end, kind in find(searched):
+            found = visible.text[start:end]
+            if len(found) - found.count(MASK) < _LEAST_CHARS:
+                continue
+            before, behind = len(found) - len(found.lstrip(MASK)), len(found) - len(found.rstrip(MASK))
+            yield Hit(*visible.original_span(start + before, end - behind), kind)

@@ -8,6 +8,13 @@ from functools import cache
 from foldline.redact import patterns
 from foldline.redact.patterns import BASE64
 
+QUOTED = {
+    **{mark: re.compile(rf"(?:[^{mark}\r\n\\]|\\[\"'\\/]){{1,160}}") for mark in "\"'`"},
+    "\\": re.compile(r"[^\"'`\r\n\\]{1,160}"),
+}
+"""The start of a value in quotes, by its quotation mark; `\\` stands for an escaped one."""
+BARE = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|]{1,160}""")
+"""The start of a value without quotes."""
 DIGIT = re.compile("[0-9]")
 LINE_JOINT = re.compile(
     r"""[ \t]{0,8}["'`]?[ \t]{0,8}[+\\.&]?[ \t]{0,8}(?:\r?\n|\\r\\n|\\n)[ \t>|+#*-]{0,40}(?:\d{1,6}[→|:\t] ?)?["'`]?"""
@@ -77,6 +84,14 @@ def looks_typed(text: str) -> bool:
     if " " in text or (not DIGIT.search(text) and not _SYMBOL.search(text[:-1])):
         return False
     return not (is_placeholder(text) or is_path(text) or patterns.TECHNICAL_WORD.match(text))
+
+
+def looks_strong(text: str) -> bool:
+    """Whether a word in prose is a password also without a sign before it, such as `tr0ub4dor` or `Ab-12!`."""
+    if not looks_typed(text) or is_words(text):
+        return False
+    kinds = sum(kind.search(text) is not None for kind in (*_CASES[:2], DIGIT, _SYMBOL))
+    return kinds >= 3 or (DIGIT.search(text) is not None and _TURN.search(text) is not None)
 
 
 def is_uuid(text: str) -> bool:

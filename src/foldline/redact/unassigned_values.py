@@ -1,0 +1,165 @@
+"""Values that belong to a name without an assignment: XML elements, name/value pairs, arguments, prose."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from foldline.redact.escapes import MASK
+from foldline.redact.value_shape import (
+    BARE,
+    QUOTED,
+    is_passphrase,
+    is_path,
+    is_placeholder,
+    is_words,
+    looks_random,
+    looks_strong,
+    looks_typed,
+)
+
+_PAIR = re.compile(
+    r"""\\{0,2}["']?[ \t]{0,8},?[ \t]{0,8}(?:(?:\r?\n|\\n)[ \t]{0,60})?\\{0,2}["']?"""
+    r"""(?:\w{0,20}[Vv]alue|val|content|default)\\{0,2}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
+    r"""(?P<slash>\\{0,2})(?P<quote>["']?)"""
+)
+"""What lies between the name and the value in `{"name": "DB_PASSWORD", "value": "…"}`, YAML and XML attributes."""
+_ELEMENT = re.compile(
+    r"(?:[ \t][^<>\n]{0,120}+)?>\s{0,40}+(?:<!\[CDATA\[|<[\w:.-]{1,30}>){0,2}"
+    r"(?P<value>[^<>\n\]]{3,400}+)(?:\]\]>)?\s{0,40}</"
+)
+_ATTRIBUTE = re.compile(r"[\"'][^<>\n]{0,80}+>(?P<value>[^<>\n]{3,400}+)</")
+_NEXT_ELEMENT = re.compile(
+    r"</[\w:.-]{1,40}>\s{0,40}+(?:<(?:string|data|[\w:.-]{0,30}[Vv]alue)>){1,2}(?P<value>[^<>\n]{3,400}+)</"
+)
+_ELEMENT_START = re.compile(r"<[\w.:-]{0,40}$")
+_ARGUMENT = re.compile(r"""(?P<q>["'])[ \t]{0,4},[ \t]{0,20}(?P<q2>["'])(?P<value>[^"'\n]{4,200})(?P=q2)""")
+"""The end of a name in quotes and the next argument, as in `define('DB_PASSWORD', '…')`."""
+_BRACES = re.compile(r"=\{(?P<value>[^{}\n]{4,200})\}(?=[;\"']|$)")
+_CELL = re.compile(r"[ \t*]{0,20}[|│][ \t`*]{0,20}(?P<value>[^\s|│`]{6,120})[ \t`*]{0,60}[|│]")
+_TYPED_IN_CONFIG = re.compile(
+    r"[ \t]{1,4}(?:[05789]|ascii-text|hexadecimal|encrypted|cleartext|plain)[ \t]{1,4}"
+    r"[\"']?(?P<value>[^\s\"']{6,200})"
+)
+_BEHIND_BLANKS = re.compile(
+    r"""[ \t]{1,20}+(?P<value>[^\s"'`<>()\[\]{}]{6,80}+)(?=[ \t]*(?:\r?\n|$)|[.,;)]?(?:\s|$))"""
+)
+_NEXT_LINE = re.compile(
+    r"[^\n]{0,160}?[:：][ \t]*(?P<block>[>|][+-]?)?[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>`]{0,20}"
+    r"(?P<value>[^\s`]{6,400})`?[ \t]*(?=\r?\n|$)"
+)
+_PROSE_SIGN = re.compile(
+    r"(?:(?<=\w)['’]s|(?<!\w)(?:is|was|be|are|ist|lautet|war|es|est|jest|este|är|er|to|é|è|это|je)(?!\w)|[:→=]|->|—)"
+    r"(?:[ \t]+(?:now|still|just|currently|probably))?:?(?:[ \t]+|(?=\r?\n))|[是为為は는은이][：:]?[ \t]*"
+)
+_CHANGED_TO = re.compile(r"(?:set|changed?|reset|updated?|rotated?|back)[ \t]+(?:\S{1,20}[ \t]+){0,5}$", re.IGNORECASE)
+_PROSE_QUOTED = re.compile(r"""["'`«“„‘「『][ \u00a0]?(?P<value>[^"'`«»“”„‘’」』\n]{4,100}?)[ \u00a0]?["'`»”“’」』]""")
+_PROSE_BARE = re.compile(r"[^\s\"'`«»“”]{6,128}+(?![^\s\"'`«»“”])")
+_WORD_AND_DIGITS = re.compile(r"[a-z]{4,20}\d{2,4}")
+_PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS = 90, 160, 4
+"""How far behind a name a sign of prose is read, how far a line end, and how many signs."""
+
+
+class UnassignedValues:
+    """Finds the values that belong to names in a text. The names must be passed in ascending order."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._sign_from, self._sign_at = 0, -1
+        """A position, and that of the first sign of prose behind it."""
+
+    def find(self, at: int, rest_end: int, *, strong: bool) -> tuple[int, int] | None:
+        """The value of the name at `at`; `rest_end` is the end of the identifier that contains it."""
+        text = self.text
+        after = text[rest_end : rest_end + 1]
+        if after in ("<", ">") or (after == " " and ">" in text[rest_end : rest_end + 120]):
+            found = _NEXT_ELEMENT.match(text, rest_end)
+            if found is None and _ELEMENT_START.search(text, max(0, at - 42), at):
+                found = _ELEMENT.match(text, rest_end)
+            if found or after != " ":
+                return found.span("value") if found and _is_text_value(found["value"], strong=strong) else None
+        if after and after in "\"'\\\n\r, " and (pair := _PAIR.match(text, rest_end)):
+            mark = "\\" if pair["slash"] else pair["quote"]
+            value = (QUOTED[mark] if mark else BARE).match(text, pair.end())
+            return value.span() if value and _is_text_value(value[0], strong=strong) else None
+        if not strong or not after:
+            return None
+        if after in "\"'" and (found := _ATTRIBUTE.match(text, rest_end)) and looks_typed(found["value"]):
+            return found.span("value")
+        if after == "=" and (found := _BRACES.match(text, rest_end)) and not found["value"].isidentifier():
+            return found.span("value") if not is_placeholder(found["value"]) and looks_typed(found["value"]) else None
+        if after in "\"'" and (found := _ARGUMENT.match(text, rest_end)) and looks_typed(found["value"]):
+            return None if _mentions_name(found["value"]) else found.span("value")
+        if after in " |*" and text[max(0, at - 20) : at].rstrip(" *`\t").endswith(("|", "│")):
+            found = _CELL.match(text, rest_end)
+            return found.span("value") if found and looks_typed(found["value"]) else None
+        return self._in_prose(at, rest_end) if after in " '’:：は?()*,\t" or not after.isascii() else None
+
+    def _in_prose(self, at: int, rest_end: int) -> tuple[int, int] | None:
+        """The password in a sentence, in the configuration of a router, or alone behind its name."""
+        text = self.text
+        config = _TYPED_IN_CONFIG.match(text, rest_end)
+        if config and (looks_typed(config["value"]) or looks_random(config["value"])):
+            return config.span("value")
+        span = self.in_sentence(at, rest_end)
+        if span is None and text[at : at + 5].lower() == "passw":
+            found = _BEHIND_BLANKS.match(text, rest_end)
+            span = found.span("value") if found and looks_strong(found["value"]) else None
+        return span
+
+    def in_sentence(self, at: int, rest_end: int) -> tuple[int, int] | None:
+        """The password that follows a sign of prose, such as `is`, or that stands on the next line."""
+        text = self.text
+        if self._next_sign(rest_end) >= rest_end + _LINE_CHARS:
+            return None
+        line_end = text.find("\n", rest_end, rest_end + _LINE_CHARS)
+        if line_end > 0 and text[line_end - 1] in ":：|>-\r ":
+            found = _NEXT_LINE.match(text, rest_end)
+            if found and (looks_random(found["value"]) or (found["block"] and looks_typed(found["value"]))):
+                return None if is_path(found["value"]) or is_placeholder(found["value"]) else found.span("value")
+        stop = min(rest_end + _PROSE_CHARS, line_end if line_end >= 0 else len(text))
+        for sign in islice(_PROSE_SIGN.finditer(text, rest_end, stop), _PROSE_SIGNS):
+            if sign[0][0] != "=" or text[rest_end : sign.start()].strip():
+                span = self._behind_sign(at, sign)
+                if span is not None:
+                    return span
+        return None
+
+    def _next_sign(self, start: int) -> int:
+        """The position of the first sign of prose from `start` on."""
+        if not self._sign_from <= start <= self._sign_at:
+            found = _PROSE_SIGN.search(self.text, start)
+            self._sign_from, self._sign_at = start, found.start() if found else len(self.text)
+        return self._sign_at
+
+    def _behind_sign(self, at: int, sign: re.Match[str]) -> tuple[int, int] | None:
+        """The password behind a sign of prose, such as `is`."""
+        text = self.text
+        is_polish = text[at] in "hH"  # where `to` means `is`
+        before = max(0, sign.start() - 120)
+        if sign[0].startswith("to") and not is_polish and not _CHANGED_TO.search(text, before, sign.start()):
+            return None
+        quoted = _PROSE_QUOTED.match(text, sign.end())
+        if quoted and (looks_typed(quoted["value"]) or is_passphrase(quoted["value"])):
+            return quoted.span("value")
+        bare = None if quoted else _PROSE_BARE.match(text, sign.end())
+        word = bare[0].rstrip(".,;:?)") if bare else ""
+        is_name = MASK in word or (
+            word.islower() and is_words(word) and not (sign[0][0] in "iw" and _WORD_AND_DIGITS.fullmatch(word))
+        )
+        if bare and looks_typed(word) and not is_name:
+            return bare.start(), bare.start() + len(word)
+        return None
+
+
+def _is_text_value(value: str, *, strong: bool) -> bool:
+    """Whether the value of an element or a pair is a secret."""
+    if is_placeholder(value) or is_path(value) or MASK in value:
+        return False
+    if " " in value.strip():
+        return strong and is_passphrase(value)
+    return len(value) >= 4 if strong else len(value) >= 16 and looks_random(value)
+
+
+def _mentions_name(value: str) -> bool:
+    return any(name in value.lower() for name in ("passw", "token", "secret", "key", "user", "mail"))
