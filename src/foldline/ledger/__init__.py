@@ -99,7 +99,7 @@ def _applied_version(pool: ConnectionPool) -> int:
 def _upgrade(pool: ConnectionPool) -> None:
     """Apply the missing migrations, one per transaction; a newer schema raises `LedgerTooNew`.
 
-    Takes no write lock when the schema is current, so a reader can open a ledger while another process writes to it.
+    If the schema is current, no write lock is taken. So a reader can open a ledger while another process writes to it.
     """
     if _applied_version(pool) == len(schema.MIGRATIONS):
         return

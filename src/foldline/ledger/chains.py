@@ -1,10 +1,10 @@
 """Storage of message chains.
 
 A segment is a run of consecutive messages. It either starts a new history, or forks off from a message of another
-segment and continues it. So the path of a branch (all its messages in order) consists of a few ranges of rows. Messages
-that are appended at the end of a segment extend that segment; messages that are appended anywhere else start a new
-segment. The `position` of a message is counted from the first message of the path, not from the first message of its
-segment.
+segment and continues it. So the messages of a branch, in order, are in a few ranges of rows. This sequence of messages
+is called the path of the branch. Messages that are appended at the end of a segment extend that segment; messages that
+are appended anywhere else start a new segment. The `position` of a message is counted from the first message of the
+path, not from the first message of its segment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SELECT m.position, m.key, m.at, m.body, COALESCE(
      ORDER BY r.id DESC LIMIT 1), m.meta)
 FROM messages m WHERE m.owner = ? AND m.segment = ? AND m.position >= ? AND m.position < ? ORDER BY m.position LIMIT ?
 """
-"""Query for the messages of a segment with their newest metadata."""
+"""Query for the messages of a segment, each with its newest metadata."""
 
 
 class Tenant(NamedTuple):
@@ -39,7 +39,7 @@ class Tenant(NamedTuple):
 
 
 class ChainPosition(NamedTuple):
-    """A position in a chain: the segment and key of the last message, and the length of the path up to it."""
+    """A position in a chain: segment and key of the last message before it, and the number of messages before it."""
 
     segment: int | None = None
     length: int = 0
@@ -73,7 +73,7 @@ def encode(message: Message) -> EncodedMessage:
 
 
 def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: int = 0) -> list[Span]:
-    """The ranges of rows that make up a path, from position `start` on."""
+    """The ranges of rows that hold the messages of a branch, from position `start` on."""
     found: list[Span] = []
     segment, stop = place.segment, place.length
     while segment is not None and stop > start:
@@ -91,7 +91,7 @@ def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: in
 
 
 def position_at(connection: Connection, owner: Tenant, place: ChainPosition, length: int) -> ChainPosition:
-    """The position after the first `length` messages of a path."""
+    """The position after the first `length` messages of a branch."""
     if length == place.length:
         return place
     if length == 0:
@@ -104,7 +104,7 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """The position after the last used message of each segment, a row of messages that branches share."""
+    """For each segment that these branches use, the position after the last message that they use."""
     found: dict[int, int] = {}
     for branch in branches:
         sql = (
@@ -169,9 +169,9 @@ class ChainWriter:
                 yield found[key]
 
     def _remark(self, place: ChainPosition, meta: bytes | None, item: EncodedMessage) -> None:
-        """Store the metadata that a message adds when it is appended again.
+        """Store new metadata for a message that is appended again.
 
-        Fields that are already stored keep their values.
+        Metadata fields that are already stored keep their values.
         """
         if item.meta is None or item.meta == meta:
             return
@@ -203,10 +203,10 @@ class ChainWriter:
         return ChainPosition(segment, place.length + len(items), items[-1][0])
 
     def _end(self, place: ChainPosition) -> tuple[bytes, int | None]:
-        """The trace at a position, and the segment that can be extended there.
+        """The trace (see `message_keys`) at a position, and the segment that can be extended there.
 
-        The segment is None if a message already follows; then the caller starts a new one. If two writers extend the
-        same segment, the unique index rejects one of them, and its transaction is retried.
+        The segment is None if a message already follows. The caller then starts a new segment. If two writers extend
+        the same segment, the unique index rejects one of them, and its transaction is retried.
         """
         if place.segment is None:
             return ROOT, None

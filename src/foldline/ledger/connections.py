@@ -68,7 +68,8 @@ class Database(Protocol):
     for_update: str
     """Suffix of a SELECT that makes it lock the rows that it returns."""
     lock_writers: str
-    """Statement that blocks all other writers until the transaction ends; "" if every write transaction does so."""
+    """Statement that blocks all other writers until the transaction ends; "" if a write transaction blocks them anyway.
+    """
     reclaim_space: tuple[str, ...]
     """Statements that free disk space after rows were deleted."""
     has_job_queue: bool
@@ -105,8 +106,8 @@ class ConnectionPool:
     """Pool of connections to one database.
 
     Ctrl-C, a signal handler or another thread can raise an exception at any point of the code. So each use of a
-    connection has its own object, the loan. The pool marks a slot with the loan before the connection is used, and at
-    the end it frees every slot with that mark.
+    connection has its own object (`loan`). Before the connection is used, the pool stores this object in the slot. At
+    the end, the pool frees every slot that has this object.
     """
 
     def __init__(self, database: Database) -> None:
@@ -164,7 +165,10 @@ class ConnectionPool:
                 raise
 
     def _borrow(self, loan: object) -> Connection:
-        """Mark a free slot with the loan and return its connection; wait for a slot if all are in use."""
+        """Reserve a free slot for one use (`loan`), and return its connection.
+
+        If all slots are in use, wait for one.
+        """
         if self._closed:
             raise LedgerError("the ledger is closed", hint="open it again")
         if self._process != os.getpid():
@@ -189,7 +193,10 @@ class ConnectionPool:
         return None
 
     def _give_back(self, loan: object) -> None:
-        """Roll back an open transaction on the connection of a loan, and free its slot. A second call has no effect."""
+        """End one use of a connection: roll back an open transaction, and free the slot.
+
+        A second call has no effect.
+        """
         for slot in self._slots:
             if slot.loan is loan:
                 connection = slot.connection
@@ -232,4 +239,4 @@ class _PoolSlot:
     def __init__(self) -> None:
         self.connection: Connection | None = None
         self.loan: object = None
-        """The loan that uses the connection; None if the slot is free."""
+        """The object that represents the current use of the connection; None if the slot is free."""

@@ -144,9 +144,9 @@ class ImportReader:
         self.owner: str | None = None
         self.branches: dict[tuple[str, str], Branch] = {}
         self.segments: dict[int, list[tuple[int, int]]] = {}
-        """For each exported segment, its parts.
+        """Maps the number of an exported segment to its parts.
 
-        A part has its start position, and the segment of this ledger that stores it.
+        For each part: the start position, and the segment in this ledger that stores the part.
         """
         self.number, self.branch, self.place = 0, Branch(id=0, session=""), ChainPosition()
         self.before = ROOT

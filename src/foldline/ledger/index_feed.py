@@ -2,8 +2,8 @@
 
 Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages only
 adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the next writer
-indexes them. A search also indexes the unindexed messages first. The ranges are stored in the ledger. So no message
-stays out of the index for good when a process is killed or a store has no index.
+indexes them. A search also indexes the unindexed messages first. The ranges are stored in the ledger. So every message
+gets into the index in the end, even if a process is killed or a store has no index.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_UNINDEXED_BYTES = 1 << 17
 To index this much takes some hundredths of a second.
 """
 ROW_BYTES = 256
-"""Bytes that each message counts in addition to its own size, when sizes are compared with the limit."""
+"""Bytes that are added to the size of each message when the total is compared with the limit."""
 MAX_RANGES = 2 * MAX_UNINDEXED_BYTES // ROW_BYTES
 PAGE = 64
 _INSERT = "INSERT INTO unread (owner, segment, start, stop, size) VALUES (?, ?, ?, ?, ?)"

@@ -27,7 +27,7 @@ REQUEST_EXPIRY_S = 86_400.0
 
 
 class Claim(NamedTuple):
-    """The right to run a job; invalid once there is a claim with a higher fence."""
+    """The right to run a job. A claim becomes invalid when another claim with a higher fence number exists."""
 
     branch: Branch
     name: str
@@ -98,7 +98,8 @@ class Jobs:
         take_over: bool = False,
         requested_at: float | None = None,
     ) -> Claim | None:
-        """Claim a job. Returns None while another lease or the back-off lasts, and if the request was cancelled.
+        """Claim a job. Returns None if another worker has a valid lease, if the back-off after a failure has not ended,
+        or if the request was cancelled.
 
         With `take_over`, a valid claim of the same holder is replaced. A queue needs this when it delivers a job a
         second time. `requested_at` is the time of the request that the caller works on; None if there is no request.
@@ -145,7 +146,7 @@ class Jobs:
         return self.tx.read(would_change) and self._change(branch, name, next_row)
 
     def pending(self, *, all_owners: bool = False) -> list[JobRequest]:
-        """The requested jobs of this tenant, or of all tenants, that no worker holds; oldest first."""
+        """The requested jobs that no worker has claimed, oldest first. With `all_owners`, the jobs of all tenants."""
         sql = (
             "SELECT o.name, s.name, b.name, w.name FROM jobs w "
             "JOIN branches b ON b.owner = w.owner AND b.id = w.branch "
@@ -190,7 +191,10 @@ class Jobs:
         self._change(claim.branch, claim.name, next_row)
 
     def finish(self, claim: Claim, result: Any = None) -> None:
-        """Mark a job as done, if its result adds no entry to the log of the branch. A second call has no effect."""
+        """Mark a job as done.
+
+        Use this for a job whose result is not an entry in the log of the branch. A second call has no effect.
+        """
 
         def next_row(last: JobState, now: float) -> JobState | None:
             return None if (last.fence, last.kind) == (claim.fence, "done") else _done(claim, last, now, result)
@@ -198,10 +202,10 @@ class Jobs:
         self._change(claim.branch, claim.name, next_row)
 
     def cancel(self, branch: Branch, name: str = FOLD, *, is_queued: bool = False) -> bool:
-        """Invalidate the current claim or request, so that its result is refused.
+        """Invalidate the current claim or request.
 
-        Returns False if there is no claim or request. `is_queued` tells that the job is requested in a queue outside
-        this table.
+        A worker's result for it is then refused. Returns False if there is no claim or request. Set `is_queued` if the
+        job was requested in a queue outside this table.
         """
 
         def next_row(last: JobState, now: float) -> JobState | None:
@@ -221,7 +225,7 @@ class Jobs:
     def _change(self, branch: Branch, name: str, next_row: Callable[[JobState, float], JobState | None]) -> bool:
         """Call `next_row` with the newest row and the current time, and insert the row that it returns.
 
-        Returns False if there is no row to insert.
+        Returns False if `next_row` returns None.
         """
 
         def work(connection: Connection) -> bool:

@@ -30,7 +30,7 @@ _MARKS = (
     "SELECT seq, kind, length, tip, at, op, key, cut, CASE WHEN cut IS NULL THEN body END FROM entries "
     "WHERE owner = ? AND branch = ? AND kind <> 'append' "
 )
-"""Query for marks. The bodies of folds are left out, because only one fold of a log is in force."""
+"""Query for marks. The bodies of folds are left out. Only one fold is in force, and its body is read separately."""
 
 
 class NewEntry(NamedTuple):
@@ -45,7 +45,7 @@ class NewEntry(NamedTuple):
 
 
 class Transactions:
-    """Runs the transactions of one tenant, and retries them if that is safe."""
+    """Runs the transactions of one tenant. A transaction is retried if the retry is safe."""
 
     def __init__(self, pool: ConnectionPool, owner: Tenant, clock: Callable[[], float] | None) -> None:
         self.pool, self.owner, self.clock = pool, owner, clock
@@ -61,7 +61,8 @@ class Transactions:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction.
 
-        After a conflict or a first lost connection, `work` runs again, so it must be idempotent.
+        After a conflict, `work` runs again. If the connection is lost, it runs again once. So `work` must be
+        idempotent.
         """
         lost = False
         for _ in range(ATTEMPTS):
@@ -120,7 +121,7 @@ def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
 
 
 def root_key(owner: Tenant, branch: Branch) -> bytes:
-    """The previous key for the first entry of a branch."""
+    """The key that the first entry of a branch has as its previous key."""
     return link(owner.name, ROOT, dump([branch.session, branch.name]))
 
 
@@ -161,7 +162,7 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
 def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
     """Whether an operation already wrote a mark.
 
-    If `after` is given: whether the operation wrote any entry with a number above `after`.
+    With `after`, every kind of entry counts, but only entries with a number above `after`.
     """
     sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
     if after is None:

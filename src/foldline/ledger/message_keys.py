@@ -1,11 +1,11 @@
-"""Keys and traces of messages.
+"""Keys and traces: two hashes by which stored messages are found and checked.
 
 A key is the hash of the tenant, the previous message's key, and the message's bytes. So the same history always has the
-same keys. If a history is sent again, only its new messages are stored; a fork shares its first messages; and damage is
-detected.
+same keys. If a history is sent again, only its new messages are stored. A fork shares its first messages with the
+original branch. A damaged message no longer matches its key.
 
 Clients rarely send a reply back byte for byte: they drop empty fields, move cache marks and omit reasoning. Such a
-history is found by its trace, a second hash chain over texts, calls and results only.
+history is found by its trace. This is a second hash, which covers only texts, calls, results and media.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def link(owner: str, before: bytes, body: bytes) -> bytes:
 
 
 def trace(owner: str, before: bytes, message: Message) -> bytes:
-    """The trace of a history whose trace was `before` until this message.
+    """The trace of a history that ends with this message.
 
-    A message without content does not change the trace.
+    `before` is the trace of the messages before it. A message without content does not change the trace.
     """
     content = list(_content(message.parts))
     if not content:

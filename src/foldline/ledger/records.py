@@ -1,7 +1,7 @@
 """Values that the ledger returns, and the state derived from a branch's log.
 
-Every branch has a log of numbered entries that never change. An `append` entry records the new length of the path. All
-other entries are marks: fold, unfold, pin, unpin, move, branch, and notes of the caller.
+Every branch has a log of numbered entries that never change. An `append` entry records how many messages the branch has
+now. All other entries are marks: fold, unfold, pin, unpin, move, branch, and notes of the caller.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Head:
     mark: int = 0
     """Number of the newest entry that is not an append.
 
-    A fold or pin names this number as the version that it was decided on.
+    A new fold or pin names the number that the caller last read. If the branch has a newer mark, the fold or pin is
+    refused.
     """
     length: int = 0
     key: bytes = ROOT
@@ -53,7 +54,7 @@ class Head:
 
 
 class Span(NamedTuple):
-    """A contiguous part of a path: messages `start` to `stop` - 1, all on one segment."""
+    """A range of a branch's messages, from `start` to `stop` - 1, that are all on one segment."""
 
     segment: int
     start: int
@@ -126,7 +127,7 @@ class FoldReference:
     seq: int
     at: float
     shortest: int | None = None
-    """The smallest length to which the branch was shortened after the fold; None if it was not shortened."""
+    """If the branch was shortened after the fold, its smallest number of messages since then; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +165,7 @@ class SessionInfo:
     last_at: float
     branches: tuple[str, ...]
     messages: int
-    """Number of messages on the path of the longest branch."""
+    """Number of messages of the longest branch."""
     folds: int
 
 

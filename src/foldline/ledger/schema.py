@@ -72,7 +72,10 @@ CREATE TABLE documents (
     size BIGINT NOT NULL, prompt BIGINT NOT NULL);
 {words}
 """
-"""Creates the table with the data about each message that recall needs, so that recall need not read the message."""
+"""Creates the table with the data that recall needs about each message.
+
+So recall need not read the messages themselves.
+"""
 WAITING = "CREATE INDEX jobs_wanted ON jobs (at) WHERE kind = 'wanted'"
 
 UNREAD = """

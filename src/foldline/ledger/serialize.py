@@ -1,8 +1,8 @@
-"""Messages and folds as bytes.
+"""Converts messages and folds to bytes, and bytes to messages and folds.
 
-The wire form of a message is stored in full. A part does not repeat strings and values of the wire form, but stores
-their indexes in document order. If the wire form was parsed from text, the text is stored and parsed again on reading,
-so the original bytes are kept.
+The wire form of a message is stored in full. If a value of a part is also in the wire form, the part stores only an
+index: the number of the value in document order. If the wire form was parsed from text, the text is stored and parsed
+again on reading, so the original bytes are kept.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ def _part_of(value: list[Any], piece: Any) -> Part:
 def _wire_value(wire: Wire) -> list[Any]:
     """The wire form as a list.
 
-    The list holds only the text if the value can be parsed from the text; otherwise the value, and the text if there is
-    one.
+    If the value can be parsed from the text, only the text is stored. Otherwise the value is stored, and also the text
+    if there is one.
     """
     if wire.raw is None:
         return [wire.format, wire.exact, "value", wire.value]

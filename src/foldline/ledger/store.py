@@ -44,7 +44,9 @@ from foldline.message import Message
 RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
 """Kinds of entries that the ledger writes itself; a caller cannot use them for notes."""
 _MarkBody = Callable[[Connection, Head], tuple[Any, ChainPosition]]
-"""A function from a connection and the current head to the body of a mark and the new position of the branch."""
+"""A function that gets a connection and the current head, and returns the body of a mark and the new position of the
+branch.
+"""
 
 
 class Store:
@@ -74,7 +76,7 @@ class Store:
     # Sessions and branches
 
     def session(self, name: str, branch: str = MAIN) -> Branch:
-        """A branch of a session. A new session is created with its main branch."""
+        """A branch of a session. If the session does not exist, it is created with its main branch."""
         branch_table.check_name("a session", name)
         found = self.tx.read(lambda connection: branch_table.find(connection, self.tx.owner, name, branch))
         if found is not None:
@@ -154,7 +156,7 @@ class Store:
         return self.tx.write(work)
 
     def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[StoredMessage]:
-        """The messages of a path from position `start` on, read a page at a time."""
+        """The messages of a branch from position `start` on, read a page at a time."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         length = where.length if stop is None else min(stop, where.length)
         for span in self.spans(where, start=max(0, start), stop=length):
@@ -165,13 +167,16 @@ class Store:
                 rest = rest._replace(start=rest.start + len(found))
 
     def spans(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> list[Span]:
-        """The ranges of rows that make up a path."""
+        """The ranges of rows that hold the messages of a branch."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         end = ChainPosition(where.segment, where.length if stop is None else stop)
         return self.tx.read(lambda connection: chains.spans(connection, self.tx.owner, end, start))
 
     def find(self, messages: Sequence[Message]) -> KnownHistory | None:
-        """The longest stored history with which these messages begin, found by its trace; None if there is none."""
+        """The longest stored history that is the beginning of these messages; None if there is none.
+
+        Traces are compared, so the bytes may differ.
+        """
         owner = self.tx.owner
         traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
         sql = "SELECT segment, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
@@ -249,7 +254,7 @@ class Store:
         return self._mark(branch, "unfold", body, mark, op)
 
     def pin(self, branch: Branch, name: str, what: int | Message, *, mark: int | None = None, op: str = "") -> Head:
-        """Pin a message under a name: by its position on the path, or by its content."""
+        """Pin a message under a name. `what` is the position of the message in the branch, or the message itself."""
 
         def body(_: Connection, before: Head) -> tuple[Any, ChainPosition]:
             if isinstance(what, Message):
@@ -265,7 +270,7 @@ class Store:
         return self._mark(branch, "unpin", lambda _, before: ({"name": name}, log.position_of(before)), mark, op)
 
     def move(self, branch: Branch, to: int = 0, *, mark: int | None = None, op: str = "") -> Head:
-        """Shorten the path to its first `to` messages; 0 empties it. The removed messages stay in the ledger."""
+        """Shorten the branch to its first `to` messages; 0 empties it. The removed messages stay in the ledger."""
         return self._mark(branch, "move", lambda connection, before: self._back(connection, before, to), mark, op)
 
     def _back(self, connection: Connection, before: Head, to: int) -> tuple[Any, ChainPosition]:

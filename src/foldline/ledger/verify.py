@@ -41,7 +41,10 @@ def verify(tx: Transactions) -> Iterator[IntegrityFault]:
 
 
 def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iterator[IntegrityFault]]]:
-    """The parts to check, each with its name. If a part cannot be read, the next one is still checked."""
+    """The parts of the ledger to check, each with its name.
+
+    If a part cannot be read, the check goes on with the next part.
+    """
     owner = tx.owner
     yield "file", (IntegrityFault(where="file", what=what) for what in tx.pool.database.check_integrity(connection))
     rows = connection.run("SELECT id, base, start FROM segments WHERE owner = ? ORDER BY id", (owner.id,))

@@ -1,7 +1,7 @@
 """Reads one event of an agent. The input is untrusted: every field may hold any JSON value, and no function raises.
 
-Claude Code's stream-json and its session files spell the same fields differently (`session_id` and `sessionId`,
-`parent_tool_use_id` and `isSidechain`); `AgentEvent` hides the difference.
+Claude Code's stream-json and its session files have different names for the same fields, such as `session_id` and
+`sessionId`. `AgentEvent` reads both.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _SYNTHETIC_MARKS = ("isMeta", "isSynthetic", "isCompactSummary")
 _REFUSAL = "To tell you how to proceed, the user said:"
 _REFUSAL_CHARS = 10_000
 _AFTER_REFUSAL, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""The start of a text that the agent adds after the user's words, and of a text that it writes instead of the user's
-words.
+"""How two texts begin: `_AFTER_REFUSAL` is a note that the agent adds after the user's words, and `_CLARIFICATION` is a
+text that the agent writes instead of the user's words.
 """
 _EDITOR = re.compile(r"(?:<(ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
 """Text that an editor adds before the user's words, such as the open file or the selected lines."""
@@ -108,8 +108,8 @@ class AgentEvent:
         session = raw.get("session_id") or raw.get("sessionId")
         is_named = kind in _SESSION_KINDS and not (kind == "system" and text_at(raw, "subtype").startswith("hook"))
         self.session = session if is_named and type(session) is str else ""
-        """Id of the session; "" if the event has none. The id in a hook event is ignored, because it may be another
-        one.
+        """Id of the session; "" if the event has none. The id in a hook event is ignored, because it may be the id of
+        another session.
         """
         self.is_subagent = type(raw.get("parent_tool_use_id")) is str or raw.get("isSidechain") is True
         """Whether a sub-agent sent the event; sub-agents have windows of their own."""
@@ -134,7 +134,7 @@ class AgentEvent:
 
     @property
     def edited(self) -> list[list[str]]:
-        """For each call, the files that it edits or writes; for a Codex event, the files in its patch."""
+        """For each call, the files that it edits or writes. For a Codex event, the files in its patch are added."""
         if self._edited is None:
             self._edited = [edited_files(text_at(call, "name"), dict_at(call, "input")) for call in self.calls]
             if self.kind == "response_item":

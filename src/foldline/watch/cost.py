@@ -31,15 +31,21 @@ WRAP_UP = (
     "what is not, and what you would do next. Then stop."
 )
 _PROJECT_STEP = 0.01
-"""A job records its spending when it has increased by this share of the project's limit, even within a turn."""
+"""A job records its spending at the end of each turn.
+
+Within a turn, it does so when the spending has increased by this share of the project's limit.
+"""
 _ROUNDING = 1e-9
 """A limit is treated as reached if at most this share of it is left, because sums of floats are not exact."""
 _MILLION = 1_000_000
 _MAX_USD = 1e9
 _MAX_REPLIES = 100
-"""Maximum number of replies that are remembered. The pieces of far fewer replies arrive at the same time."""
+"""Maximum number of replies that are remembered.
+
+The pieces of different replies can alternate, but never those of so many replies.
+"""
 _MAX_SESSIONS = 1_000
-"""Maximum number of sessions whose last figure is remembered. One job resumes far fewer sessions."""
+"""Maximum number of sessions whose last figure is remembered. One job never resumes so many sessions."""
 
 
 class Spending:
@@ -53,7 +59,10 @@ class Spending:
         self._priced: dict[str, float] = {}
         """For each session, the cost that was computed from the price table since the stream's last figure."""
         self._replies: dict[str, float] = {}
-        """The cost of each of the latest replies, by reply id. For an incomplete reply, it is the cost so far."""
+        """The cost of each of the latest replies, by reply id.
+
+        For an incomplete reply, this is the cost of the pieces so far.
+        """
         self._last_figures: dict[str, float] = {}
         """The stream's last figure for each session that has replies."""
         self._prices: dict[str, Prices | None] = {}
@@ -76,7 +85,7 @@ class Spending:
     def _add_reply(self, session: str, message: dict[str, Any], usage: Usage) -> None:
         """Add the cost of a reply.
 
-        A reply arrives in pieces. Each piece repeats the usage, and only the last one has the final figures.
+        A reply arrives in pieces. Each piece has usage figures, and only those in the last piece are final.
         """
         usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
         self.source = "usage and the price table"
@@ -93,10 +102,10 @@ class Spending:
     def _set_figure(self, session: str, figure: Any) -> None:
         """Replace the computed cost of a session since its last figure by the stream's own figure.
 
-        When a session is resumed, the figure of some versions includes earlier runs, and that of others starts at 0.
-        The computed cost shows which case it is: if it is nearer to the increase since the last figure, the increase is
-        added; otherwise the whole figure. If a session has no replies, its figures are from separate runs and are
-        added.
+        When a session is resumed, some versions of the agent report a figure that includes earlier runs. Other versions
+        start at 0. So the computed cost is compared with the increase since the last figure and with the whole figure,
+        and the nearer one is added. If a session has no replies, its figures are from separate runs, and the whole
+        figure is added.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return
@@ -180,10 +189,10 @@ class CostBudget:
         return events
 
     def answer(self, *, go_on: bool, limit_usd: float | None = None) -> str:
-        """Apply the user's answer at the limit. A no returns the wrap-up prompt. A yes returns "", and this limit is
-        not reported again.
+        """Apply the user's answer at the limit.
 
-        With a yes, a new limit above the spending replaces the old one.
+        If the answer is no, returns the wrap-up prompt. If it is yes, returns "", and this limit is not reported again;
+        a new limit above the spending replaces the old one.
         """
         self.paused = False
         if not go_on:
@@ -197,7 +206,7 @@ class CostBudget:
 
 
 class CostRecorder(Protocol):
-    """Records the spending of a project's jobs: `ProjectCosts`, or a wrapper that tolerates write errors."""
+    """An object that records the spending of a project's jobs, such as `ProjectCosts`."""
 
     def record(self, usd: float) -> float:
         """Record what this run has spent; returns what the project has spent."""
@@ -225,13 +234,16 @@ class CostLimits:
         return events
 
     def answer(self, *, go_on: bool) -> list[str]:
-        """Apply the user's answer to each paused limit. If the answer is no, returns the wrap-up prompt of each."""
+        """Apply the user's answer to each paused limit.
+
+        If the answer is no, returns a wrap-up prompt for each of these limits.
+        """
         paused = [limit for limit in (self._job, self._project) if limit is not None and limit.paused]
         return [text for limit in paused if (text := limit.answer(go_on=go_on))]
 
     @property
     def over(self) -> CostBudget | None:
-        """The limit that has been reached; None if there is none. If both have been reached, it is the job's."""
+        """The limit that has been reached; None if none has. If both have been reached, the job's limit is returned."""
         return next((limit for limit in (self._job, self._project) if limit is not None and limit.stopped), None)
 
 
@@ -241,16 +253,16 @@ class ProjectCosts:
     def __init__(self, path: Path, job: str, run: str = "") -> None:
         self.path, self.job = path, job
         self._run = job, run or os.urandom(8).hex()
-        """The job and the id of this run. A run is one process; all processes that read the same session file are one
-        run.
+        """The job and the id of this run. A run is one process. However, all processes that read the same session file
+        count as one run.
         """
         self._earlier = 0.0
-        """What the file already holds for this run. This amount is not added again when a session file is read
+        """The spending that the file already holds for this run. It is not added again when a session file is read
         again.
         """
         self._others: dict[tuple[str, str], float] = {}
-        """The last recorded spending of every other run. Rows without a run id, from old versions, count as one run per
-        job.
+        """The last recorded spending of every other run. Old versions wrote rows without a run id. All such rows of a
+        job count as one run.
         """
         self._offset = 0
         self._is_torn = False

@@ -46,7 +46,7 @@ class _FailingTool(NamedTuple):
     errors: _ErrorLines
     calls: tuple[str, ...]
     concurrent: frozenset[str]
-    """Ids of the calls that had no result yet when the first failure arrived."""
+    """Ids of the calls that were still running when the first failure arrived."""
 
 
 class _FailedCheck(NamedTuple):
@@ -140,7 +140,9 @@ class DeadEndDetector:
         return found
 
     def _find_repeated(self, call_id: str, call: dict[str, Any], text: str) -> list[DeadEnd]:
-        """A dead end if the call has failed in the same way before and has not succeeded since; else an empty list."""
+        """A list with a dead end, if the call failed in the same way before and has not succeeded since; otherwise an
+        empty list.
+        """
         key, errors = _call_key(call), failures.error_lines(text) or _ending(text)
         before = self._failures.get(key, [])
         earlier = [past for past, past_errors in before if past_errors == errors]

@@ -1,8 +1,9 @@
 """Adds foldline's hooks and status line to an agent's settings file, or removes them. Nothing else in it changes.
 
-An entry belongs to foldline if its command is exactly one that this module writes. The installation and the place in
-the file do not matter. A user's own command is kept, even if it calls foldline. A user's own status line is kept, too.
-A file is not written if it is read-only, or if it was changed after the user saw the planned change.
+An entry belongs to foldline if its command is exactly a command that this module writes. It may be at any place in the
+file and may name any installation of foldline. A user's own command is kept, even if it calls foldline. A user's own
+status line is kept, too. A file is not written if it is read-only, or if it was changed after the user saw the planned
+change.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class HookTarget:
     file: str
     status_line: bool
     remark: str = ""
-    """What else the user has to do after the installation; "" if nothing."""
+    """What the user has to do after the installation; "" if nothing is left to do."""
 
 
 TARGETS = {
@@ -65,7 +66,10 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """A planned change of a settings file: the text before and after (None: no file), and remarks for the user."""
+    """A planned change of a settings file: the text before, the text after, and remarks for the user.
+
+    A text is None if there is no file.
+    """
 
     path: Path
     before: str | None
@@ -101,7 +105,10 @@ class SettingsChange:
 
 
 def settings_path(target: HookTarget, *, project: Path | None) -> Path:
-    """Path of the settings file: that of `project`, or the user's own if `project` is None."""
+    """Path of the settings file in the folder `project`.
+
+    If `project` is None, the path of the user's own settings file.
+    """
     if project is not None:
         return project / target.folder / target.file
     folder = os.environ.get(target.home)
@@ -156,8 +163,8 @@ def is_foldline_entry(entry: Any, subcommand: str) -> bool:
 
 
 _Path: TypeAlias = tuple[tuple[int, int], ...]
-"""The path to an entry, as `json_text.cut` expects it: for each container around the entry, where the container begins
-and the index of the item that contains the entry.
+"""The path to an entry, as `json_text.cut` expects it. Each element is for one container around the entry: the position
+where the container begins, and the index of its item that contains the entry.
 """
 
 
@@ -210,7 +217,7 @@ class _DesiredEntries(NamedTuple):
 
 
 def _remove_entries(text: str) -> str | None:
-    """The text without foldline's entries; None if it contained nothing else."""
+    """The text without foldline's entries; None if the text has no other entries."""
     while found := next(_foldline_entries(text), None):
         text = cut(text, found.path)
         if text.isspace():

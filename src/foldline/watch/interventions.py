@@ -28,7 +28,7 @@ _SCHEMA = {
 def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -> str:
     """The command that makes an agent compact. The command says what to keep, and names the path of the notes.
 
-    Line breaks in the task and the state are removed, so that neither can add lines to the command.
+    Line breaks in the task and in the state are removed. Otherwise these texts could add lines to the command.
     """
     lines = [f"{COMPACT} focus on {_flat(task)} -- current CfA state is {_flat(cfa_state)}"]
     if scratch_path:
@@ -63,7 +63,10 @@ def is_compact_tool(name: str) -> bool:
 
 
 class InterventionQueue:
-    """Messages that wait for an agent's next turn. Messages are taken one at a time; a compaction comes first."""
+    """Messages that wait for an agent's next turn.
+
+    One message is taken per turn. A waiting compaction is taken before other messages.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[tuple[str, str]] = []
@@ -87,7 +90,10 @@ class InterventionQueue:
         self._waiting = [message for message in self._waiting if message[0] == session]
 
     def drop_compact(self) -> None:
-        """Drop a waiting compaction. Called when the agent has compacted, or when a new compaction replaces it."""
+        """Drop a waiting compaction.
+
+        This is called when the agent has compacted, or when a newer compaction is added.
+        """
         self._waiting = [message for message in self._waiting if not _is_compact(message[1])]
 
     def __len__(self) -> int:

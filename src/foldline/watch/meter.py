@@ -1,4 +1,5 @@
-"""Measures how full an agent's window is, from the agent's own events. Sets a warning flag and a compaction flag.
+"""Measures how full an agent's window is, from the agent's own events. The meter sets a warning flag and a compaction
+flag.
 
 The provider's usage in an assistant event is the number of tokens that were in the window at that call. The usage in a
 result event is the sum of all calls of the turn (300k for two calls of 150k). So it is used only if the stream has no
@@ -26,7 +27,7 @@ DEFAULT_WINDOW = 200_000
 _NO_USAGE = Usage()
 _MAX_TOKENS = 2**53
 _MAX_SESSIONS = 100
-"""Maximum number of sessions that are remembered. Far fewer sessions alternate in one stream."""
+"""Maximum number of sessions that are remembered. One stream never has so many sessions that alternate."""
 
 
 class AgentCompaction(NamedTuple):
@@ -58,7 +59,7 @@ class _SessionSnapshot(NamedTuple):
     should_compact: bool = False
     model: str = ""
     window: WindowSize | None = None
-    """The window that the stream named; None if it named none."""
+    """The window that the stream named; None if it did not name a window."""
 
 
 class Meter:
@@ -86,7 +87,10 @@ class Meter:
         0 if it reports none.
         """
         self.window = _UNKNOWN
-        """The window that the caller gave; else that of the stream, else that of the model table, else the default."""
+        """The window in tokens.
+
+        It is the caller's window if given, else the stream's, else the model table's, else the default.
+        """
         self.compactions = 0
         self.last_compaction: AgentCompaction | None = None
         self.should_warn = False
@@ -146,7 +150,7 @@ class Meter:
         self.should_compact = False
 
     def _switch_session(self, session: str) -> None:
-        """Store the measurements of the current session and restore those of another."""
+        """Store the measurements of the current session, and restore the measurements of another session."""
         if self.session and session != self.session:
             window = self.window if self._is_window_streamed else None
             self._other_sessions[self.session] = _SessionSnapshot(
@@ -206,7 +210,7 @@ class Meter:
     def _set_model(self, name: str) -> None:
         """Use the model name of a reply.
 
-        If the reply only lacks the suffix "[1m]" of the known name, the known name is kept.
+        If the known name is the reply's name with the suffix "[1m]", the known name is kept.
         """
         if name and name != self.model and not (self.model.startswith(name) and self.model.endswith("]")):
             self.model = name
@@ -246,8 +250,8 @@ class Meter:
 
 
 def _window_of_result(models: dict[str, Any], model: str) -> WindowSize | None:
-    """The window that a result event names for the current model, or for the only model in the event; None if there is
-    none.
+    """The window that a result event names for the current model. If the event names only one model, the window of this
+    model is used. None if there is no window.
     """
     windows = {name: window for name, facts in models.items() if (window := _token_count(facts, "contextWindow"))}
     names = [name for name in windows if name == model or (model and name.startswith(model))]

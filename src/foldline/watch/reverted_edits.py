@@ -1,7 +1,8 @@
 """Detects work that was undone: a reverted edit, a file that gets an earlier content again, changes that git discards.
 
 To limit the memory, an edit is stored as the hashes of the lines that it removed and added. Only an exact revert is a
-dead end. Removing a debug print, an import or a comment is not one, nor is moving code to another file or improving it.
+dead end. It is not a dead end to remove a debug print, an import or a comment, to move code to another file, or to
+improve it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _MINOR_LINES = 12
 _MINOR_STARTS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
-"""The three tuples above recognise minor lines: `_MINOR_STARTS` imports and comments, `_PRINTS` debug prints,
-`_REMARKS` remarks.
+"""The three tuples above recognise minor lines. `_MINOR_STARTS` is for imports and comments, `_PRINTS` for debug
+prints, `_REMARKS` for remarks.
 """
 
 Key = TypeVar("Key", bound=Hashable)
@@ -81,7 +82,7 @@ class _FileHistory:
     edits: dict[int, LineDiff] = field(default_factory=dict)
     """The edits by their key. If several edits have the same key, only the latest is stored."""
     contents: list[tuple[int, str]] = field(default_factory=list)
-    """For each time that the whole file was written: the hash of the content, and the id of the call."""
+    """One entry for each time that the whole file was written: the hash of the content, and the id of the call."""
 
 
 class RevertTracker:
@@ -164,7 +165,7 @@ class RevertTracker:
         return [DeadEnd("changed back", " ".join(discarded), shorten(text), calls)]
 
     def _is_moved(self, reverted: LineDiff, path: str) -> bool:
-        """Whether at least half of the lines that the reverted edit added were added to another file."""
+        """Whether at least half of the reverted edit's added lines were also added to another file."""
         others = (edit.added for name, file in self._files.items() if name != path for edit in file.edits.values())
         return bool(reverted.added) and any(len(added & reverted.added) * 2 >= len(reverted.added) for added in others)
 
@@ -206,7 +207,7 @@ def _with_words(lines: set[str]) -> list[str]:
 
 
 def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | None:
-    """The latest of a file's edits that this edit reverts; None if it reverts none."""
+    """The latest edit of the file that this edit reverts; None if there is no such edit."""
     candidates = (edits.keys() & diff.removed) | (edits.keys() & diff.added)
     if not candidates:
         return None
@@ -214,7 +215,9 @@ def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | Non
 
 
 def _reverts(diff: LineDiff, past: LineDiff) -> bool:
-    """Whether an edit removes what a past edit added and adds what that edit removed, with few other new lines."""
+    """Whether an edit reverts a past edit: it removes the lines that the past edit added, adds the lines that the past
+    edit removed, and adds few other lines.
+    """
     if not (past.added or past.removed) or not (past.added <= diff.removed and past.removed <= diff.added):
         return False
     return len(diff.added - past.removed) <= len(diff.removed) // 4

@@ -115,10 +115,10 @@ class SafeFolder:
             os.close(file)
 
     def append(self, name: str, data: bytes, *, after: int | None = None, end: bytes = b"") -> int:
-        """Append data to a file, and return the new size. With `after`, everything after the first `after` bytes is
-        replaced.
+        """Append data to a file, and return the new size.
 
-        If the write fails before all data is written, the data up to the last `end` stays, and the rest is removed.
+        With `after`, the data replaces everything after the first `after` bytes. If the write fails in the middle, the
+        new data is kept up to the last `end`, and the rest is removed.
         """
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT creates it
@@ -143,7 +143,7 @@ class SafeFolder:
     def replace(self, name: str, data: bytes) -> None:
         """Replace a whole file atomically.
 
-        The caller must hold the lock, because a temporary file of an earlier crash is removed.
+        The caller must hold the lock, because this method removes a temporary file that an earlier crash left.
         """
         temporary = f".{name}.tmp"
         try:
@@ -166,7 +166,7 @@ class SafeFolder:
             raise
 
     def remove(self) -> None:
-        """Delete the folder and its content. The targets of links in it are not deleted."""
+        """Delete the folder and its content. If the folder contains links, their targets are not deleted."""
         import shutil  # noqa: PLC0415
 
         if self.exists():
@@ -279,7 +279,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _disk_error(path: Path, error: OSError) -> OSError | None:
-    """For an error of the disk, an error that names the file and says what to do; None for any other error."""
+    """If an error concerns the whole disk, a `ConfigError` that names the file and says what to do; None for any other
+    error.
+    """
     hint = _DISK_HINTS.get(error.errno or 0)
     return OSError(error.errno, f"{error.strerror}: {hint}", str(path)) if hint else None
 

@@ -89,7 +89,7 @@ class ScratchModel:
     session: str = field(default="", init=False, repr=False)
     """The current session. Entries that are collected before the first session is known belong to that session."""
     _earlier_sessions: list[tuple[str, dict[str, int]]] = field(default_factory=list, init=False, repr=False)
-    """The earlier sessions, and for each the length of every list when the session ended."""
+    """The earlier sessions in order. For each session: how many entries every list had when the session ended."""
     _expects_digest: bool = field(default=False, init=False, repr=False)
     _questions: dict[str, tuple[bool, list[str]]] = field(default_factory=dict, init=False, repr=False)
     """Unanswered questions, by call id: whether the call asks the user to approve a plan, and the texts of the
@@ -155,7 +155,10 @@ class ScratchModel:
         return pairs + [(self.session, text) for text in texts[len(pairs) :]]
 
     def forget(self) -> None:
-        """Drop all entries. Called after they were written, so that memory stays limited in an endless stream."""
+        """Drop all entries.
+
+        This is called after they were written, so that memory stays limited in an endless stream.
+        """
         for section in SECTIONS:
             getattr(self, section.field).clear()
         if len(self._changed_paths) > _MAX_PATHS:
@@ -231,7 +234,7 @@ def _format_decision(is_plan: bool, questions: list[str], answer: str) -> str:
 def render_index(job: str, phase: str, summaries: dict[str, SectionSummary]) -> str:
     """The text of the index.
 
-    Every section has the same maximum number of lines; it shows its newest entries and names its detail file.
+    Every section has the same maximum number of lines. A section shows its newest entries and names its detail file.
     """
     sections = [section for section in SECTIONS if section.always or summaries[section.file].total]
     share = (PAGE_LINES - _HEAD_LINES) // len(sections) - _SECTION_HEAD_LINES

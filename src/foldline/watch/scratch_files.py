@@ -79,7 +79,7 @@ class ScratchWriter:
         return True
 
     def _is_index(self, text: bytes) -> bool:
-        """Whether the index has this content already. False if there is a link or a pipe instead of the file."""
+        """Whether the index has this content already. False if the path is a link or a pipe."""
         try:
             return self.folder.read(INDEX) == text
         except ConfigError:
@@ -139,7 +139,7 @@ class ScratchWriter:
 class _DetailFile:
     """One detail file.
 
-    The object remembers the entries that were read, and which of them match entries of the model.
+    The object remembers which entries of the file were read, and which of these entries the model also has.
     """
 
     def __init__(self, folder: SafeFolder, section: Section) -> None:
@@ -147,21 +147,21 @@ class _DetailFile:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was read. Every entry of the file can then match an entry of a new model."""
+        """Forget the entries that were read. The entries of a new model are then compared with the whole file."""
         self._count = 0
         self._newest: deque[str] = deque(maxlen=PAGE_LINES)
         self._offset = 0
         """Offset in bytes of the end of the last complete entry. The file was read up to this offset."""
         self._torn = b""
-        """Bytes after the offset: an entry whose write was interrupted by a crash."""
+        """The bytes after the offset. They are an incomplete entry, because a crash interrupted its write."""
         self._session = ""
         """Session of the last entry."""
         self._unmatched: Counter[int] = Counter()
-        """Hashes of the entries in the file that match no entry of the model so far."""
+        """Hashes of the entries in the file that no entry of the model has matched so far, with their counts."""
         self._hashes: set[int] = set()
         self._matched = self._generation = 0
-        """Number of the model's entries that were compared with the file, and the generation of the model at that
-        time.
+        """`_matched` is the number of the model's entries that were compared with the file. `_generation` is the
+        generation of the model at that time.
         """
 
     def summary(self) -> SectionSummary:
@@ -186,7 +186,7 @@ class _DetailFile:
     def add_missing(self, entries: list[_Entry], *, generation: int) -> None:
         """Append the model's entries that are not in the file.
 
-        If the model has a new generation, all its entries are new and must be compared.
+        If the generation of the model has changed, its entries are new, and all of them are compared.
         """
         if generation != self._generation:
             self._matched, self._generation = 0, generation
@@ -210,7 +210,7 @@ class _DetailFile:
         self._matched = len(entries)
 
     def append(self, session: str, text: str) -> None:
-        """Append an entry. If a model also contains it, it is not written again."""
+        """Append an entry. If a model later adds the same entry, it is not written again."""
         entry = self._normalize(session, text)
         if not (self._section.unique and hash(entry) in self._hashes):
             self._write([entry])
@@ -226,8 +226,8 @@ class _DetailFile:
     def _write(self, entries: list[_Entry]) -> None:
         """Append entries in one write.
 
-        If the file ends with an incomplete entry that is the start of the new entries, it is completed; otherwise it
-        stays as it is, and the new entries follow.
+        If the file ends with an incomplete entry and the new entries begin with the same bytes, the incomplete entry is
+        completed. Otherwise it stays as it is, and the new entries follow.
         """
         if not entries:
             return
@@ -242,9 +242,9 @@ class _DetailFile:
             self._count_entry(entry)
 
     def _format(self, entries: list[_Entry]) -> tuple[bytes, str]:
-        """The new entries as bytes, and the session of the last one.
+        """The new entries as bytes, and the session of the last entry.
 
-        Where the session changes, a heading is inserted.
+        A heading is inserted where a new session begins.
         """
         pieces: list[str] = []
         last = self._session
@@ -277,9 +277,9 @@ def _clean(text: str) -> str:
 
 
 def _parse_entries(data: bytes, session: str) -> tuple[list[_Entry], str]:
-    """The entries in a part of a detail file, and the session of the last one.
+    """The entries in a part of a detail file, and the session of the last entry.
 
-    `session` is the session at the start of the part. An incomplete entry at the end is included.
+    `session` is the session that is current at the start of the part. An incomplete entry at the end is included.
     """
     entries: list[tuple[str, list[str]]] = []
     for line in data.decode("utf-8", "replace").split("\n"):

@@ -27,9 +27,12 @@ _NOT_OF_CALL = (
     "<tool_use_error>File has not been read yet",
     "<tool_use_error>File has been modified since read",
 )
-"""How results begin that are not about the call itself, but about a refusal, another call or a rule of the agent."""
+"""Beginnings of results that report no failure of the call itself.
+
+They report a refusal, the failure of another call, or a rule of the agent.
+"""
 _INVALID_INPUT = "<tool_use_error>"
-"""How a result begins that rejects the input of the tool."""
+"""Beginnings of results that reject the input of the tool."""
 _MIN_VALUE_CHARS = 3
 """Minimum length of a value that is searched in an error line. A shorter value may occur in it by chance."""
 _ERROR_LINE = re.compile(
@@ -52,7 +55,7 @@ _FAILED_STARTS = (
     "make: ***",
     "Build failed",
 )
-"""How lines begin that say that a check failed."""
+"""Beginnings of lines that report a failed check."""
 _FAILED_LINE = re.compile(r"\n(?:" + "|".join(map(re.escape, _FAILED_STARTS)) + ")")
 _FAILED_COUNT = re.compile(r"\b[1-9]\d{0,6} (?:failed|failing)\b|ERROR task failed")
 _FAILED_TEST = re.compile(
@@ -68,7 +71,7 @@ _ANSWERING_PROGRAMS = ("grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep
 
 
 def result_text(result: dict[str, Any]) -> str:
-    """The text of a result. For a long result, only the start and the end."""
+    """The text of a result. For a long result, only the start and the end are returned."""
     text = extract_text(result.get("content"))
     return text if len(text) <= 2 * _READ_CHARS else text[:_READ_CHARS] + "\n" + text[-_READ_CHARS:]
 

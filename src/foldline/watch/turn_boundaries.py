@@ -75,6 +75,6 @@ class TurnTracker:
 def _is_from_file(event: AgentEvent) -> bool:
     """Whether the event comes from a session file.
 
-    There, the key of the session is spelled differently than in a stream.
+    In a session file, the field with the session id has another name than in a stream.
     """
     return "sessionId" in event.raw

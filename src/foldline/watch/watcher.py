@@ -1,9 +1,9 @@
 """Watches one agent. Passes every event to the meter, the cost limits, the notes and the dead-end detector.
 
 `Watcher.feed` returns events to report, and the caller acts on them. The watcher itself does two things at the end of a
-turn. First it writes the scratch files (the notes). If a compaction is due, it then queues a message for the next turn
-that asks for the compaction and names the notes. The scratch files are also written when a threshold is reached within
-a turn, because the agent may compact by itself before the turn ends.
+turn. First it writes the scratch files (the notes). Then, if a compaction is due, it queues a message for the next
+turn. The message asks for the compaction and names the notes. The scratch files are also written when a threshold is
+reached within a turn, because the agent may compact by itself before the turn ends.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class WatchEvent(NamedTuple):
 
 
 class ScratchSink(Protocol):
-    """Writes the scratch files: a `ScratchWriter`, or a wrapper that tolerates write errors."""
+    """An object that writes the scratch files, such as a `ScratchWriter`."""
 
     @property
     def path(self) -> Path:
         """Path of the index."""
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Write what the model has collected; returns whether it was written."""
+        """Write the entries that the model has collected. Returns False if they could not be written."""
 
 
 class Watcher:
@@ -80,7 +80,7 @@ class Watcher:
         self._turns = TurnTracker()
         self._last_reply: tuple[Any, ...] = ()
         self._wish = self._wish_call = ""
-        """If the agent asked for its own compaction: what the compaction must keep, and the id of the agent's call."""
+        """The agent's request for its own compaction: what the compaction must keep, and the id of the agent's call."""
         self._is_compact_sent = False
         self._is_behind = False
         self._flush_at = FLUSH_CHARS
@@ -119,16 +119,19 @@ class Watcher:
         return reports
 
     def pace(self, *, behind: bool) -> None:
-        """Set whether more input is waiting (`behind`).
+        """Tell the watcher whether more input is already waiting (`behind`).
 
-        While it is, the scratch files are not written at the end of a turn.
+        While input is waiting, the scratch files are not written at the end of a turn.
         """
         has_caught_up, self._is_behind = self._is_behind and not behind, behind
         if has_caught_up:
             self.save()
 
     def end(self) -> list[WatchEvent]:
-        """Finish after the last event. If this ends the last turn, the reports for the end of the turn are returned."""
+        """Finish after the last event, and return the last reports.
+
+        If the last turn is complete, they include the reports for its end.
+        """
         is_complete, is_error = self._turns.is_complete(), self._turns.is_api_error()
         reports = self._end_turn(is_error=is_error) if is_complete else self._check_costs(turn_ended=True)
         self.save()
@@ -174,10 +177,10 @@ class Watcher:
         return WatchEvent(event, self.meter.session, facts)
 
     def _is_repeated(self, event: AgentEvent) -> bool:
-        """Whether the event contains no new figures. A tool result has no figures, and another piece of the same reply
-        has no new ones.
+        """Whether the event contains no new figures.
 
-        A reply arrives in pieces, and each repeats its usage.
+        A tool result has no figures. A reply arrives in pieces that repeat the same usage, so only the first piece has
+        new figures.
         """
         if event.kind == "user":
             return not event.session or event.session == self.meter.session
@@ -274,7 +277,10 @@ class Watcher:
 
 
 def _is_error(raw: RawEvent) -> bool:
-    """Whether the last event of a turn reports a failure. Some versions report it only in the subtype."""
+    """Whether the last event of a turn reports a failure.
+
+    Some versions of the agent report a failure only in the field `subtype`.
+    """
     return raw.get("is_error") is True or text_at(raw, "subtype").startswith("error")
 
 

@@ -195,7 +195,7 @@ class PostgresConnection:
 
 
 def _without_password(message: str, url: str) -> str:
-    """A driver's message without the parts of the address's password that it quotes.
+    """An error message of the driver, without any part of the password in the address.
 
     If a password contains `/` or `:`, the driver takes a part of it for a host or a port and quotes that part.
     """

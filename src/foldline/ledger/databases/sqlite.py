@@ -122,7 +122,7 @@ class SqliteConnection:
     def run(self, sql: str, values: pool.Values = ()) -> list[pool.Values]:
         """Run one statement and return all its rows.
 
-        A wait for a lock is split into short steps, so that Ctrl-C can end it.
+        A long wait for a lock is split into short waits, so that Ctrl-C can end it.
         """
         end = 0.0
         while True:
