@@ -15,10 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from foldline.errors import ConfigError, FoldlineError, InputError
+from foldline.errors import FoldlineError, InputError
 from foldline.message import Message, ToolCall, tool
 from foldline.plan.gate import Load
 from foldline.recall.search import LEAST_TOKENS, TOKENS
+from foldline.wire.formats import request_format
+from foldline.wire.tool_definitions import convert_tools
 
 PINNED_CHARS = 4000
 """Maximum length of a pinned text in characters. To pin a longer text, pin its message by the handle."""
@@ -125,16 +127,10 @@ class Tools:
 
     @staticmethod
     def definitions(format: str) -> list[dict[str, Any]]:
-        """The definitions of the tools in a wire format: "openai", "openai-responses" or "anthropic"."""
-        if format == "anthropic":
-            return [{"name": it.name, "description": it.description, "input_schema": it.schema} for it in TOOLS]
-        functions = [{"name": it.name, "description": it.description, "parameters": it.schema} for it in TOOLS]
-        if format == "openai":
-            return [{"type": "function", "function": function} for function in functions]
-        if format == "openai-responses":
-            return [{"type": "function"} | function for function in functions]
-        hint = "use openai, openai-responses or anthropic"
-        raise ConfigError(f"no tool definitions for format {format!r}", hint=hint)
+        """The definitions of the tools in a request format: "anthropic", "openai", "openai-responses" or "gemini"."""
+        request_format(format)
+        functions = [{"name": it.name, "description": it.description, "input_schema": it.schema} for it in TOOLS]
+        return convert_tools(functions, format)
 
     def run_call(self, call: Any) -> ToolAnswer:
         """Run a call, given as a `ToolCall`, a dict of a wire format, or an SDK object."""
@@ -193,7 +189,7 @@ def parse_call(thing: Any) -> ToolCall:
         raise InputError(f"not a tool call: {type(thing).__name__}", hint="give a ToolCall, a dict or an SDK's object")
     inner = value.get("function")
     named = inner if isinstance(inner, Mapping) else value
-    arguments = named.get("arguments", named.get("input", "{}"))
+    arguments = next((named[key] for key in ("arguments", "input", "args") if named.get(key) is not None), "{}")
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments)
     call_id = str(value.get("call_id") or value.get("id") or "")

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from foldline.errors import Cancelled
 from foldline.events import LOG
+from foldline.message import Message
 from foldline.session.cancellation import Cancellation, cancelled_by
 from foldline.session.session import Session
 
@@ -86,6 +87,27 @@ class AsyncSession:
     clear = _awaited(Session.clear)
     use = _awaited(Session.use)
     _branch = _awaited(Session.branch)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, folded or not. They are read from the record without a thread: on a ledger, this blocks."""
+        return self.session.messages
+
+    @property
+    def pins(self) -> dict[str, Message]:
+        """The pinned messages by the name of their pin, read like `messages`."""
+        return self.session.pins
+
+    def __len__(self) -> int:
+        """The number of messages, folded or not."""
+        return len(self.session)
+
+    def __bool__(self) -> bool:
+        """True, also for a session without messages."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self.session).removeprefix('<')}"
 
     async def cancel(self) -> bool:
         """Cancel the fold that is being made, without waiting for other calls.

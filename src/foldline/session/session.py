@@ -26,7 +26,7 @@ from foldline.errors import Conflict, FoldlineError, InputError
 from foldline.events import LOG, TRACE, Event, Listener, emit
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
-from foldline.measure.estimator import Counter
+from foldline.measure.estimator import Counter, format_tokens
 from foldline.message import NO_META, Message, Meta, Text
 from foldline.models.table import Model
 from foldline.plan.gate import Load, Need
@@ -114,6 +114,8 @@ class Session:
         self.lock = RLock()
         self.writer = DigestWriter(self.record)
         self._digester, self._counter = digester_of(digester), counter
+        self._definitions: tuple[Any, ...] | None = None
+        """The tool definitions that were given to this object; None if none were given."""
         self._was_interrupted = False
         self.running: StopSignal | None = None
         """The stop signal of the fold that is being made by a call of this session."""
@@ -134,7 +136,9 @@ class Session:
     def reload(self, **given: Any) -> None:
         """Derive the state from the record, with the given settings or, by default, the stored ones."""
         snapshot = self.record.snapshot()
-        settings = setup(snapshot.settings, counter=self._counter, **given)
+        settings = setup(snapshot.settings, counter=self._counter, definitions=self._definitions, **given)
+        if given.get("tools") is not None:
+            self._definitions = settings.definitions
         self.state = State(settings, snapshot, self.record.read)
         self.digester = choose_digester(self._digester, settings.policy)
         self._arrived = self._arrivals()
@@ -368,6 +372,7 @@ class Session:
         self.refresh()
         record = self.record.fork(name, len(self.timeline) if at is None else at)
         return Session(
+            tools=self._definitions,
             digester=self._digester,
             record=record,
             name=self.name,
@@ -441,6 +446,35 @@ class Session:
             self.emit("skipped", reason=plan.skip_reason)
 
     # What the state shows
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, folded or not, in their order. They are read from the record at every access."""
+        with self.lock:
+            self.refresh()
+            return tuple(self.record.read(0, len(self.timeline)))
+
+    @property
+    def pins(self) -> dict[str, Message]:
+        """The pinned messages by the name of their pin."""
+        with self.lock:
+            self.refresh()
+            read = self.record.read
+            return {name: next(iter(read(at, at + 1))) for name, at in self.state.snapshot.pins.items()}
+
+    def __len__(self) -> int:
+        """The number of messages, folded or not."""
+        return len(self.timeline)
+
+    def __bool__(self) -> bool:
+        """True, also for a session without messages."""
+        return True
+
+    def __repr__(self) -> str:
+        load, model = self.load(), self.model.name or "no model"
+        name = f"{self.name!r}, " if self.name else ""
+        size = f"{format_tokens(load.request, self.state.setup.counter.exact)} of {format_tokens(load.usable, True)}"
+        return f"<Session {name}{model}: {len(self)} messages, {size} tokens, {self.folds} folds>"
 
     @property
     def folds(self) -> int:

@@ -18,6 +18,7 @@ from foldline.models.table import model as model_of
 from foldline.plan.media_budget import MediaAllowance, bytes_for_media
 from foldline.policy import Policy, no_usable_window, read_knobs
 from foldline.wire.formats import REQUEST_FORMATS, framing_of, grammar_of
+from foldline.wire.tool_definitions import json_tools
 
 DEFAULT_POLICY = "balanced"
 DEFAULT_FORMAT = "openai"
@@ -36,6 +37,8 @@ class Setup:
     """Whether the format was given or detected. Otherwise it is the usual format of the model's vendor."""
     tools: int
     """Tokens of the tool definitions."""
+    definitions: tuple[Any, ...] | None
+    """The tool definitions; None if another process gave them, so that only their size is known."""
     extra: int
     """Tokens of everything else in each request, apart from messages and tools."""
     counter: Counter
@@ -75,12 +78,15 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     model: str | None = None,
     policy: Policy | str | None = None,
     tools: Sequence[Any] | None = None,
+    definitions: tuple[Any, ...] | None = None,
     format: str | None = None,
     extra_tokens: int | None = None,
     counter: Counter | None = None,
 ) -> Setup:
     """The setup for stored settings, changed by the arguments that are given.
 
+    `tools` replace the stored tools. `definitions` are the tools that were given earlier; if another process has
+    changed the tools since then, the larger size is used.
     `counter` replaces the model's counter if the policy counts with the model's counter.
     """
     if policy is None:
@@ -106,12 +112,18 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     if chosen.prune_arrival_ratio is not None:
         arrival_limits.append(max(1, int(chosen.prune_arrival_ratio * usable)))
     limits = grammar_of(usual).limits
+    if tools is not None:
+        definitions = json_tools(tools)
+    size = 0 if definitions is None else tools_tokens(definitions, counter, framing)
+    is_replaced = tools is not None or (model is not None and definitions is not None)
+    stored = 0 if is_replaced else row.get("tools", 0)
     return Setup(
         model=known,
         policy=chosen,
         format=used,
         format_known=bool(given),
-        tools=row.get("tools", 0) if tools is None else tools_tokens(tools, counter, framing),
+        tools=max(stored, size),
+        definitions=() if definitions is None and not stored else definitions,
         extra=row.get("extra", 0) if extra_tokens is None else extra_tokens,
         counter=counter,
         framing=framing,

@@ -436,6 +436,8 @@ class State:
             self.unbound,
             policy.bound_thinking == "drop_block",
             composed.native,
+            setup.model,
+            setup.definitions,
         )
 
 

@@ -6,18 +6,21 @@ Order: system, memory, pins, digest, history, input. Between folds a view only g
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foldline.errors import InputError
 from foldline.fold import Digest, Fold
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message, user
+from foldline.models.table import Model
+from foldline.models.table import model as model_of
 from foldline.placeholders import missing_messages
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.bound_thinking import BINDING_BETA, DROP_BLOCK
 from foldline.view.breakpoints import place
 from foldline.view.identity import ViewIdentity
+from foldline.view.request_body import request_body
 from foldline.wire.formats import request_format
 from foldline.wire.rendering import Rendered, render
 from foldline.wire.repair import RepairedHistory, repair
@@ -65,6 +68,10 @@ class View(NamedTuple):
     native: Digest | None = None
     """The digest whose native summary the view shows; None if the view shows no native summary."""
 
+    model: Model | None = None
+    tools: tuple[Any, ...] | None = ()
+    """The tool definitions of the session; None if they were counted in another process and not given to this one."""
+
     @property
     def need(self) -> Need:
         """How urgent a fold is."""
@@ -100,6 +107,30 @@ class View(NamedTuple):
         if self.unbound and self.drops_blocks and target == "anthropic":
             return replace(rendered, parameters=DROP_BLOCK, betas=(BINDING_BETA,))
         return rendered
+
+    def request(self, format: str = "", *, max_tokens: int | None = None, **extra: Any) -> dict[str, Any]:
+        """The whole request in a wire format (by default the session's), as keyword arguments for the SDK's call.
+
+        It has the model, the system text, the session's tools and the messages. `extra` is added to it: `temperature`,
+        `tool_choice`, `stream`, … `max_tokens` limits the reply; Anthropic demands a limit, so there the default is the
+        number of tokens that the policy reserves for the reply.
+
+            client.messages.create(**view.request("anthropic", max_tokens=2_000))
+            client.chat.completions.create(**view.request("openai"))
+            client.responses.create(**view.request("openai-responses"))
+            client.models.generate_content(**view.request("gemini"))
+        """
+        if self.tools is None:
+            hint = "give them again when you open the session: tools=…"
+            raise InputError("the tools of this session were given in another process", hint=hint)
+        return request_body(
+            self.render(format),
+            model=self.model or model_of(""),
+            tools=self.tools,
+            max_tokens=max_tokens,
+            reply_room=self.window - self.usable,
+            extra=extra,
+        )
 
     def _readable_messages(self) -> tuple[Message, ...]:
         """The messages, with the readable digest in place of a native summary, for another format than its maker's."""
