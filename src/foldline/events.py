@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 KINDS = (
     *("measured", "assumed", "warned", "planned", "started", "committed", "skipped", "failed"),
-    *("pruned", "recalled", "repaired"),
+    *("pruned", "recalled", "repaired", "interrupted"),
 )
 """All kinds of events."""
 

@@ -12,7 +12,7 @@ result. Any other call runs to its end. The next call comes after that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -21,7 +21,10 @@ from foldline.errors import Cancelled
 from foldline.events import LOG
 from foldline.message import Message
 from foldline.session.cancellation import Cancellation, cancelled_by
+from foldline.session.reply_tee import ReplyTee
 from foldline.session.session import Session
+from foldline.view.compose import View
+from foldline.view.identity import ViewIdentity
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,7 +77,7 @@ class AsyncSession:
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         """One lock for each event loop. The session's own lock orders calls from different loops."""
 
-    add = _awaited(Session.add)
+    _add = _awaited(Session.add)
     view = _awaited(Session.view)
     plan = _awaited(Session.plan)
     fold = _awaited(Session.fold)
@@ -87,6 +90,28 @@ class AsyncSession:
     clear = _awaited(Session.clear)
     use = _awaited(Session.use)
     _branch = _awaited(Session.branch)
+
+    async def add(self, *things: Any, format: str | None = None, view: View | ViewIdentity | str | None = None) -> None:
+        """Add messages at the end, like `Session.add`. An async stream is read to its end."""
+        for index, thing in enumerate(things):
+            if isinstance(thing, AsyncIterable):
+                await self._add(*things[:index], format=format, view=view)
+                async for _ in self.stream(thing, format=format, view=view):
+                    pass
+                await self.add(*things[index + 1 :], format=format, view=view)
+                return
+        await self._add(*things, format=format, view=view)
+
+    def stream(
+        self, stream: Any, *, format: str | None = None, view: View | ViewIdentity | str | None = None
+    ) -> ReplyTee:
+        """The events of a streamed reply, like `Session.stream`: `async for event in session.stream(stream)`."""
+        return self.session.stream(stream, format=format, view=view).added_by(self)
+
+    @property
+    def format(self) -> str:
+        """The wire format of the conversation."""
+        return self.session.format
 
     @property
     def messages(self) -> tuple[Message, ...]:

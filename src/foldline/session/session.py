@@ -36,11 +36,13 @@ from foldline.policy import Policy, Rule
 from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
+from foldline.session.added_values import check_input
 from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
 from foldline.session.native_compaction import fold_at_native_summary
 from foldline.session.preview import Preview
 from foldline.session.record import ATTEMPTS, MemoryRecord, Record, Refusal, too_many_conflicts
+from foldline.session.reply_tee import ReplyTee
 from foldline.session.reply_ties import is_untied, tie_reply
 from foldline.session.setup import setup
 from foldline.session.state import State
@@ -49,6 +51,8 @@ from foldline.view.continuation import Continuation, continuation
 from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
 from foldline.wire.formats import plain_message
 from foldline.wire.reader import parse, sign_of
+from foldline.wire.streaming.assembler import StreamedReply
+from foldline.wire.streaming.stream_events import is_stream
 
 if TYPE_CHECKING:
     from foldline.session.worker import LeaseKeeper, Worker
@@ -174,14 +178,43 @@ class Session:
 
     # Messages and views
 
-    @_locked
     def add(self, *things: Any, format: str | None = None, view: View | ViewIdentity | str | None = None) -> None:
-        """Add messages at the end: `Message` values, wire dicts, lists of them, or an SDK's reply.
+        """Add messages at the end: `Message` values, wire dicts, lists of them, an SDK's reply, or a streamed reply.
 
         The values are read in `format`. By default, the format of the values is detected; if it is not clear, the
         session's format is used. `view` is the view that a reply answers, or its identity; by default it is the last
         view that `view` returned. The usage of the reply is used only for that view and for views that grew from it.
+        A stream is read to its end; use `stream` if you need its events.
         """
+        for index, thing in enumerate(things):
+            if type(thing) is not dict and is_stream(thing):
+                self._add(*things[:index], format=format, view=view)
+                for _ in self.stream(thing, format=format, view=view):
+                    pass
+                self.add(*things[index + 1 :], format=format, view=view)
+                return
+        self._add(*things, format=format, view=view)
+
+    def stream(
+        self, stream: Any, *, format: str | None = None, view: View | ViewIdentity | str | None = None
+    ) -> ReplyTee:
+        """The events of a streamed reply, unchanged. At the end of the loop, the reply is added to the session.
+
+        `stream` is what the SDK of OpenAI, Anthropic or Google returned for a streamed request, or a list of its
+        events. Use `for` or `async for`. What was received before an interruption is added as a valid message.
+        """
+        with self.lock:
+            answered = self._handed_out if view is None else identity_of(view)
+        return ReplyTee(self, stream, format=format, view=answered)
+
+    def report_reply(self, reply: StreamedReply) -> None:
+        """Emit an event if a streamed reply is not complete."""
+        if not reply.complete:
+            lost = "; ".join(f"{item.what}: {item.why}" for item in reply.lost)
+            self.emit("interrupted", stop=reply.stop, lost=lost)
+
+    @_locked
+    def _add(self, *things: Any, format: str | None, view: View | ViewIdentity | str | None) -> None:
         answered = None if view is None else identity_of(view)
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
@@ -190,6 +223,8 @@ class Session:
             if not is_message and (plain := plain_message(thing, format or self.state.setup.format)) is not None:
                 messages.append(plain)
                 continue
+            if not is_message:
+                check_input(thing)
             if not known and (sign := _sign(thing)) is not None:
                 self.reload(format=sign)
                 known = True

@@ -93,6 +93,8 @@ def setup(  # noqa: PLR0913 (all are named at the call)
         chosen = Policy(**read_knobs(row["policy"], "the record")) if row else Policy.preset(DEFAULT_POLICY)
     else:
         chosen = Policy.preset(policy) if isinstance(policy, str) else policy
+    if model is not None and not isinstance(model, str):
+        raise ConfigError(f'model must be a text such as "claude-sonnet-5", not {type(model).__name__}')
     known = model_of(row.get("model", "") if model is None else model)
     given = row.get("format", "") if format is None else format
     if given and given not in REQUEST_FORMATS:

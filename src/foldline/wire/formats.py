@@ -140,6 +140,8 @@ class ReplyFormat:
 
     parse: Callable[[Any], tuple[Message, ...]]
     stream: Callable[[], ReplyStream]
+    is_event: Callable[[Mapping[str, Any]], bool]
+    """Whether a JSON value is an event of a stream in this format."""
     usage: Callable[[Any], Usage | None]
     list_key: str
     """The field that holds the content of a reply."""

@@ -29,6 +29,8 @@ from foldline.wire.formats import (
     plain_message,
 )
 from foldline.wire.request import Request, parse_elements, unknown_format
+from foldline.wire.sdk_objects import is_sdk_object, sdk_json
+from foldline.wire.streaming.stream_events import EventAssembler, is_event_list
 
 _PEEK = 100
 """Number of lines of a file that are read to detect its format."""
@@ -112,6 +114,9 @@ def _with_file_in_errors(found: Iterator[Transcript], file: str) -> Iterator[Tra
 def _conversations(source: Any, known: _Known) -> Iterator[Transcript]:
     if _is_message_object(source):
         source = (source,)
+    if is_event_list(source):
+        yield _from_events(source, known)
+        return
     if isinstance(source, (bytes, bytearray, memoryview)):
         source = decode(source)
     if isinstance(source, str):
@@ -135,10 +140,21 @@ def _from_objects(items: Sequence[Any], known: _Known) -> Transcript:
     return Transcript(format=form, messages=messages, model=_model(messages))
 
 
+def _from_events(events: list[Any], known: _Known) -> Transcript:
+    """The transcript of the reply whose stream events are in a list."""
+    assembler = EventAssembler(known.format or "")
+    for event in events:
+        assembler.take(event)
+    reply = assembler.finish()
+    if reply is None or not reply.messages:
+        raise WireError("these stream events hold no complete part of a reply", hint="pass all events of one stream")
+    return Transcript(format=assembler.format, messages=reply.messages, model=_model(reply.messages))
+
+
 def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
     """The value with SDK objects converted to JSON; the same object if it holds none."""
-    if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
-        return value.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    if is_sdk_object(value):
+        return sdk_json(value)
     if deepest and isinstance(value, Mapping):
         converted = {key: _json(inner, deepest - 1) for key, inner in value.items()}
         return value if all(converted[key] is value[key] for key in converted) else converted

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from foldline.errors import InputError
+from foldline.wire.sdk_objects import is_sdk_object, sdk_json
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _SCHEMAS = ("input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema", "inputSchema")
@@ -25,8 +26,8 @@ def json_tools(tools: Iterable[Any]) -> tuple[Any, ...]:
     """The definitions, with SDK objects converted to JSON. Raises `InputError` for a function and for a text."""
     found = []
     for tool in tools:
-        if callable(getattr(tool, "model_dump", None)) and not isinstance(tool, type):
-            found.append(tool.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False))
+        if is_sdk_object(tool):
+            found.append(sdk_json(tool))
         elif callable(tool) or isinstance(tool, str):
             shown = getattr(tool, "__name__", type(tool).__name__)
             hint = 'write {"name": …, "description": …, "input_schema": {…}}, or the definition that your SDK uses'

@@ -3,7 +3,7 @@
 from foldline.wire.anthropic import parse, render, signs
 from foldline.wire.anthropic.framing import FRAMING
 from foldline.wire.anthropic.grammar import GRAMMAR
-from foldline.wire.anthropic.stream import AnthropicStream
+from foldline.wire.anthropic.stream import AnthropicStream, is_anthropic_event
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.formats import Format, ReplyFormat
 
@@ -22,5 +22,11 @@ FORMAT = Format(
     parse_system=parse.parse_system,
     render_system=render.render_system,
     join=render.join,
-    reply=ReplyFormat(parse=parse.parse_reply, stream=AnthropicStream, usage=anthropic_usage, list_key="content"),
+    reply=ReplyFormat(
+        parse=parse.parse_reply,
+        stream=AnthropicStream,
+        is_event=is_anthropic_event,
+        usage=anthropic_usage,
+        list_key="content",
+    ),
 )

@@ -7,6 +7,7 @@ only when they are complete.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
@@ -161,3 +162,11 @@ def _sendable(content: list[dict[str, Any]], loss: LossCollector) -> list[dict[s
     while kept and kept[-1].get("type") in _THINKING:
         loss.add(string_at(kept.pop(), "type"), "nothing follows it")
     return kept
+
+
+_EVENTS = frozenset(f"{what}_{part}" for what in ("message", "content_block") for part in ("start", "delta", "stop"))
+
+
+def is_anthropic_event(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON value is an event of a Messages stream."""
+    return string_at(value, "type") in _EVENTS or dict(value) == {"type": "ping"}

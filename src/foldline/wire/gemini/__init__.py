@@ -4,7 +4,7 @@ from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.gemini import parse, render, signs
 from foldline.wire.gemini.framing import FRAMING
 from foldline.wire.gemini.grammar import GRAMMAR
-from foldline.wire.gemini.stream import GeminiStream
+from foldline.wire.gemini.stream import GeminiStream, is_gemini_chunk
 from foldline.wire.gemini.usage import gemini_usage
 
 FORMAT = Format(
@@ -25,6 +25,7 @@ FORMAT = Format(
     reply=ReplyFormat(
         parse=parse.parse_reply,
         stream=GeminiStream,
+        is_event=is_gemini_chunk,
         usage=gemini_usage,
         list_key="candidates",
         usage_key="usageMetadata",

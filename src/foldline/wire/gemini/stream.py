@@ -8,6 +8,7 @@ as pairs of a JSON path and a value.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
@@ -148,3 +149,8 @@ def _put(target: Any, path: str, value: Any) -> None:
             target = target[step]
         else:
             return
+
+
+def is_gemini_chunk(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON value is a chunk of a `streamGenerateContent` stream. A whole reply is such a chunk, too."""
+    return any(key in value for key in ("candidates", "usageMetadata", "promptFeedback"))

@@ -4,7 +4,7 @@ from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.openai_chat import parse, render, signs
 from foldline.wire.openai_chat.framing import FRAMING
 from foldline.wire.openai_chat.grammar import GRAMMAR
-from foldline.wire.openai_chat.stream import ChatStream
+from foldline.wire.openai_chat.stream import ChatStream, is_chat_chunk
 from foldline.wire.openai_chat.usage import chat_usage
 
 FORMAT = Format(
@@ -20,6 +20,11 @@ FORMAT = Format(
     list_key="messages",
     join=render.join,
     reply=ReplyFormat(
-        parse=parse.parse_reply, stream=ChatStream, usage=chat_usage, list_key="choices", object_type="chat.completion"
+        parse=parse.parse_reply,
+        stream=ChatStream,
+        is_event=is_chat_chunk,
+        usage=chat_usage,
+        list_key="choices",
+        object_type="chat.completion",
     ),
 )

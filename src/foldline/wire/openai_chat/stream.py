@@ -217,3 +217,10 @@ def _merged(entries: list[Any]) -> list[Any]:
             elif piece is not None:
                 growing.set(key, piece)
     return [growing.whole() for growing in found.values()]
+
+
+def is_chat_chunk(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON value is a chunk of a Chat Completions stream."""
+    if value.get("object") == "chat.completion.chunk":
+        return True
+    return any(isinstance(choice, Mapping) and "delta" in choice for choice in list_at(value, "choices"))

@@ -4,7 +4,7 @@ from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.openai_responses import parse, render, signs
 from foldline.wire.openai_responses.framing import FRAMING
 from foldline.wire.openai_responses.grammar import GRAMMAR
-from foldline.wire.openai_responses.stream import ResponsesStream
+from foldline.wire.openai_responses.stream import ResponsesStream, is_responses_event
 from foldline.wire.openai_responses.usage import responses_usage
 
 FORMAT = Format(
@@ -24,6 +24,7 @@ FORMAT = Format(
     reply=ReplyFormat(
         parse=parse.parse_reply,
         stream=ResponsesStream,
+        is_event=is_responses_event,
         usage=responses_usage,
         list_key="output",
         object_type="response",

@@ -6,6 +6,7 @@ this), the reply is assembled from the events of its items.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from foldline.wire.field_access import list_at, object_at, string_at
@@ -182,3 +183,8 @@ def _is_blank(item: dict[str, Any]) -> bool:
         return False
     texts = [part.get("text") or part.get("refusal") for part in list_at(item, "content") if isinstance(part, dict)]
     return all(blank(text) for text in texts)
+
+
+def is_responses_event(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON value is an event of a Responses stream."""
+    return string_at(value, "type").startswith("response.")

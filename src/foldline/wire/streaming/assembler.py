@@ -6,6 +6,7 @@ or carries an error, only parts that may be sent back to the provider are kept; 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +73,10 @@ class Assembler:
         for event in self._events.feed(chunk):
             self._take(event)
 
+    def take(self, value: Mapping[str, Any]) -> None:
+        """Process one event that was parsed already. Never raises."""
+        self._take_value(dict(value), "")
+
     def finish(self) -> StreamedReply | None:
         """The reply, after all bytes were fed; None if nothing was received."""
         for event in self._events.close():
@@ -110,8 +115,11 @@ class Assembler:
             return
         for found in value if isinstance(value, list) else [value]:
             if isinstance(found, dict):
-                self._error = self._error or _error(event.name, found)
-                self._stream.take(found)
+                self._take_value(found, event.name)
+
+    def _take_value(self, value: dict[str, Any], name: str) -> None:
+        self._error = self._error or _error(name, value)
+        self._stream.take(value)
 
     def _messages(self, value: dict[str, Any] | None, loss: LossCollector) -> tuple[Message, ...]:
         """The messages of the assembled value; empty if the format's parser refuses it."""

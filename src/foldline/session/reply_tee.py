@@ -1,0 +1,119 @@
+"""Passes on the events of a streamed reply, and adds the reply to a session when the stream ends.
+
+    for event in session.stream(client.messages.create(**request, stream=True)):
+        ...                             # the SDK's own events, unchanged
+    async for event in session.stream(await client.messages.create(**request, stream=True)): ...
+
+If you leave the loop, if the connection breaks or if the task is cancelled, what was received until then is added as a
+valid message: text and complete calls stay, an incomplete call is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from foldline.errors import InputError
+from foldline.message import Message
+from foldline.view.identity import ViewIdentity
+from foldline.wire.streaming.assembler import StreamedReply
+from foldline.wire.streaming.stream_events import EventAssembler, is_stream_manager
+
+if TYPE_CHECKING:
+    from foldline.session.async_session import AsyncSession
+    from foldline.session.session import Session
+
+
+class ReplyTee:
+    """The events of one streamed reply. Iterate over it with `for` or with `async for`."""
+
+    def __init__(self, session: Session, stream: Any, *, format: str | None, view: ViewIdentity | None) -> None:
+        if is_stream_manager(stream):
+            what = f"{type(stream).__name__} is not a stream yet"
+            raise InputError(
+                what, hint="enter it first: with client.messages.stream(…) as stream: session.stream(stream)"
+            )
+        if not isinstance(stream, (Iterable, AsyncIterable)) or isinstance(stream, (str, bytes)):
+            raise InputError(f"not a stream: {type(stream).__name__}", hint="pass the stream that the SDK returned")
+        self._session, self._stream, self._view = session, stream, view
+        self._async_session: AsyncSession | None = None
+        self._assembler = EventAssembler(format or "", default=session.format)
+        self._is_finished = False
+        self.reply: StreamedReply | None = None
+        """The reply, after the end: its messages, stop reason, usage, error, and what was lost. None until then."""
+
+    @property
+    def message(self) -> Message | None:
+        """The model's message, after the end; None until then, and if nothing was complete."""
+        return self.reply.messages[-1] if self.reply is not None and self.reply.messages else None
+
+    def __iter__(self) -> Iterator[Any]:
+        if not isinstance(self._stream, Iterable):
+            raise InputError("this stream is async", hint="write: async for event in session.stream(stream)")
+        try:
+            for event in self._stream:
+                self._assembler.take(event)
+                yield event
+        finally:
+            self.close()
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return _AsyncEvents(self, self._stream, self._assembler)
+
+    def added_by(self, session: AsyncSession) -> ReplyTee:
+        """The same object; from now on, `async for` adds the reply with an async call."""
+        self._async_session = session
+        return self
+
+    def close(self) -> None:
+        """Add to the session what was received. This is called for you at the end of the loop, however it ends."""
+        reply = self._finish()
+        if reply is not None:
+            self._session.add(*reply.messages, view=self._view)
+            self._session.report_reply(reply)
+
+    async def aclose(self) -> None:
+        """Like `close`, without blocking the event loop if the session is an `AsyncSession`."""
+        if self._async_session is None:
+            self.close()
+            return
+        reply = self._finish()
+        if reply is not None:
+            await self._async_session.add(*reply.messages, view=self._view)
+            self._session.report_reply(reply)
+
+    def _finish(self) -> StreamedReply | None:
+        """The reply at the first call; None at later calls and if nothing was received."""
+        if self._is_finished:
+            return None
+        self._is_finished = True
+        self.reply = self._assembler.finish()
+        return self.reply
+
+
+class _AsyncEvents:
+    """Iterates asynchronously. Only the loop holds this object, so it is deleted as soon as the loop is left."""
+
+    def __init__(self, tee: ReplyTee, stream: Any, assembler: EventAssembler) -> None:
+        self._tee, self._assembler = tee, assembler
+        self._events = aiter(stream) if isinstance(stream, AsyncIterable) else _as_async(stream)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            event = await anext(self._events)
+            self._assembler.take(event)
+        except BaseException:  # the end of the stream, an error, a cancelled task
+            await self._tee.aclose()
+            raise
+        return event
+
+    def __del__(self) -> None:
+        self._tee.close()
+
+
+async def _as_async(events: Iterable[Any]) -> AsyncIterator[Any]:
+    for event in events:
+        yield event
