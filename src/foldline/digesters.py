@@ -25,6 +25,6 @@ __all__ += ["openai_compatible"]
 def openai_compatible(model: str, base_url: str, *, api_key: str = "none", **options: Any) -> Digester:
     """A digester at a server that speaks OpenAI's Chat Completions, such as vLLM, llama.cpp, Ollama or a gateway.
 
-    `options` are those of `openai`: `window` and `reply` (the model's limits in tokens), `reasoning`, `extra`.
+    The options are the same as for `openai`: `window` and `reply` (the model's limits in tokens), `reasoning`, `extra`.
     """
     return openai(model, base_url=base_url, api_key=api_key, **options)

@@ -38,7 +38,7 @@ class WireError(InputError):
         self.reason = message
 
     def at(self, *, file: str = "", line: int = 0) -> WireError:
-        """The same error with this file and line, unless it already names them."""
+        """The same error with this file and line added. If the error already names a file or a line, that is kept."""
         return WireError(self.reason, file=self.file or file, line=self.line or line, field=self.field, hint=self.hint)
 
 
@@ -65,7 +65,7 @@ class ViewTooLarge(FoldlineError):
 
 
 class Cancelled(FoldlineError):
-    """The fold was cancelled while a call was making it. Nothing was written."""
+    """The fold was cancelled before it was complete. Nothing was written."""
 
     retryable = True
 

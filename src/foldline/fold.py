@@ -1,7 +1,7 @@
 """Records of a fold: the cut, the digest that replaces the folded messages, and the loss report.
 
-The planner makes a fold without a digest; the digest is added; then the ledger stores the fold. The view is composed
-from the newest fold. A stored fold is never changed; the next fold replaces it.
+First the planner makes a fold without a digest. Then the digest is added. Then the ledger stores the fold. The view is
+composed from the newest fold. A stored fold is never changed; the next fold replaces it.
 """
 
 from __future__ import annotations
@@ -60,16 +60,17 @@ NO_TARGET = Target()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeSummary:
-    """A provider's own summary of the folded messages: a signed or encrypted block that only its maker reads.
+    """A provider's own summary of the folded messages: a signed or encrypted block that only this provider can read.
 
-    The account that made it is not known here; it is taken to be the one that the session uses.
+    The block can be read only by the account that received it. foldline assumes that the session still uses this
+    account.
     """
 
     message: Message
-    """A message with nothing but the block."""
+    """A message that holds only the block."""
     maker: Target
     any_model: bool = False
-    """Whether other models of the maker's vendor read it too."""
+    """Whether other models of the same vendor can read the block."""
 
     def is_read_by(self, target: Target) -> bool:
         """Whether the block may be sent to this target."""
@@ -81,7 +82,7 @@ class NativeSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """The message that replaces the folded ones, its author and its loss report."""
+    """The message that replaces the folded messages, its author and its loss report."""
 
     message: Message
     by: str = "local"
@@ -92,12 +93,12 @@ class Digest:
     """Why a local digest was written instead of a model's; "" if no model was asked."""
     loss: Loss | None = None
     usage: Usage | None = None
-    """Token usage of all requests to the model that wrote it."""
+    """Token usage of all requests that were made to write this digest."""
     native: NativeSummary | None = None
-    """The provider's own summary of the same messages. Its maker gets it in place of `message`."""
+    """The provider's own summary of the same messages. In requests to this provider, it replaces `message`."""
 
     def message_for(self, target: Target) -> Message:
-        """The message that replaces the folded ones in a view for this target."""
+        """The message that replaces the folded messages in a view for this target."""
         native = self.native
         return native.message if native is not None and native.is_read_by(target) else self.message
 
@@ -107,8 +108,8 @@ class Fold:
     """The record of one fold: the messages before `cut` are no longer in the view.
 
     Two groups of these messages stay in the view: `pinned` is shown before the digest; `carried` (the newest prompt and
-    open calls) is shown after it. `stubs` maps the index of a kept message to its pruned form and the size of that in
-    tokens.
+    open calls) is shown after it. `stubs` maps the index of a kept message to its pruned form and to the size of this
+    form in tokens.
     """
 
     cut: int
@@ -125,8 +126,8 @@ class Fold:
     before: int = 0
     after: int = 0
     learned: Mapping[str, Any] = field(default_factory=dict)
-    """The calibration of the token estimates from the provider's usage figures, and its model. A reopened session uses
-    this calibration.
+    """What foldline learned from the provider's usage figures about its token estimates, and for which model. A
+    reopened session starts with these corrections.
     """
 
     def __str__(self) -> str:

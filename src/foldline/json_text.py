@@ -2,7 +2,7 @@
 
 A proxy must send unchanged messages byte for byte. So `scan` returns where each element of the message list starts and
 ends. A settings file must keep its line ends, escapes and spelling of numbers. So `put` and `cut` insert or remove one
-item at its position. All use one scanner on top of the C decoder of the standard library.
+item at its position. All these functions use one scanner, which calls the C decoder of the standard library.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _decode: _Decode = json.JSONDecoder().raw_decode
 class Slice(NamedTuple):
     """A JSON value and its position, `text[start:end]`.
 
-    A member of an object also has its key and the start of the key.
+    For a member of an object, the key and the start of the key are stored, too.
     """
 
     value: Any
@@ -63,7 +63,7 @@ def decode(data: bytes | bytearray | memoryview) -> str:
 def encode(text: str) -> bytes:
     """The inverse of `decode`.
 
-    If the text contains lone surrogates that came from JSON escapes, they are encoded like other characters.
+    Lone surrogates that came from JSON escapes are encoded like other characters.
     """
     try:
         return text.encode("utf-8", "surrogateescape")
@@ -139,8 +139,8 @@ def _wire_error(error: Exception, field: str = "") -> WireError:
 def _scan_object(
     text: str, at: int, decode: _Decode, lists: tuple[str, ...] = ()
 ) -> tuple[list[Slice], dict[str, tuple[Slice, ...]], int]:
-    """The members of the object that begins at `at`, the elements of the members named in `lists`, and the object's
-    end.
+    """Reads the object that begins at index `at`. Returns its members, the elements of the members named in `lists`,
+    and the index of its end.
     """
     members: list[Slice] = []
     elements: dict[str, tuple[Slice, ...]] = {}
@@ -234,7 +234,7 @@ def root(text: str) -> int:
 
 
 def items(text: str, at: int) -> list[Slice]:
-    """Members or elements of the container that begins at `at`, in a text that `root` has checked.
+    """The members or elements of the container that begins at index `at`. `root` must have checked the text before.
 
     >>> [(item.key, item.item_start, item.start, item.end) for item in items('{"a": [1], "b": 2}', 0)]
     [('a', 1, 6, 9), ('b', 11, 16, 17)]
@@ -247,7 +247,7 @@ def items(text: str, at: int) -> list[Slice]:
 def member(text: str, at: int, key: str) -> Slice | None:
     """The member with this key; None if there is none.
 
-    Raises `ConfigError` if the key occurs twice, because programs disagree about which one they read.
+    Raises `ConfigError` if the key occurs twice, because some programs read the first value and others the last.
     """
     found = [item for item in items(text, at) if item.key == key]
     if len(found) > 1:
@@ -278,8 +278,8 @@ def put(text: str, at: int, value: Any, key: str = "") -> str:
 def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
     """The text without one item.
 
-    `path` leads to the item, from the outermost container to the innermost. Each step is the index in the text at which
-    the container begins, and the number of the item in the container.
+    `path` leads to the item, from the outermost container to the innermost. Each element of `path` has two numbers: the
+    index in the text at which a container begins, and the number of the item in this container.
 
     A container that becomes empty is removed, too, unless it was empty before `put` filled it. If the whole object
     becomes empty, the result may be a single line end.

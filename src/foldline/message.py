@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 ROLES = ("system", "user", "assistant", "tool")
-"""The known roles. A message with another role keeps it, and is treated like a note of the user."""
+"""The known roles. A message may have another role. It is then treated like a note of the user."""
 
 KINDS = ("", "shell", "note", "digest", "branch_digest")
-"""The kinds of message: ordinary, run of a shell command, note, digest, digest of another branch."""
+"""The kinds of message: ordinary message, shell command with its output, note, digest, digest of another branch."""
 
 
 class Wire(NamedTuple):
@@ -142,8 +142,8 @@ class Meta:
     stop: str = ""
     """The reason why the model stopped, as the provider names it."""
     usage: Usage | None = None
-    """The provider's token figures: the input is the request that led to this message, the output is the message
-    itself.
+    """The provider's token figures. The input figures are for the request that led to this message. The output figure
+    is for the message itself.
     """
     at: float | None = None
     """The time of the message, in seconds since 1970."""
@@ -152,7 +152,7 @@ class Meta:
     source: str = ""
     """Where the message was read, for display: a line number or an id."""
     view: str = ""
-    """The id of the view that was sent to get this reply; empty if it was not stored."""
+    """The id of the view that was sent to get this reply; "" if the id is unknown."""
 
 
 NO_META = Meta()
@@ -195,7 +195,10 @@ class Message:
         )
 
     def with_parts(self, *parts: Part) -> Message:
-        """The message with other parts. From its wire form, rendering then takes only the fields that are not parts."""
+        """The message with other parts.
+
+        Its wire form is kept, but rendering takes only those fields from it that are not parts.
+        """
         return replace(self, parts=parts, wire=self.wire and self.wire._replace(raw=None, exact=False))
 
 
@@ -205,7 +208,7 @@ def system(text: str) -> Message:
 
 
 def user(text: str, *, kind: str = "") -> Message:
-    """A user message. With `kind`, it is a note, a digest or the run of a shell command in the user's role."""
+    """A user message. With `kind`, it is a note, a digest, or a shell command with its output, in the user's role."""
     return Message(role="user", parts=(Text(text=text),), kind=kind)
 
 

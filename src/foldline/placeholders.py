@@ -40,17 +40,17 @@ WINDOW_FULL = "the window is full"
 
 
 def repeated_in(handle: str) -> str:
-    """The reason for a stub whose text is repeated in a later message."""
+    """The reason that a stub shows if a later message repeats the text of the result."""
     return f"it stands again in {handle}"
 
 
 def read_again_in(handle: str) -> str:
-    """The reason for a stub of a file that was read again later."""
+    """The reason that a stub shows if the same file was read again later."""
     return f"read again in {handle}"
 
 
 def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: int = 0) -> str:
-    """The last line of a stub: it follows the first `shown` characters of the result.
+    """The last line of a stub. It comes after the first `shown` characters of the result.
 
     >>> stub_line(TOO_LARGE_TO_STAY, "#7", shown=6, total=6_992)
     '[pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]'
@@ -66,8 +66,8 @@ def shortened(missing: int, handle: str) -> str:
 
 
 def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
-    """The text that replaces messages that were folded without a digest. `partly` means that some messages of the range
-    `handle` stay.
+    """The text that replaces messages if they are folded without a digest. With `partly`, some messages of the range
+    `handle` stay in the view.
 
     >>> missing_messages(12, "#2-13")
     '[12 earlier messages not shown here: #2-13, ask recall for them]'
@@ -77,7 +77,10 @@ def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
 
 
 def condensed_messages(count: int, handle: str = "", *, partly: bool = False) -> str:
-    """The line of a digest that says how many messages it replaces. With a handle, it also says which ones."""
+    """The line of a digest that says how many messages the digest replaces.
+
+    With a handle, the line also says which messages.
+    """
     place = f": {'of ' * partly}{handle}, ask recall for them" if handle else ""
     return f"{count} earlier message{'s were' if count != 1 else ' was'} condensed{place}."
 
@@ -88,7 +91,8 @@ def without_handles(text: str) -> str:
 
 
 def without_recall(text: str) -> str:
-    """The text; if its last line is a placeholder, the handle and the advice to recall it are removed.
+    """The text without the handle and the advice to recall it, if the last line is a placeholder. Any other text is
+    returned unchanged.
 
     >>> without_recall("[12 earlier messages not shown here: #2-13, ask recall for them]")
     '[12 earlier messages not shown here]'
@@ -100,24 +104,24 @@ def without_recall(text: str) -> str:
 
 
 def missing_media(kind: str, reason: str, handle: str) -> str:
-    """The text that replaces an image or other media that is left out of the request."""
+    """The text that replaces an image or other media in the request."""
     return f"[{kind} left out, {reason}: it is in {handle}, ask recall for it]"
 
 
 def unsupported_media(media: Media) -> str:
-    """The text that replaces media that the wire format does not support: the document's text, or else its kind and
-    type.
+    """The text that replaces media if the wire format does not support them. For a text document, it is the document's
+    text; otherwise it names the kind and the type of the media.
     """
     return media.text if media.text.strip() else f"[{' '.join(filter(None, (media.kind, media.mime)))} left out]"
 
 
 def call_as_text(call: ToolCall) -> str:
-    """The text that replaces a call that is not allowed at its position in the history."""
+    """The text that replaces a call if the call is not allowed at its position in the history."""
     return f"[call of {call.name or 'a tool'} {call.id}: {call.arguments}]"
 
 
 def result_as_text(result: ToolResult) -> str:
-    """The text that replaces a result that is not allowed at its position in the history."""
+    """The text that replaces a result if the result is not allowed at its position in the history."""
     return f"[result of {result.call_id or result.name}]\n{result.text}"
 
 
@@ -128,7 +132,7 @@ def orphan_result_line(result: ToolResult) -> str:
 
 
 def late_result_line(result: ToolResult) -> str:
-    """The first line of a result that is sent as text because the model has replied since its call."""
+    """The first line of a result that is sent as text because it came after the model's next reply."""
     name = " ".join(word for word in (result.name, result.call_id) if word) or "unknown"
     return f"[result of an earlier call, which came late: {name}]"
 

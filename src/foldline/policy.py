@@ -1,4 +1,4 @@
-"""The policy: every knob of foldline, as data.
+"""The policy: all settings (knobs) of foldline.
 
 A policy is checked when it is created. So an impossible setting raises an error before a session starts. Presets are
 policies with a name (`presets.toml`): three of foldline's own, and six for the five published designs that foldline
@@ -115,7 +115,10 @@ class Policy:
     atom: Atom = "step"
     """The unit that is never split: a message with its results, a step, or a turn."""
     snap: Snap = "backward"
-    """If the token floor falls inside an atom: `backward` keeps the whole atom, `forward` folds it."""
+    """What happens to an atom that is partly inside the token floor.
+
+    `backward` keeps the whole atom, `forward` folds it.
+    """
     keep_tokens: int = 0
     """Floor: number of newest tokens that stay verbatim."""
     keep_ratio: float = 0.0
@@ -127,13 +130,13 @@ class Policy:
     keep_first_prompt: bool = False
     """Keeps the first prompt, which is usually the task, in every view."""
     keep_hard: bool = False
-    """If the view does not fit: `True` raises an error, `False` lowers the floors, down to one step."""
+    """What happens if the view does not fit. `True` raises an error, `False` lowers the floors, down to one step."""
     target_ratio: float = 0.0
     """The size of the view after a fold, as a share of the usable window. 0: fold all that the floors allow."""
     min_gain_tokens: int = 0
-    """While the request fits, a fold that frees fewer tokens is not made."""
+    """While the request fits, foldline makes a fold only if the fold frees at least this many tokens."""
     min_gain_ratio: float = 0.0
-    """Like `min_gain_tokens`, as a share of the tokens in the folded messages."""
+    """Like `min_gain_tokens`, but as a share of the tokens in the folded messages."""
 
     # Digest
     leave: Leave = "digest"
@@ -141,7 +144,7 @@ class Policy:
     digest_tokens: int = 2_000
     """The largest size of a digest, in tokens."""
     digest_role: Literal["user", "system"] = "user"
-    """The role of the digest message. With `system`, models may take it for instructions; avoid it."""
+    """The role of the digest message. Avoid `system`, because models may take the digest for instructions."""
     digest_header: str = "[session digest — older turns condensed]"
     """The first line of the digest."""
     digest_form: Literal["sections", "cumulative"] = "sections"
@@ -155,11 +158,14 @@ class Policy:
     digest_seconds: int = 120
     """The time limit in seconds for a digest by a model, including all its requests."""
     digest_shared: bool = False
-    """Sends the session's view as the prefix of the digest request if the provider's cache makes that cheaper."""
+    """If the provider's cache makes this cheaper, the digest request begins with the session's view."""
     coverage_ratio: float = 0.5
-    """If a model's digest shows a smaller share of the facts, missing facts are appended, within `digest_tokens`."""
+    """If a model's digest shows less than this share of the facts, missing facts are added, within `digest_tokens`."""
     on_failure: Literal["local", "keep"] = "local"
-    """If a model's digest fails: `local` writes one without a model, `keep` makes no fold while the request fits."""
+    """What happens if a model fails to write a digest.
+
+    `local` writes the digest without a model. `keep` makes no fold while the request fits.
+    """
     background: bool = True
     """Makes folds in the background if the session has a ledger. A request that does not fit is folded at once."""
     cooldown_messages: int = 8
@@ -185,11 +191,13 @@ class Policy:
 
     # Sending
     bound_thinking: Literal["strip", "drop_block"] = "strip"
-    """Thinking that its provider has bound to messages before a fold: leave it out, or ask the provider to drop it."""
+    """Some providers accept a thinking block only after the same messages. After a fold, `strip` leaves such blocks
+    out, and `drop_block` asks the provider to drop them.
+    """
     breakpoints: int = 4
     """The largest number of cache breakpoints in a request. 0: no breakpoints."""
     continue_max: int = 2
-    """Maximum number of times in a row that the model is asked to continue a reply that reached its length limit."""
+    """If a reply reaches its length limit, the model is asked to continue, at most this many times in a row."""
 
     def __post_init__(self) -> None:
         for name, hint in _types().items():
@@ -362,8 +370,8 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_window(policy: Policy) -> None:
-    """Raise `ConfigError` if no usable window is left, `keep_tokens` exceeds it, or the target is above the limit of a
-    rule.
+    """Raise `ConfigError` if no usable window is left, if `keep_tokens` exceeds the usable window, or if the target is
+    above the limit of a rule.
     """
     if policy.window_tokens is not None and policy.window_tokens <= (policy.reply_tokens or 0) + policy.reserve_tokens:
         raise no_usable_window(policy.window_tokens, policy.reply_tokens or 0, policy.reserve_tokens)
@@ -381,6 +389,6 @@ def _check_window(policy: Policy) -> None:
 
 
 def no_usable_window(window: int, reply: int, reserve: int) -> ConfigError:
-    """The error if the tokens reserved for the reply leave no part of the window for a request."""
+    """The error for a window in which no token is left for the request, because all tokens are reserved."""
     what = f"reply_tokens {reply:,} and reserve_tokens {reserve:,} leave nothing of a window of {window:,} tokens"
     return ConfigError(what, hint="lower reply_tokens or reserve_tokens, or raise window_tokens")

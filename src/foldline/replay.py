@@ -1,9 +1,9 @@
 """Replays a recorded session under a policy, request by request, and computes what would have been sent and its cost.
 
 For every reply, the request is built from the messages before it, with the same engine as a live session. If the prompt
-cache has not expired, the prefix that two consecutive requests have in common is read from it; the rest is written to
-it. The cost without folds is computed, too. The usage in the log is ignored, because the agent sent other requests. The
-agent's own digests are left out.
+cache has not expired, the common prefix of two consecutive requests is read from the cache. The rest is written to the
+cache. The cost without folds is computed, too. The usage in the log is ignored, because the agent sent other requests.
+The agent's own digests are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def without_usage(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def context_segments(transcript: Transcript) -> tuple[tuple[Message, ...], ...]:
-    """The messages, split at each recorded compaction. Each part is what the model saw between two compactions."""
+    """The messages, split at each recorded compaction.
+
+    Each part holds the messages that the model saw between two compactions.
+    """
     if any(message.kind == "digest" for message in transcript.messages):
         return segments(transcript)
     return (transcript.messages,)
@@ -91,10 +94,10 @@ class Replay:
     refused: int = 0
     """Number of requests that cannot fit."""
     over: int = 0
-    """Number of requests that are sent, but exceed the window when the model's counter counts their tokens."""
+    """Number of requests that are sent although they exceed the window, by the count of the model's own counter."""
     folds: int = 0
     folded: int = 0
-    """Number of messages that are folded at the end."""
+    """Number of messages that are folded when the session ends."""
     sent: int = 0
     """Tokens of all requests."""
     everything: int = 0
@@ -116,7 +119,7 @@ class Replay:
     kept: int = 0
     """Number of these facts that the last digest shows."""
     sizes: tuple[int, ...] = ()
-    """Tokens of each request; 0 for a refused one."""
+    """Tokens of each request; 0 for a refused request."""
 
 
 class CachedCounter:
@@ -144,8 +147,8 @@ class CachedCounter:
 def replay(transcript: Transcript, policy: Policy, *, name: str, counter: CachedCounter, beside: int = 0) -> Replay:
     """Replay one session.
 
-    `beside` is the number of tokens of a system prompt and tools that are not in the transcript; it is added to every
-    request.
+    `beside` is a number of tokens that is added to every request, for a system prompt and tools that are not in the
+    transcript.
     """
     session = Session(
         model=counter.model.name,

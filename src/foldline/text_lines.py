@@ -21,8 +21,8 @@ from foldline.errors import WireError
 
 CHUNK_BYTES = 1 << 16
 EVENT_BYTES = 32 << 20
-"""Largest size of an event in bytes; no provider accepts a request body of this size. Longer lines of a stream are
-skipped.
+"""Largest size of a line in a stream, in bytes. Longer lines are skipped. No provider accepts a request body of this
+size.
 """
 LINE_BYTES = 1 << 30
 """Largest size in bytes of a line in a file that is read completely. A longer line is an error."""
@@ -32,10 +32,10 @@ _GZIP = b"\x1f\x8b"
 _BOM, _BOM_BYTES = "\ufeff", b"\xef\xbb\xbf"
 
 Tee: TypeAlias = Callable[[bytes], None]
-"""A function that receives every chunk before it is split. After a chunk of full size, it receives more data or an
-empty chunk.
+"""A function that receives every chunk before the chunk is split into lines.
 
-An empty chunk means that no more data is waiting. For a followed file, it is sent whenever the file stops growing.
+An empty chunk tells the function that no more data is waiting. It is sent after a chunk of full size if no data
+follows. For a followed file, it is sent whenever the file stops growing.
 """
 
 
@@ -141,7 +141,10 @@ def raw_lines_of_stream(file: int, splitter: LineSplitter, tee: Tee | None = Non
 def raw_lines_of_file(
     path: str, splitter: LineSplitter, *, follow: bool = False, idle_seconds: float = 0.0, tee: Tee | None = None
 ) -> Iterator[bytes]:
-    """Lines of a file; with `follow`, also the lines added later, until the file has not grown for `idle_seconds`."""
+    """Lines of a file.
+
+    With `follow`, also lines that are added later. Reading ends when the file has not grown for `idle_seconds`.
+    """
     if follow:
         return _split(_follow_chunks(path, _open_growing(path), splitter, idle_seconds), splitter, tee)
     return _split(_read_chunks(path, _open(path)), splitter, tee)
@@ -222,7 +225,10 @@ def _follow_chunks(path: str, stream: BufferedReader, splitter: LineSplitter, id
 
 
 def _open_successor(path: str, stream: BufferedReader) -> BufferedReader | None:
-    """The file that now has this path, opened; None if it is the file that is being read, or if it cannot be opened."""
+    """Open the file that now has this path.
+
+    Returns None if it is the file that is being read, or if it cannot be opened.
+    """
     try:
         same = os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
         return None if same else _open_growing(path)

@@ -66,7 +66,10 @@ _CHECK_WORDS = (
     *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
     *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
 )
-"""Every command that `_CHECK` matches contains one of these words. Searching for the words first is faster."""
+"""Every command that `_CHECK` matches contains one of these words.
+
+The words are searched first, because this is faster.
+"""
 _CHECK = re.compile(
     r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
     r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
@@ -126,7 +129,8 @@ def arguments_of(call: ToolCall) -> dict[str, Any] | None:
 def call_kind(name: str, arguments: dict[str, Any]) -> str:
     """What a call does: `read`, `edit`, `run` or "".
 
-    If a tool has several commands (`view`, `str_replace`), the command decides and not the tool's name.
+    For a tool with several commands (`view`, `str_replace`), the kind depends on the command and not on the tool's
+    name.
 
     >>> call_kind("str_replace_based_edit_tool", {"command": "view", "path": "a.py"})
     'read'
@@ -183,7 +187,7 @@ def whole_content(arguments: dict[str, Any]) -> str:
 
 
 def read_key(call: ToolCall) -> str:
-    """A key for what a call reads; "" if the call reads no file.
+    """A key for the file and the range that a call reads; "" if the call reads no file.
 
     Calls of the same tool with the same file and the same range have the same key.
     """
@@ -201,7 +205,8 @@ def shell_command(arguments: dict[str, Any]) -> str:
 def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> str:
     """The command or program that a call runs; "" for other calls.
 
-    If the arguments contain a path, a command of one word is not a shell command, but an operation of the tool.
+    If the arguments contain a path and the command is one word, the word names an operation of the tool. Then "" is
+    returned.
     """
     for key in keys:  # runs for every event of a watched agent, so no generator
         if key in arguments:
@@ -297,7 +302,10 @@ def _strings(value: Any, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, str], ...], bool]:
-    """The tasks that a call sets (a whole list, a new task or a new status), and whether they are a whole list."""
+    """The tasks that a call sets, and whether they are the whole task list.
+
+    A call can also set a single new task or a new status.
+    """
     for key in _TASK_LISTS:
         items = arguments.get(key)
         if isinstance(items, list) and items and all(isinstance(item, dict) and "status" in item for item in items):
@@ -324,7 +332,10 @@ def _error_line(text: str) -> str:
 
 
 def _from_commit(command: str) -> str:
-    """The part of a command from `git commit` on, without heredoc syntax; the whole command if it does not commit."""
+    """For a command with `git commit`, the part from there on, without heredoc syntax.
+
+    Any other command is returned unchanged.
+    """
     found = _COMMIT.search(command)
     if found is None or not _COMMIT_MESSAGE.search(command, found.end()):
         return command

@@ -1,4 +1,5 @@
-"""Counts tokens without a tokenizer. For many models no tokenizer is public or installed, or it is too slow.
+"""Counts tokens without a tokenizer. For many models, there is no public tokenizer, or the tokenizer is not installed
+or too slow.
 
 The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and multiplies each count
 by a weight of the vocabulary. This counter needs no package, takes linear time, never raises, and marks its counts as
@@ -107,8 +108,8 @@ class CharRatioCounter:
 CHARS_4 = CharRatioCounter("chars/4", 40)
 """The most common rule of thumb. For Claude 4.7 and later, its counts are a third to a half too low."""
 CHARS_36 = CharRatioCounter("chars/3.6", 36)
-"""A rule of thumb whose counts are a little higher than those of `CHARS_4`, but far too low for CJK, base64 and dense
-JSON.
+"""A rule of thumb. Its counts are a little higher than those of `CHARS_4`. They are far too low for CJK, base64 and
+dense JSON.
 """
 
 
@@ -131,8 +132,8 @@ WORDS = WordCounter()
 class Estimator:
     """The default counter: counts patterns of byte classes, with the weights of one family of vocabularies.
 
-    Two corrections are added: for a script that is in the same byte class as a more common script (Lao and Hindi,
-    Hebrew and Arabic), and for long runs without white space or punctuation (base64, a key).
+    Two corrections are added. The first is for a script that is in the same byte class as a more common script (Lao and
+    Hindi, Hebrew and Arabic). The second is for long runs without white space or punctuation (base64, a key).
     """
 
     family: str = DEFAULT_FAMILY
@@ -171,7 +172,10 @@ class Estimator:
 
 
 class _Weights(NamedTuple):
-    """The weights of one family. ASCII patterns are kept separate, because pure ASCII text needs only them."""
+    """The weights of one family.
+
+    ASCII patterns are kept separate, because a pure ASCII text needs no other patterns.
+    """
 
     classes: bytes
     unbroken: bytes
@@ -191,13 +195,16 @@ _CLASSES = (
     (0x41, "A"), (0x5B, "p"), (0x61, "a"), (0x7B, "p"), (0x7F, "t"), (0x80, "x"), (0xC0, "l"), (0xCC, "g"), (0xD0, "c"),
     (0xD5, "h"), (0xE0, "i"), (0xE2, "s"), (0xE3, "j"), (0xE4, "z"), (0xEA, "k"), (0xEE, "y"), (0xF0, "e"),
 )  # fmt: skip
-"""The first byte of each class of bytes.
+"""Ranges of byte values: the first byte of each range, and the letter of its class.
 
 The classes are letters, digits, space, line ends, other control characters, punctuation, and the UTF-8 bytes of each
 script.
 """
 _SOLID = 64
-"""A run of at least this many letters, digits, + and / cannot be a word. This is the length of a line in a PEM file."""
+"""A run of at least this many letters, digits, + and / is taken as encoded data, not as a word.
+
+A line of a PEM file has this length.
+"""
 
 
 @cache

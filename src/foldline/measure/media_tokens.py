@@ -28,7 +28,7 @@ _UNKNOWN_SECONDS = 60
 
 
 def media_tokens(media: Media, by: MediaRule) -> int:
-    """Tokens of one image, document, sound or film, without its text."""
+    """Tokens of one image, document, sound or film. The text of a text document is not included."""
     mime = media.mime.lower()
     if media.kind == "image" or mime.startswith("image/"):
         return _image_tokens(media, by)

@@ -44,7 +44,7 @@ class Framing:
 
 
 TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)
-"""A framing without tokens, for the presets of other designs, which count only text."""
+"""A framing that adds no tokens. It is for presets of other designs, which count only text."""
 
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:
@@ -89,14 +89,14 @@ def encrypted_tokens(chars: int) -> int:
     """The size of encrypted reasoning, from the length of its base64.
 
     This is the rule that Codex uses: three quarters of the characters, minus 650 bytes, divided by four bytes per
-    token. The result is limited, because no reply has more reasoning than that, and because a large string may be an
-    image.
+    token. The result has an upper limit. No reply has more reasoning than that, and a large string may be an image.
     """
     return min(max(1, (chars * 3 // 4 - 650) // 4), _MAX_ENCRYPTED_TOKENS) if chars else 0
 
 
 def value_tokens(value: Any, counter: Counter) -> int:
-    """The size of a JSON value in serialised form. Long base64 strings in it are counted with `encrypted_tokens`.
+    """The size of a JSON value in serialised form. Long base64 strings inside the value are counted with
+    `encrypted_tokens`.
 
     The function walks the value instead of serialising it, so that deep nesting or an unknown object raises no error.
     """
@@ -152,7 +152,10 @@ def _is_base64(text: str) -> bool:
 _BASE64 = dict.fromkeys(map(ord, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-\r\n"))
 """A translation table that deletes the characters of both base64 alphabets."""
 _SHORTEST_LINE = 60
-"""A string whose first line is shorter is not base64, because base64 text is wrapped at 64 or 76 characters."""
+"""If the first line of a string has fewer characters than this, the string is not base64.
+
+Base64 text is wrapped at 64 or 76 characters.
+"""
 
 
 def _citation_tokens(part: Text, counter: Counter) -> int:
@@ -164,7 +167,7 @@ def _citation_tokens(part: Text, counter: Counter) -> int:
 
 
 def _tool_tokens(tool: Any, counter: Counter) -> int:
-    """The size of one definition as compact JSON, or by `value_tokens` if it cannot be serialised."""
+    """The size of one definition as compact JSON. If it cannot be serialised, `value_tokens` counts it."""
     try:
         return counter.count(json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=_text_of_value)).tokens
     except (TypeError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Counts tokens with a model's own vocabulary, if a tokenizer for it is installed.
 
-Exact counters are native code of third parties, which can fail. So each one is checked against known counts (golden
-counts) before it is used, gets only texts of limited length, and is replaced by the estimator if it fails. This module
+Exact counters are native code of third parties, which can fail. So before a counter is used, it is checked against
+known counts (golden counts). It gets only texts of limited length. If it fails, the estimator replaces it. This module
 opens no network connection: splintr ships its vocabularies, and tiktoken is used only if its vocabulary file is already
 on disk.
 """
@@ -55,9 +55,9 @@ def counter_for(model: str, *, kind: str = "model", table: Path | None = None) -
 class ExactCounter:
     """Counts with a vocabulary, or with the estimator if the tokenizer fails.
 
-    A text of more than `PIECE` characters is counted in pieces. A piece ends at a position that no token crosses in any
-    vocabulary, so the sum is exact. If there is no such position, the text is split anywhere. Such a count may be wrong
-    by a token or two per split, and it is not marked as exact.
+    A text of more than `PIECE` characters is counted in pieces. A piece ends at a position that is inside no token of
+    any vocabulary, so the sum is exact. If there is no such position, the text is split anywhere. Such a count may be
+    wrong by a token or two per split, and it is not marked as exact.
     """
 
     name: str
@@ -87,17 +87,17 @@ class ExactCounter:
 
 
 _SEAM = re.compile(r"(?<=\n)(?=[^\W_])|(?<=[^\W_])(?= [^\W_])|(?<=[^\W\d_])(?=[，。、！？；：])")
-"""Matches a position that no token crosses.
+"""Matches a position that is never inside a token.
 
-These are positions before a word at the start of a line, before the space between two words, and before a full-width
-stop after a letter. This was verified at 58,000 such positions in all twelve vocabularies.
+Such a position is before a word at the start of a line, before the space between two words, or before a full-width
+punctuation mark after a letter. This was verified at 58,000 positions in all twelve vocabularies.
 """
 
 
 def pieces(text: str, *, most: int = PIECE) -> Iterator[tuple[str, bool]]:
     """The pieces of a text, each of at most `most` characters, with a flag.
 
-    The flag is False if a token may cross the end of the piece.
+    The flag is False if the end of the piece may be inside a token.
     """
     start = 0
     while len(text) - start > most:
@@ -109,7 +109,7 @@ def pieces(text: str, *, most: int = PIECE) -> Iterator[tuple[str, bool]]:
 
 
 def _last_seam(text: str, low: int, high: int) -> int:
-    """The last position from `low` to `high` that no token crosses; 0 if there is none."""
+    """The last position from `low` to `high` that is never inside a token; 0 if there is none."""
     step = 256
     for top in range(high, low, -step):
         found = [match.start() for match in _SEAM.finditer(text, max(low, top - step), top)]
@@ -147,9 +147,9 @@ def exact_counter(vocabulary: str, family: str) -> ExactCounter | None:
 
 
 def _splintr(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
-    """The encoding of splintr that treats special tokens as plain text.
+    """The function of splintr that encodes special tokens as plain text.
 
-    The other encodings of splintr read `<|endoftext|>` as one token.
+    The other functions of splintr read `<|endoftext|>` as one token.
     """
     tokenizer: Any = import_module("splintr").Tokenizer
     try:

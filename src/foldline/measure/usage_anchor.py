@@ -1,8 +1,8 @@
 """Computes the size of a request: the provider's last trusted usage figure, plus an estimate of the later messages.
 
 An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply is
-usually exact and includes tool schemas. But this usage measured an earlier request, is sometimes wrong, and says
-nothing about a view that did not grow from that request. A `Gauge` receives every message of a view in order. With each
+usually exact and includes tool schemas. But this usage is for an earlier request, and it is sometimes wrong. It cannot
+be used for a view that did not grow from that request. A `Gauge` receives every message of a view in order. With each
 usage figure it also receives the difference between the measured request and the view (`Evidence`). A gauge depends on
 nothing else, so two processes that read the same messages compute the same size.
 """
@@ -17,21 +17,27 @@ from foldline.measure.estimator import MARGIN, Count, with_margin
 from foldline.message import Message, Thinking, Usage
 
 CREDIT = 2_000
-"""Initial value, in tokens, of the two sums whose quotient is the ratio.
+"""The ratio is the quotient of two sums.
 
-With this start value, a few small steps change the ratio only a little.
+Both sums start with this number of tokens, so that a few small measurements change the ratio only a little.
 """
 DECAY = 0.95
-"""With each new step, the weight of all earlier steps is multiplied by this factor, so that newer steps count more."""
-RATIO = (0.5, 2.0)
-"""Lowest and highest ratio of one step.
+"""With each new measurement, the weight of all earlier ones is multiplied by this factor.
 
-A ratio outside this range is caused by a change in hidden tokens, not by the tokenizer.
+So newer measurements count more.
+"""
+RATIO = (0.5, 2.0)
+"""Lowest and highest ratio of one measurement.
+
+If a ratio is outside this range, hidden tokens have changed; the tokenizer is not the cause.
 """
 JUMP = 0.5
 """A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share."""
 SLACK = 1_000
-"""A figure is not doubted for a difference of fewer tokens, because very small requests consist mostly of framing."""
+"""If the difference is smaller than this number of tokens, the figure is not doubted.
+
+Very small requests consist mostly of framing.
+"""
 AGREE = 0.5
 """A doubted figure is trusted if an earlier doubted figure deviated by nearly the same amount.
 
@@ -40,15 +46,19 @@ The two deviations may differ by at most this share of the growth between the re
 LEAST_GROWTH = 100
 """Two doubted figures confirm each other only if the request grew by at least this many tokens between them."""
 WHOLE_SHARE = 0.8
-"""The first figure may exceed the estimate by exactly its cached tokens.
+"""Before any figure is trusted, a figure may exceed the estimate by exactly its cached tokens.
 
-Then the figure is doubted if the cached tokens are at least this share of the estimate, because they were probably
-counted twice.
+If these are at least this share of the estimate, they were probably counted twice, and the figure is doubted.
 """
 PLACEHOLDER_SHARE = 0.7
-"""An output figure below this share of the reply's estimate is ignored. Claude Code logs such placeholders."""
+"""An output figure below this share of the reply's estimate is ignored.
+
+Claude Code logs such placeholder figures.
+"""
 NOTICEABLE = 256
-"""If earlier turns have more tokens of thinking than this, a usage figure shows whether the provider dropped them."""
+"""If earlier turns have more tokens of thinking than this, a usage figure shows whether the provider dropped the
+thinking.
+"""
 
 
 class Evidence(NamedTuple):
@@ -63,7 +73,7 @@ class Evidence(NamedTuple):
 
 
 SAME_REQUEST = Evidence()
-"""The measured request was the same as the current view up to the reply."""
+"""The evidence for a measured request that was the same as the current view up to the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +97,9 @@ class Calibration:
     """
 
     reported: float = CREDIT
-    """Decaying sum of the tokens of all steps, as reported by usage."""
+    """Sum of the reported tokens of all measurements. Older measurements have less weight."""
     estimated: float = CREDIT
-    """Decaying sum of the estimates of the same steps."""
+    """Sum of the estimates for the same measurements, with the same weights."""
     hidden: int = 0
     """Tokens in every request that belong to no message. The initial value is the size of the tool schemas."""
     drops_thinking: bool = False
@@ -107,7 +117,9 @@ class Calibration:
         return self.reported / self.estimated
 
     def with_step(self, reported: int, estimated: int) -> Calibration:
-        """The calibration after one more step, which had `reported` tokens and was estimated as `estimated` tokens."""
+        """The calibration after one more measurement: content that was estimated as `estimated` tokens had `reported`
+        tokens.
+        """
         low, high = RATIO
         clipped = min(max(reported, estimated * low), estimated * high)
         return Calibration(
@@ -124,7 +136,7 @@ class _Doubt(NamedTuple):
     expected: int
     """The size that the request should have had."""
     gap: int
-    """The figure minus that size."""
+    """The usage figure minus the expected size."""
 
     def is_confirmed_by(self, expected: int, gap: int) -> bool:
         """Whether a later figure deviates by about the same amount, although the request has grown.
@@ -136,9 +148,9 @@ class _Doubt(NamedTuple):
         return growth >= LEAST_GROWTH and abs(gap - self.gap) <= AGREE * growth
 
     def followed_by(self, expected: int, gap: int) -> _Doubt:
-        """The doubt to keep after one more doubted figure.
+        """The doubted figure to remember after one more doubted figure: the new one.
 
-        If the two figures are nearly equal, the older one is kept.
+        If the two are nearly equal, the older one is kept.
         """
         is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
         return self if is_same else _Doubt(expected, gap)
@@ -154,7 +166,7 @@ class _NewestReply(NamedTuple):
     has_thinking: bool = False
     """Whether the messages of the reply contain thinking.
 
-    If not, the thinking in its usage is not part of the next request.
+    If they do not, the thinking tokens in the usage are not part of the next request.
     """
     usage: Usage = Usage()
 
@@ -189,7 +201,7 @@ class Gauge:
     total: int = 0
     """Estimated tokens of the whole view without the newest reply."""
     estimated: int = 0
-    """The part of `total` that is only estimated: neither the anchor nor an output figure includes it."""
+    """The part of `total` that is only estimated, because neither the anchor nor an output figure includes it."""
     reported: int = 0
     """Tokens of the replies after the anchor, from their output figures."""
     reply: _NewestReply | None = None
@@ -205,8 +217,8 @@ class Gauge:
     ) -> Gauge:
         """The gauge with one more message of about `tokens` tokens. Of these, `thinking` tokens are thinking.
 
-        `evidence` tells how the request that the message's usage measured differs from this view; None if it was a
-        request of another view.
+        `evidence` tells how the measured request differs from this view. It is None if the usage of the message is for
+        another view.
         """
         gauge = self._append(message, tokens, thinking)
         usage = message.meta.usage
@@ -362,11 +374,11 @@ class Gauge:
         self.doubt = _Doubt(expected, gap) if self.doubt is None else self.doubt.followed_by(expected, gap)
 
     def _tokens_counted_twice(self, usage: Usage, expected: int) -> int:
-        """The number of cached tokens that the figure counts twice; 0 if none.
+        """The number of cached tokens that the figure counts twice; 0 if none are.
 
-        Cached tokens are counted twice if the figure exceeds the expected size by just their number. Before the first
-        trusted figure, the excess may also be hidden tokens that are cached. So only a large number of cached tokens
-        (`WHOLE_SHARE`) is then taken as counted twice.
+        If the figure exceeds the expected size by just the number of cached tokens, they were counted twice. Before the
+        first trusted figure, there is another possible cause: cached hidden tokens. So at that time, the cached tokens
+        must be at least `WHOLE_SHARE` of the expected size.
         """
         gap, doubtful = usage.prompt - expected, SLACK // 2 + round(MARGIN * self._estimate())
         if gap <= doubtful:

@@ -1,8 +1,9 @@
 """Computes the cut: the index of the first kept message.
 
 A floor is a minimum size of the newest part, which is not folded. The largest floor applies. A fold removes no more
-than is needed to reach the target size. The newest unit (unanswered prompts, or the newest step) always stays. Even a
-single long turn can be folded: its first steps are folded, and its prompt stays verbatim.
+than is needed to reach the target size. The newest unit always stays. It consists of the unanswered prompts or, if
+there are none, of the newest step. Even a single long turn can be folded: its first steps are folded, and its prompt
+stays verbatim.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from foldline.policy import Policy
 
 
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
-    """The last legal cut that respects all floors; `timeline.cut` if nothing may be folded.
+    """The last legal cut that keeps everything that the floors protect; `timeline.cut` if nothing may be folded.
 
     With `snap="forward"`, the kept part is at most as large as the token floor, but it always includes the newest unit.
     """
@@ -46,6 +47,9 @@ def _token_floor(timeline: Timeline, policy: Policy, keep: int) -> int:
 
 
 def cut_within(timeline: Timeline, policy: Policy, *, floor_at: int, max_tokens: int, start: int = 0) -> int:
-    """The first legal cut from `start` on that keeps at most `max_tokens` tokens, or `floor_at` if that comes first."""
+    """The first legal cut from `start` on with which at most `max_tokens` tokens are kept.
+
+    If `floor_at` comes before this cut, `floor_at` is returned.
+    """
     wanted = max(start, bisect_left(timeline.prefix, timeline.prefix[-1] - max_tokens, lo=timeline.cut))
     return min(timeline.first_cut(policy.atom, wanted), floor_at)

@@ -1,11 +1,12 @@
 """Computes the cost and the savings of a fold.
 
-A fold invalidates the provider's prompt cache from the digest on. If the cache is warm, the kept part must be written
-to it again; later requests cost less, because they are smaller. If the cache is cold, a fold saves money from the first
-request on. The number of requests that will follow is unknown, so the gate does not fold at once. First the removable
-part is sent at the read price, until the sum of these costs (the rent) reaches the price of the fold. Rent counts only
-up to a limit: what earlier folds saved, plus a small share of the session's cost so far (the stake). So folds make a
-session more expensive by at most the stake. Amounts are in the unit of `TokenPrices`.
+A fold invalidates the provider's prompt cache from the digest on. If the cache is still valid, the kept part must be
+written to it again. Later requests cost less, because they are smaller. If the cache has expired, a fold saves money
+from the first request on. The number of requests that will follow is unknown, so the gate does not fold at once. First
+the removable part is sent again with each request, at the read price. A fold is made when the sum of these costs
+(`rent`) reaches the price of the fold. The sum counts only up to a limit: the savings of earlier folds, plus a small
+share of the session's cost so far (`STAKE`). So folds make a session more expensive by at most this share. Amounts are
+in the unit of `TokenPrices`.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from foldline.models.table import Model
 from foldline.plan.timeline import Timeline
 
 STAKE = 0.01
-"""How much more a session may cost than without folds, as a share of that cost.
+"""How much folds may add to the cost of a session, as a share of its cost without folds.
 
-Values from 0 to 0.05 were tried (`bench/economy.py`). This is the largest one with which no session of the training
-half cost more than without folds. With 0, folds come later.
+Values from 0 to 0.05 were tried (`bench/economy.py`). This is the largest value with which no session became more
+expensive, in the half of the sessions that was used for tuning. With 0, folds come later.
 """
 
 
@@ -53,7 +54,7 @@ class TokenPrices:
 
 
 def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
-    """The prices of a model; the default prices if its own are unknown.
+    """The prices of a model; the default prices if the table has none.
 
     With `hour`, the prices of a cache that lasts one hour.
     """
@@ -80,7 +81,7 @@ def request_cost(prices: TokenPrices, *, tokens: int, common: int, warm: bool) -
 def digest_cost(prices: TokenPrices, *, covered: int, digest: int) -> float:
     """The cost of a digest by a model.
 
-    The model reads the covered tokens, which are not cached, and writes the digest.
+    The model reads the messages that the digest covers, which are not cached, and writes the digest.
     """
     return prices.input * covered + prices.output * digest
 
@@ -99,7 +100,8 @@ def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm
 
 
 def break_even(prices: TokenPrices, *, rewritten: int, gain: int, digest_price: float, warm: bool) -> int | None:
-    """The number of requests after which the savings cover the price of the fold; None if they never do.
+    """The number of requests after which the savings are at least as high as the price of the fold; None if this never
+    happens.
 
     The number includes the first request after the fold.
 
@@ -127,7 +129,7 @@ class FoldProposal:
     folded: int
     """Tokens of the request after the fold."""
     head: int = 0
-    """Tokens at the start that both requests share: tools, system, memory."""
+    """Tokens of the common start of both requests: tools, system, memory."""
     digest: int = 0
     """Tokens of the digest, which are part of `folded`."""
     digest_price: float = 0.0
@@ -183,7 +185,8 @@ class FoldAccount:
     def costs_of(self, proposal: FoldProposal, prices: TokenPrices) -> ProposalCosts:
         """The costs of a proposed fold.
 
-        Tokens that are new in this request must be written in any case, so the price does not include them.
+        The price does not include new tokens of this request, because they are written to the cache with or without a
+        fold.
         """
         warm = self.size >= prices.min_prefix and is_cache_warm(prices, self.at, proposal.at)
         added = max(0, proposal.size - self.size)
@@ -202,11 +205,11 @@ class FoldAccount:
         )
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """The earned share of the price of the fold: the earned amount divided by the price.
+        """The amount paid for sending the removable part since the last fold, divided by the price of the fold.
 
-        The share is 0 if the fold is not worthwhile, and `inf` if the fold is free. The earned amount is the rent of
-        this request, plus the rent that was paid since the last fold. The paid rent counts only up to the earlier
-        savings plus the stake.
+        The share is 0 if the fold is not worthwhile, and `inf` if the fold is free. The amount includes the cost of
+        sending the removable part in this request. What earlier requests cost counts only up to the limit that the
+        module docstring describes.
         """
         if not proposal.is_worthwhile or proposal.folded < prices.min_prefix:
             return 0.0
@@ -247,9 +250,10 @@ class FoldAccount:
 def propose_fold(
     timeline: Timeline, floor_at: int, *, digest: int, fixed: int = 0, at: float | None = None
 ) -> FoldProposal:
-    """The effect of a fold at `floor_at`; `fixed` is the number of tokens outside the timeline (tools, memory).
+    """The effect of a fold with the cut `floor_at`. `fixed` is the number of tokens outside the timeline (tools,
+    memory).
 
-    The computation assumes that the pins and the carried messages of the last fold stay.
+    The computation assumes that the fold keeps the same pins and the same carried messages as the last fold.
     """
     fold, prefix = timeline.fold, timeline.prefix
     kept = fold.pinned_tokens + fold.carried_tokens if fold else 0

@@ -25,11 +25,11 @@ class Need(IntEnum):
 class Load(NamedTuple):
     """The figures that the gate tests. Sizes are in the counter's unit.
 
-    `usable` is the largest request allowed. `fixed` is the part of the request that no fold can remove, because it is
-    not in the timeline: tool schemas, memory, and hidden tokens that are known only from usage. `upper` is the size of
-    the request plus the margin of its estimate; 0 if the size is exact. `margin` is the margin, as a share, of an
-    estimate that is not based on usage. `earned_share` is the share of the price of a fold that is earned (see
-    fold_cost.py).
+    `usable` is the largest request allowed. `fixed` is the part of the request that is not in the timeline, so that no
+    fold can remove it: tool schemas, memory, and hidden tokens that only the usage shows. `upper` is the size of the
+    request plus the margin of its estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not
+    based on usage, as a share. `earned_share` is the amount paid for sending the removable messages, divided by the
+    price of a fold (see fold_cost.py).
     """
 
     request: int
@@ -45,7 +45,7 @@ class Load(NamedTuple):
 
     @property
     def ceiling(self) -> int:
-        """The largest estimate with which a new view still fits after its margin is added."""
+        """The largest estimate of a new view that fits: the estimate plus its margin is at most `usable`."""
         return int(self.usable / (1 + self.margin))
 
     def value_for(self, rule: Rule) -> float:
@@ -57,7 +57,7 @@ class Load(NamedTuple):
 class Verdict(NamedTuple):
     """The gate's answer.
 
-    `fired` contains the rules that fire now, and the latched rules that fired since the last fold.
+    `fired` contains the rules that fire now. A rule with `latched` set stays in `fired` until the next fold.
     """
 
     need: Need
@@ -70,12 +70,12 @@ class Verdict(NamedTuple):
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""The verdict if nothing is to be done, which is the case in nearly every turn."""
+"""The verdict if nothing is to be done. This is so in nearly every turn."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 
 def limit(rule: Rule, usable: int) -> float:
-    """The figure at which a rule fires."""
+    """The limit of a rule, in the unit of the figure that the rule tests."""
     if rule.limit is not None:
         return rule.limit
     share = rule.ratio or 0.0

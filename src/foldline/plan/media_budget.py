@@ -1,9 +1,10 @@
 """The media budget: how many images and other media a request may carry, and how many bytes they may have.
 
 A provider refuses a request with too many media, or with a medium that is too large, even if the media have few tokens.
-A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed in
-one go, so that only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. In a
-request with many images, Anthropic accepts no large image. Then the large images are scaled down or removed.
+A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed in one
+go, so that only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. In a
+request with many images, Anthropic accepts no large image. So in such a request, large images are scaled down or
+removed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from foldline.placeholders import missing_media
 from foldline.plan.timeline import Timeline, handle
 
 TEXT_BYTES = 8
-"""Bytes that are reserved for each token of text. The reserve is at most half of the largest request."""
+"""Bytes that are reserved for each token of text. In total, at most half of the largest allowed request is reserved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class MediaAllowance:
 
 
 class MediaTotals(NamedTuple):
-    """The number of media, their bytes, and the numbers of images and of large images among them."""
+    """The number of media, their bytes, the number of images, and the number of large images."""
 
     number: int = 0
     size: int = 0
@@ -74,7 +75,10 @@ def is_large(media: Media, pixels: int | None) -> bool:
 
 
 def bytes_for_media(request: int | None, usable: int) -> int | None:
-    """The bytes that are left for media in a request of at most `request` bytes with up to `usable` tokens of text."""
+    """The bytes that are left for media.
+
+    The request may have `request` bytes, and `usable` tokens of text must fit into it. None if `request` is None.
+    """
     return None if request is None else request - min(request // 2, TEXT_BYTES * usable)
 
 
@@ -90,7 +94,7 @@ def media_in(message: Message) -> list[Media]:
 def without_oversized_media(
     message: Message, index: int, allowance: MediaAllowance, downscale: Downscale = no_scaling
 ) -> Message:
-    """The message with smaller images or placeholders for media that are too large to send.
+    """The message, with media that are too large replaced by smaller images or by placeholders.
 
     Returns the same object if no medium is too large.
     """
@@ -139,14 +143,14 @@ class MediaBudget:
         """Stubs (messages without their media) for the oldest messages, so that the view is within the limits.
 
         If there are many images, large images are scaled down with `downscale`, or removed before other media. Pins and
-        unanswered prompts keep their media. Raises `ViewTooLarge` if this is not enough, or if `may_fold` is False
-        because the policy never folds.
+        unanswered prompts keep their media. Raises `ViewTooLarge` if this is not enough. Raises it, too, if `may_fold`
+        is False (the policy never folds).
         """
         allowance, left = self.allowance, self.totals
         places = list(self._replaceable()) if may_fold else []
         scaled: dict[tuple[int, int], Media | None] = {}
-        """The large images to replace, by message index and `id`, each with the smaller image; None if it is
-        removed.
+        """Maps a large image (message index and `id` of the object) to the smaller image that replaces it; None if the
+        image is removed.
         """
         for index, media in places:
             if _has_large_among_many(self.totals, allowance) and is_large(media, allowance.max_pixels_of_many):
@@ -200,7 +204,7 @@ def _is_within(totals: MediaTotals, allowance: MediaAllowance, share: float) -> 
 
 
 def _has_large_among_many(totals: MediaTotals, allowance: MediaAllowance, share: float = 1.0) -> bool:
-    """True if there are many images and a large one among them."""
+    """True if there are many images and at least one of them is large."""
     many = allowance.many_images
     return many is not None and totals.large > 0 and totals.images > many * share
 

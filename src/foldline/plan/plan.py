@@ -1,7 +1,7 @@
-"""Plans a fold in three steps: gate, cut, prune. Raises `ViewTooLarge` if the view cannot fit.
+"""Plans a fold: first the gate, then the cut, then pruning. Raises `ViewTooLarge` if the view cannot fit.
 
-The same timeline, sizes and policy always give the same plan. The digest is not written yet, so the plan reserves the
-largest size that it may have. The true size of the digest is measured later.
+The same timeline, sizes and policy always give the same plan. The digest is not written yet, so the plan reserves
+tokens for the largest digest that is allowed. The true size of the digest is measured later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foldline.policy import Policy, Rule
 MARKER_TOKENS = 60
 """Tokens reserved for the one-line marker that replaces folded messages if there is no digest."""
 OPEN_SHARE = 0.05
-"""The share of the usable window that the steps with unanswered calls may take, if a fold keeps them in the view."""
+"""A fold keeps steps with unanswered calls in the view. They may take at most this share of the usable window."""
 DIGEST_SHARE = 0.175
 """The largest share of the usable window that is reserved for a digest, so that a small window has room for history."""
 
@@ -32,7 +32,7 @@ _FLOORS = ("keep_tokens", "keep_ratio", "keep_messages", "keep_turns")
 
 
 class Plan(NamedTuple):
-    """What to do next: make `fold`, or nothing if `fold` is None. The fold has no digest yet."""
+    """What to do next: the fold to make, or None if there is nothing to do. The fold has no digest yet."""
 
     verdict: Verdict
     fold: Fold | None = None
@@ -47,11 +47,11 @@ class Plan(NamedTuple):
 
 
 NOTHING_TO_DO = Plan(NOTHING_DUE)
-"""The plan if nothing is to be done, which is the case in nearly every turn."""
+"""The plan if nothing is to be done. This is so in nearly every turn."""
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
-    """The plan for a load. The gate's verdict on the load is computed unless it is given."""
+    """The plan for a load. If the gate's verdict on the load is not given, it is computed."""
     verdict = gate(load, policy) if verdict is None else verdict
     if verdict is NOTHING_DUE:
         return NOTHING_TO_DO
@@ -99,7 +99,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
 def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Plan:
     """The plan for a fold that a user asks for.
 
-    The floors apply; with `force`, everything before the newest turn is folded.
+    The floors apply. With `force`, they do not apply, and everything before the newest turn is folded.
     """
     draft = _FoldDraft(timeline, load, policy, size)
     if force:
@@ -145,7 +145,7 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """The largest value of a rule's figure at which the rule does not fire."""
+    """Each rule tests a figure. Returns the highest value of this figure with which the rule does not fire."""
     bound = limit(rule, load.usable)
     return int(bound) if rule.strict else ceil(bound) - 1
 
@@ -173,9 +173,10 @@ class _FoldDraft:
         self.digest = digest_reserve(policy, load.usable)
 
     def cut_to(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
-        """Cut at the first legal position from `start` on that reaches the goal, and prune.
+        """Cut at the first legal position from `start` on with which the view reaches the goal, but at most at
+        `floor_at`.
 
-        Cut at `floor_at` if that comes first.
+        Then prune.
         """
         timeline = self.timeline
         tail = max(0, goal - (0 if basis == "history" else self._tokens_before(floor_at)))
@@ -237,7 +238,10 @@ class _FoldDraft:
         return self.digest + (MARKER_TOKENS if unseen and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
-        """The tokens of these messages before the cut, as the view shows them if the messages `kept` stay."""
+        """The tokens of some messages before the cut, in the form that the view shows.
+
+        `kept` are the indexes of all messages before the cut that stay.
+        """
         timeline, total = self.timeline, 0
         for index in indices:
             message = timeline.kept_message(index, kept)
@@ -269,7 +273,7 @@ class _FoldDraft:
         return tuple(sorted(pins)), tuple(sorted(carried))
 
     def _unanswered_before(self, cut: int) -> set[int]:
-        """Indexes of the messages of steps before the cut that have a call without a result.
+        """Indexes of the messages in steps before the cut, if the step has a call without a result.
 
         The newest steps are taken first, up to `OPEN_SHARE` of the window.
         """
@@ -288,7 +292,7 @@ class _FoldDraft:
     def _is_in_view(self, index: int) -> bool:
         """Whether the view shows a message now.
 
-        Every process that reads the record has the messages of the view in memory; other messages may be missing there.
+        Every process that reads the record has the messages of the view in memory. It may not have other messages.
         """
         fold = self.timeline.fold
         return fold is None or index >= fold.cut or index in fold.carried

@@ -32,7 +32,7 @@ SizedMessage = tuple[Message, int]
 REPEAT_CHARS = 400
 """A result whose text is repeated later is pruned only if the text has at least this many characters."""
 ARGUMENT_CHARS = 400
-"""If the view does not fit otherwise, strings of more characters in call arguments are shortened."""
+"""In a view that does not fit, strings in call arguments are shortened if they have more characters than this."""
 
 
 def stub_result(result: ToolResult, name: str, policy: Policy, *, reason: str = TOO_LARGE_TO_STAY) -> ToolResult:
@@ -59,7 +59,7 @@ def preview(text: str, policy: Policy) -> str:
 
 
 def stub_results(message: Message, name: str, policy: Policy, chosen: Iterable[ToolResult], *, reason: str) -> Message:
-    """The message with stubs in place of the chosen results, except where the stub would not be shorter."""
+    """The message with stubs in place of the chosen results. A result stays if its stub would not be shorter."""
     stubs: dict[int, Part] = {id(part): _shorter_stub(part, name, policy, reason=reason) for part in chosen}
     return message.with_parts(*(stubs.get(id(part), part) for part in message.parts))
 
@@ -71,7 +71,7 @@ def _shorter_stub(result: ToolResult, name: str, policy: Policy, *, reason: str)
 
 
 def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int, size: Size) -> Message | None:
-    """The message with stubs for its results of at least `limit` tokens; None if that makes the message no smaller."""
+    """The message with stubs for its results of at least `limit` tokens; None if it does not become smaller."""
     large = [part for part in _prunable(message, policy) if size(message.with_parts(part)) >= limit]
     if not large:
         return None
@@ -80,7 +80,8 @@ def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int,
 
 
 def stubs_at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size: Size) -> dict[int, SizedMessage]:
-    """The stubs of the messages from `start` to `end` whose results the policy prunes at a fold, by index.
+    """The messages from `start` to `end` that the policy prunes at a fold. Maps the index of each message to its pruned
+    form and the size of this form.
 
     Pinned messages are not pruned.
     """
@@ -125,7 +126,9 @@ def largest_first(timeline: Timeline, start: int, policy: Policy) -> list[int]:
 
 
 def _message_stub(timeline: Timeline, index: int, policy: Policy, size: Size, reason: str) -> SizedMessage | None:
-    """The message with stubs for all results that may be pruned, and its size; None if this makes it no smaller."""
+    """The message with stubs for all results that may be pruned, and its size; None if the message does not become
+    smaller.
+    """
     message = timeline.messages[index]
     chosen = tuple(_prunable(message, policy))
     if not chosen:

@@ -24,7 +24,10 @@ _KNOBS: tuple[dict[str, Any], ...] = (
 The first changes lose the least.
 """
 _WINDOW_PER_TOKEN = 1.7
-"""Tokens by which a window must grow for one more token of messages: the reserves for reply and digest grow with it."""
+"""To make room for one more token of messages, the window must grow by this many tokens.
+
+It is more than 1 because the tokens reserved for reply and digest grow with the window.
+"""
 _OF_BLOCK = {
     "system": "shorten the system messages",
     "tools": "send fewer or shorter tools",
@@ -63,7 +66,7 @@ def can_fold(policy: Policy) -> bool:
 
 
 def _differs(policy: Policy, knobs: Mapping[str, Any]) -> bool:
-    """Whether these settings differ from those of the policy. A larger `digest_tokens` does not count."""
+    """Whether these settings would change the policy. A larger `digest_tokens` does not count as a change."""
     if "digest_tokens" in knobs:
         return policy.leave == "digest" and policy.digest_tokens > knobs["digest_tokens"]
     if knobs.get("leave") == "marker":

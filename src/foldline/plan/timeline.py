@@ -43,9 +43,12 @@ class Timeline:
     pins: set[int] = field(default_factory=set)
     """Indexes of messages that every fold must keep."""
     waiting: dict[str, int] = field(default_factory=dict)
-    """For each call with only an interim result, the index of that result. A fold keeps the steps of these calls."""
+    """Maps the id of each call that has only an interim result to the index of this result.
+
+    A fold keeps the steps of these calls.
+    """
     unanswered: dict[str, int] = field(default_factory=dict)
-    """For each call that has no result although other messages follow it, the index of its message.
+    """Maps the id of each call that has no result, although other messages follow it, to the index of its message.
 
     The result may still come.
     """
@@ -55,19 +58,24 @@ class Timeline:
     """Indexes of messages that `repair` corrects in a view: unpaired calls and results, repeated ids, blank texts."""
     fold: Fold | None = None
     target: Target = NO_TARGET
-    """Where the view is sent. A provider's own summary is shown to its maker only."""
+    """Where the view is sent. A provider's own summary is shown only to this provider."""
     _awaits_reply: bool = False
-    """Whether the newest prompt has no reply yet, so that further prompts belong to the same turn."""
+    """Whether the newest prompt has no reply yet. Until the reply, further prompts belong to the same turn."""
     _follows_model: bool = False
     """Whether the last message is from the model."""
     _follows_lead: bool = False
     """Whether the last message is reasoning that belongs to the next message."""
     _is_reasoned: bool = False
-    """Whether the last message belongs to a reply with reasoning, which some providers demand with each output."""
+    """Whether the last message belongs to a reply with reasoning.
+
+    Some providers refuse an output without its reasoning.
+    """
     _open_calls: dict[str, int] = field(default_factory=dict)
     """The calls of the newest step that have no result yet, with the index of their message."""
     _leading: int = -1
-    """Index of the first message of reasoning that is not yet followed by its output; -1 if there is none."""
+    """If the output of the newest reasoning has not come yet, the index of the first message of this reasoning;
+    otherwise -1.
+    """
     _call_ids: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
@@ -75,7 +83,10 @@ class Timeline:
 
     @property
     def cut(self) -> int:
-        """Index of the first unfolded message; without a fold, of the first message after the system messages."""
+        """Index of the first unfolded message.
+
+        Without a fold, this is the first message after the leading system messages.
+        """
         return self.fold.cut if self.fold else self.lead
 
     @property
@@ -86,8 +97,8 @@ class Timeline:
     def blocks(self, tools: int, fold: Fold | None = None, tail: int | None = None) -> dict[str, int]:
         """Tokens of each block, in the order of the view. `tools` is the number of tokens of the block `tools`.
 
-        By default, the blocks are those of the current view. With `fold` they are those of the view after that fold, in
-        which `tail` tokens of messages stay unfolded.
+        By default, the blocks are those of the current view. With `fold`, they are the blocks of the view after that
+        fold. `tail` is then the number of tokens that stay unfolded.
         """
         fold = fold or self.fold
         return {
@@ -107,7 +118,7 @@ class Timeline:
     ) -> None:
         """Add a message of `tokens` tokens.
 
-        The view shows `shown` in its place, if given. `traits` are computed unless given.
+        If `shown` is given, the view shows `shown` instead of the message. If `traits` is not given, it is computed.
         """
         index, prefix = len(self.messages), self.prefix
         self.messages.append(message)
@@ -164,9 +175,9 @@ class Timeline:
             self.broken.append(index)
 
     def _join_to_reasoning(self, index: int, traits: MessageTraits) -> bool:
-        """Forbid cuts between reasoning and its output, the message `index`.
+        """Forbid cuts between reasoning and the message `index`, which is its output.
 
-        Returns False if the reasoning belongs to another output.
+        Returns False if the message is not the output of this reasoning.
         """
         first, self._leading = self._leading, -1
         if traits.has_thinking or not self._is_one_reply(first, index):
@@ -282,7 +293,7 @@ _TEXT_ONLY = {
 
 
 def traits_of(message: Message) -> MessageTraits:
-    """The traits of a message. Calls count only in the model's messages, results only in other messages."""
+    """The traits of a message. Calls are read only from the model's messages, and results only from other messages."""
     role, parts = message.role, message.parts
     if len(parts) == 1 and not message.kind and type(parts[0]) is Text and role in _TEXT_ONLY and parts[0].text.strip():
         return _TEXT_ONLY[role]
