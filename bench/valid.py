@@ -19,7 +19,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -335,10 +335,14 @@ def replayed(options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:
 
 
 def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tally) -> None:
-    """Replay one recorded conversation, with a request before each reply."""
+    """Replay one recorded conversation, with a request before each reply.
+
+    Recorded usage is left out, because it counts other requests: those of the recording, with its tools.
+    """
     model = MODELS[format][1]
     account = Account(clock=lambda: 0.0, counter=lambda text: len(text) // 4 + 1, takes_foreign=True, needs_tools=False)
-    session = Session(model=model, policy=Policy.preset("balanced").but(window_tokens=window), format=format)
+    policy = Policy.preset("balanced").but(window_tokens=window, reply_tokens=0)
+    session = Session(model=model, policy=policy, format=format)
     tally.sessions += 1
     for message in messages:
         if message.role == "assistant" and any(other.is_prompt for other in session.timeline.messages[-50:]):
@@ -356,5 +360,5 @@ def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tal
                 tally.refused[answer.error.rule] += 1
                 tally.note(answer.error.message)
                 return
-        session.add(message)
+        session.add(replace(message, meta=replace(message.meta, usage=None)))
     tally.folds += session.folds

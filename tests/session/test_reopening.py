@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import foldline
 import foldline.events
 from foldline.errors import ViewTooLarge
-from foldline.message import Message, ToolCall, assistant, system, tool, user
+from foldline.fold import Fold
+from foldline.message import Message, Text, ToolCall, ToolResult, assistant, system, tool, user
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.session.record import BranchRecord
@@ -199,6 +200,25 @@ def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_
         other = session.branch("try", at=fold.cut + 1)
         assert "the task" in [message.text for message in other.view().messages]
         assert ledger.session("s", branch="try").view().messages == other.view().messages
+
+
+@pytest.mark.promise("I12", "I14")
+def test_a_stub_that_a_fold_made_stays_after_the_session_was_read_again_and_folded_again() -> None:
+    session = Session(policy=TIGHT)
+    waiting = ToolResult(call_id="open", parts=(Text(text="started"),), interim=True)
+    session.add(user("the task"), assistant("", ToolCall(id="open", name="agent"), ToolCall(id="b", name="run")))
+    session.add(tool("b", "row of a table " * 20), Message(role="tool", parts=(waiting,)))
+    session.add(assistant("one"), user("two"), assistant("three"), user("four"))
+    stubs = {2: (tool("b", "[a table]"), 8)}
+    fold = Fold(cut=4, carried=(1, 2, 3), carried_tokens=50, stubs=stubs, made_at=len(session.timeline))
+    session.record.fold(fold, session.state.snapshot.version.entry)
+    session.reload()
+    session.add(assistant("five " * 400), user("six"))
+    assert session.fold(force=True) is not None
+    before = session.view().messages
+    assert [part.text for message in before for part in message.results] == ["[a table]", "started"]
+    session.reload()
+    assert session.view().messages == before
 
 
 @pytest.mark.promise("I12", "I14")

@@ -231,7 +231,9 @@ class State:
                 self._index(message, fold.stubs.get(index))
             if self.setup.measured:
                 self.gauge = Gauge(calibration=self._stored_calibration(fold))
-            self._apply(replace(fold, stubs={}))
+            self._apply(replace(fold, stubs={}))  # the messages that were read have their stubs
+            own = {index: stub for index, stub in fold.stubs.items() if index < shared}
+            timeline.fold = timeline.fold and replace(timeline.fold, stubs=own)
         for message in read(len(timeline), length):
             self.add(message)
 

@@ -81,7 +81,8 @@ def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str
 def check_server_tools(messages: list[dict[str, Any]]) -> None:
     """Raise if a result of a server tool has no earlier call, or if a call has no result.
 
-    A call that is still running needs no result yet.
+    A call that is still running needs no result yet: a call in the last message, or one beside calls of the client that
+    the last message answers.
     """
     calls: dict[str, tuple[int, str, str]] = {}
     waiting = set[str]()
@@ -104,8 +105,11 @@ def check_server_tools(messages: list[dict[str, Any]]) -> None:
                         f"{block['tool_use_id']}. Each `{kind}` block must have a corresponding `{call}` block before "
                         "it.",
                     )
+    latest = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
     for call, (number, name, expected) in calls.items():
-        if number != len(messages) - 1 and call not in waiting:
+        beside = any(block["type"] == "tool_use" for block in blocks_of(messages[number].get("content")))
+        is_running = number == len(messages) - 1 or (number == latest and beside)
+        if not is_running and call not in waiting:
             refuse(
                 "server_result_missing",
                 f"messages.{number}: `{name}` tool use with id `{call}` was found without a corresponding "

@@ -147,7 +147,11 @@ def _call(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainB
         request.refuse("input-form", index, "the input of a call is not an object")
     if not string(block.get("id")):
         request.refuse("id-form", index, "a call has no id")
-    return PlainBlock(_CALL_KINDS[block["type"]], index, string(block.get("id")), string(block.get("name")))
+    caller = block.get("caller")
+    made_by = string(caller.get("tool_id")) if isinstance(caller, dict) else ""
+    return PlainBlock(
+        _CALL_KINDS[block["type"]], index, string(block.get("id")), string(block.get("name")), caller=made_by
+    )
 
 
 def _result(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:

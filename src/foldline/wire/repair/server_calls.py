@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from foldline.message import Opaque, Part
+from foldline.message import Opaque, Part, ToolCall
+from foldline.wire.field_access import string_at
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_silent
 
 
@@ -19,22 +20,37 @@ class ServerCalls(NamedTuple):
     """For each result: the call id, the index of the message, the index of the part."""
     last_turn: int
     """Number of the assistant's last turn."""
+    is_running: bool
+    """Whether the calls of the last turn may still run.
+
+    The provider runs them if the request ends with the paused turn, or with results for the client's calls beside them.
+    """
+    callers: set[str]
+    """Ids of server-side calls that made calls of the client, and so wait for their results."""
 
     @property
     def lost(self) -> list[tuple[str, int, int, int]]:
-        """Unanswered calls that can get no result any more, because a later assistant turn exists."""
-        return [each for each in self.unanswered if each[3] < self.last_turn]
+        """Unanswered calls that can get no result any more."""
+        return [
+            each
+            for each in self.unanswered
+            if each[0] not in self.callers and (each[3] < self.last_turn or not self.is_running)
+        ]
 
 
-def server_calls_of(out: Iterable[OutgoingMessage], context: RepairContext) -> ServerCalls:
+def server_calls_of(out: Sequence[OutgoingMessage], context: RepairContext) -> ServerCalls:
     """The server-side calls and results in these messages that have no counterpart."""
     pending: defaultdict[str, list[tuple[str, int, int, int]]] = defaultdict(list)
     orphans: list[tuple[str, int, int]] = []
-    turn, last, side = 0, 0, ""
+    callers = set[str]()
+    turn, last, side, has_client_calls = 0, 0, "", False
     for row, each in enumerate(out):
         if each.side in ("user", "assistant") and each.side != side:
             turn, side = turn + 1, each.side
         if each.side == "assistant":
+            has_client_calls = any(type(part) is ToolCall for part in each.message.parts) or (
+                has_client_calls and last == turn
+            )
             last = turn
         for place, part in enumerate(each.message.parts):
             kind, name = server_part(part, context)
@@ -44,7 +60,10 @@ def server_calls_of(out: Iterable[OutgoingMessage], context: RepairContext) -> S
                 pending[name].pop()
             elif kind == "result":
                 orphans.append((name, row, place))
-    return ServerCalls([call for calls in pending.values() for call in calls], orphans, last)
+            elif type(part) is ToolCall and context.own(part.wire):
+                callers.add(string_at(part.wire.value.get("caller"), "tool_id"))
+    unanswered = [call for calls in pending.values() for call in calls]
+    return ServerCalls(unanswered, orphans, last, has_client_calls or is_paused(out, context), callers)
 
 
 def drop_unpaired_server_calls(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
@@ -72,19 +91,20 @@ def without_places(each: OutgoingMessage, places: set[int], context: RepairConte
     return OutgoingMessage(each.origin, message, "" if is_silent(message, context) else each.side)
 
 
-def is_paused(out: Iterable[OutgoingMessage], context: RepairContext) -> bool:
-    """True if the last reply paused inside a server-side call; it is sent back so that the provider continues it."""
-    pending = set[str]()
-    for each in out if context.grammar.server_calls else ():
-        if each.side == "user":
-            pending.clear()
-        for part in each.message.parts if each.side == "assistant" else ():
-            kind, name = server_part(part, context)
-            if kind == "call":
-                pending.add(name)
-            elif kind == "result":
-                pending.discard(name)
-    return bool(pending)
+def is_paused(out: Sequence[OutgoingMessage], context: RepairContext) -> bool:
+    """True if the messages end with a paused reply, which is sent back as it is, so that the provider continues it.
+
+    Such a reply has the stop reason "pause_turn", or ends with a server-side call or its result.
+    """
+    if not context.grammar.server_calls:
+        return False
+    last = next((each for each in reversed(out) if each.side in ("user", "assistant")), None)
+    if last is None or last.side != "assistant":
+        return False
+    if last.message.meta.stop == "pause_turn":
+        return True
+    part = next((part for part in reversed(last.message.parts) if context.is_rendered(part)), None)
+    return part is not None and bool(server_part(part, context)[0])
 
 
 def server_part(part: Part, context: RepairContext) -> tuple[str, str]:

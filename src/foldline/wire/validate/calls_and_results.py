@@ -121,9 +121,14 @@ def check_anywhere(turns: list[PlainTurn]) -> Iterator[Violation]:
 
 
 def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations in server-side calls (calls that the provider runs itself) and in approvals."""
+    """Violations in server-side calls (calls that the provider runs itself) and in approvals.
+
+    A server-side call that made calls of the client waits for their results, so it may be without one.
+    """
+    callers = {block.caller for turn in turns for block in turn.blocks}
     pending: defaultdict[str, list[int]] = defaultdict(list)
     last = max((place for place, turn in enumerate(turns) if turn.role == "assistant"), default=-1)
+    is_running = last == len(turns) - 1 or any(block.kind == "call" for block in turns[last].blocks)
     for place, turn in enumerate(turns):
         for block in turn.blocks:
             if block.kind == "server-call":
@@ -133,11 +138,13 @@ def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Vio
             elif block.kind == "server-result":
                 yield Violation("result-orphan", block.at, f"a result for {block.id}, which is not called before it")
     for name, places in pending.items():
-        if grammar.server_calls and places and places[0] < last:
+        if grammar.server_calls and places and name not in callers and (places[0] < last or not is_running):
             yield Violation("call-unanswered", turns[places[0]].at, f"no result follows the provider's own call {name}")
 
 
 def is_paused_turn(turn: PlainTurn) -> bool:
-    """True for a reply that paused inside a server-side call; it may be sent back so that the provider continues it."""
-    done = {block.id for block in turn.blocks if block.kind == "server-result"}
-    return any(block.kind == "server-call" and block.id not in done for block in turn.blocks)
+    """True for a paused reply, which ends with a server-side call or its result.
+
+    Such a reply may be sent back, so that the provider continues it.
+    """
+    return bool(turn.blocks) and turn.blocks[-1].kind in ("server-call", "server-result")

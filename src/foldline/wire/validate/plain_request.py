@@ -44,6 +44,8 @@ class PlainBlock(NamedTuple):
     """Number of characters of base64 data."""
     data: str = ""
     """The base64 data of an image."""
+    caller: str = ""
+    """The id of the server-side call that made this call."""
 
 
 class PlainTurn(NamedTuple):
