@@ -1,7 +1,7 @@
 """Block budget: builds a prompt from blocks (memory, summary, history), each with a cap on its size.
 
 `AgentConfig` is the documented configuration. `MemoryManager` loads memory, summary and history from a storage and
-builds the messages of a request; `PromptAssembler` does the same with blocks that the caller passes. Nothing is stored,
+builds the messages of a request. `PromptAssembler` builds them from blocks that the caller passes. Nothing is stored,
 and the caller's objects are not changed. `block_caps` applies the caps.
 
     manager = MemoryManager(storage, context_history_max_words=1_000)
@@ -169,7 +169,8 @@ class PromptAssembler:
     def _caps(self, count: int, format: str) -> AgentConfig:
         """The settings.
 
-        If the format needs a marker before a cut history, the caps are lowered by the size of the marker.
+        In formats whose list must begin with a user message, the caps are lowered by the size of the marker for omitted
+        messages.
         """
         config = replace(self.config, context_budget_mode="words") if self.fallback else self.config
         if format not in _STRICT:
@@ -184,7 +185,7 @@ class PromptAssembler:
     def _labelled(self, message: Message, item: Any) -> Message:
         """The message with a label (channel and sender) before its text.
 
-        A message without a channel, or with the label already, is returned unchanged.
+        A message that has no channel, or that already has the label, is returned unchanged.
         """
         channel, sender = (
             text_of(pick(item, "channel")),
@@ -204,7 +205,7 @@ class PromptAssembler:
 def _config(settings: dict[str, Any]) -> AgentConfig:
     """The settings as a configuration.
 
-    If the total cap is below the history cap, the history cap is lowered to the total cap.
+    A history cap above the total cap is lowered to the total cap.
     """
     known = AgentConfig.__dataclass_fields__
     for name in settings:
@@ -221,7 +222,7 @@ async def _awaited(found: Any) -> Any:
 
 
 def _like(history: Sequence[Any], role: str, text: str) -> Any:
-    """A new message of the same type as the newest stored message; a `PlainMessage` if that is not possible."""
+    """A new message of the same type as the newest stored message. If this type cannot be created, a `PlainMessage`."""
     newest: Any = history[-1] if history else None
     if isinstance(newest, dict):
         return {"role": role, "content": text}
@@ -250,7 +251,10 @@ def _omission_marker(left_out: int) -> Message:
 
 
 def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
-    """A marker for the omitted messages if the list needs one, because it must begin with a user message; else ()."""
+    """A user message that says how many messages are omitted.
+
+    It is added if the list must begin with a user message and does not; otherwise ().
+    """
     cut = fitted.report.left_out
     opens = format not in _STRICT or not cut or fitted.history[0].role == "user"
     return () if opens else (_omission_marker(cut),)

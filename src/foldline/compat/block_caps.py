@@ -1,8 +1,8 @@
 """Caps for the blocks of a request: memory, summary and history.
 
 If all blocks together exceed the total cap, they are reduced in this order: the oldest messages of the history are
-removed, the summary is shortened, memory is shortened. If the newest messages, which must stay, exceed the total alone,
-their texts are shortened.
+removed, the summary is shortened, memory is shortened. The newest messages must stay. If they alone exceed the total
+cap, their texts are shortened.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class AgentConfig:
     context_dedupe_summary_against_memory: bool = True
     """Whether to remove lines of the summary that are also in memory."""
     context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
-    """How many of the newest messages are always kept. These messages are shortened if they alone exceed the total."""
+    """Number of newest messages that are always kept.
+
+    If these messages alone exceed the total cap, they are shortened.
+    """
     context_memory_end: End = "head"
     """Which end of the memory is kept when it is shortened ("head" or "tail")."""
     context_summary_end: End = "tail"
@@ -113,7 +116,8 @@ class FittedBlocks:
 def fit_blocks(blocks: Blocks, config: AgentConfig, counter: Counter, frame: Callable[[str, str], str]) -> FittedBlocks:
     """The blocks, reduced to their caps.
 
-    `frame(memory, digest)` returns the text of both with headings; the size of that text counts towards the total.
+    `frame(memory, digest)` returns a text with both blocks and their headings. The size of this text is part of the
+    total.
     """
     draft = _BlockDraft(blocks, config, counter, frame)
     before = draft.sizes()
@@ -132,7 +136,10 @@ def fit_blocks(blocks: Blocks, config: AgentConfig, counter: Counter, frame: Cal
 
 
 def cut_to_newest(timeline: Timeline, limit: int, floor: int) -> int:
-    """The cut that keeps the newest messages within `limit` tokens, but at least `floor` messages. No step is split."""
+    """The cut with which the kept messages have at most `limit` tokens.
+
+    At least the newest `floor` messages are kept. No step is split.
+    """
     wanted = bisect_left(timeline.prefix, timeline.prefix[-1] - limit)
     if wanted == 0:
         return 0
@@ -183,8 +190,8 @@ class _BlockDraft:
         return cut_to_newest(self.timeline, limit, self.config.context_min_recent_messages)
 
     def _shorten(self, cap: int) -> None:
-        """Shorten messages until all fit: first the largest ones to one common size, then one message after the
-        other.
+        """Shorten messages until all blocks fit. First the largest messages are shortened to one common size, then
+        single messages.
         """
         kept = range(self.cut, len(self.timeline))
         level = _level([self.timeline.tokens(index) for index in kept], max(0, cap - self.system()))
@@ -230,7 +237,7 @@ class _BlockDraft:
 
 
 def _level(sizes: list[int], limit: int) -> int:
-    """A common limit: if every larger size is reduced to it, the sum of all sizes is at most `limit`.
+    """A maximum size for each item, so that the sum of all sizes is at most `limit`. Smaller sizes stay as they are.
 
     >>> _level([10, 500, 300], 110)
     50
@@ -250,9 +257,10 @@ def size_of(message: Message, counter: Counter) -> int:
 
 
 def shorten(message: Message, limit: int, counter: Counter) -> Message | None:
-    """The message with its longest texts cut until its size is at most `limit`; None if that makes it no smaller.
+    """The message with its longest texts shortened until its size is at most `limit`; None if it does not become
+    smaller.
 
-    The start of a cut text is kept, and a line after it says how much is missing. Calls, images and ids are not
+    The start of a shortened text is kept. A line at its end says how much is missing. Calls, images and ids are not
     changed.
     """
     parts = list(message.parts)
@@ -270,7 +278,7 @@ def _text(part: Part) -> str:
 
 
 def _cut_part(part: Part, over: int, counter: Counter) -> Part:
-    """A text or result, shortened by at least `over` if possible."""
+    """A text or a result, shortened by at least `over` tokens or words if possible."""
     text = _text(part)
     size = counter.count(text).tokens
     limit = size - over - counter.count(_left_out(text, "")).tokens
@@ -292,7 +300,7 @@ def _cut_part(part: Part, over: int, counter: Counter) -> Part:
 def _left_out(text: str, kept: str) -> str:
     """The line after a shortened text, which says how many characters are missing.
 
-    A code fence that was added at the end of `kept` does not count.
+    If a code fence was added at the end of `kept`, the fence is not counted as kept text.
     """
     shown = len(kept) if text.startswith(kept) else kept.rfind("\n")
     return shortened(len(text) - shown, "")

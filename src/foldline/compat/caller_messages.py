@@ -70,7 +70,10 @@ class CallerMessages:
 
 
 def without_recall_advice(message: Message) -> Message:
-    """The message without handles and advice to recall in its placeholders; the same object if there are none."""
+    """The message with placeholders that have no handle and do not mention recall.
+
+    A message without such placeholders is returned as the same object.
+    """
     parts = tuple(_plain_part(part) for part in message.parts)
     return message if all(map(is_, parts, message.parts)) else message.with_parts(*parts)
 
@@ -124,7 +127,10 @@ def _read(item: Any, format: str) -> Message:
 
 
 def render_list(messages: Iterable[Message], format: str, originals: Mapping[int, Any] | None = None) -> list[Any]:
-    """The messages in a format. For a message in `originals` (by its `id`), the caller's own object is returned."""
+    """The messages in a format.
+
+    `originals` maps the `id()` of an unchanged message to the caller's own object, which is returned instead.
+    """
     originals = originals or {}
     if format in {MESSAGE, OBJECT}:
         render = (lambda message: message) if format == MESSAGE else as_object
@@ -150,7 +156,10 @@ def render_list(messages: Iterable[Message], format: str, originals: Mapping[int
 
 
 def as_object(message: Message) -> Any:
-    """A message as an object: a copy, with new content, of the object that it was read from, or a `PlainMessage`."""
+    """A message as an object.
+
+    If it was read from an object, a copy of this object with the new content; otherwise a `PlainMessage`.
+    """
     result = message.results[0] if message.results else None
     source = message.wire.value if message.wire is not None else None
     if source is None or isinstance(source, Mapping) or not hasattr(source, "content"):
@@ -171,7 +180,7 @@ def as_object(message: Message) -> Any:
 
 
 def _block(part: Part, blocks: Sequence[Any]) -> Any:
-    """A part as a content block: the block that it was read from, or a new text block like those of the caller."""
+    """A part as a content block: the block that the part was read from, or a new text block of the caller's type."""
     if (
         part.wire is not None
         and part.wire.exact

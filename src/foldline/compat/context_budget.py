@@ -41,8 +41,8 @@ DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
 class ContextBudget:
     """Tracks how much of its window an agent uses, and whether a warning or a compaction is due.
 
-    The thresholds are shares of the window. Either threshold may be the larger one: reaching the compaction threshold
-    always sets both flags.
+    The thresholds are shares of the window. The compaction threshold may be below the warning threshold, because
+    reaching it always sets both flags.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class ContextBudget:
     def used_tokens(self) -> int:
         """Tokens in the window: the sum of the three kinds of input tokens.
 
-        Right after a compaction, the size that the agent reports.
+        Right after a compaction, this is the size that the agent reports.
         """
         return self.meter.used
 
     @property
     def context_window(self) -> int:
-        """Window in tokens: the given one, else the model's, else 200,000."""
+        """Window in tokens: the caller's window, else the model's, else 200,000."""
         return self.meter.window.tokens
 
     @context_window.setter

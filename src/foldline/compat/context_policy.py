@@ -31,10 +31,11 @@ MIN_COMPACTION_GAIN_TOKENS: int = PRESET.min_gain_tokens
 _UNLIMITED = PRESET.but(window_tokens=10**15, reply_tokens=0, prune_arrival_tokens=None)
 """The preset without a window limit, for compactions.
 
-A compaction has its own threshold; only `transform` enforces the window.
+A compaction has its own threshold. The window limit applies only in `transform`.
 """
 _SUMMARY_SHARE = 8
-"""If the summary has no limit of its own, its expected size is the threshold divided by this number."""
+"""If `summary_max_tokens` is not set, the expected size of a summary is at most the threshold divided by this number.
+"""
 CompactionConfigKey = "compaction"
 """The section of an agent's settings that holds its `CompactionConfig`."""
 
@@ -135,7 +136,7 @@ class CompactionConfig:
 
     mode: CompactionExecutionMode = CompactionExecutionMode.Background
     execution_mode: InitVar[CompactionExecutionMode | None] = None
-    """Another name of the argument `mode`. If both are given, `execution_mode` is used."""
+    """Another name for the setting `mode`. If both are given, `execution_mode` is used."""
     summarizer_system_prompt: str = SUMMARY_SYSTEM
     summarizer_user_prompt: str = SUMMARY_TEMPLATE
     """`{messages}` is replaced by the transcript, `{previous_summary}` by the previous summary."""
@@ -210,7 +211,7 @@ def transform(
     artifacts: ArtifactCompaction | None = None,
     model: str = "",
 ) -> Any:
-    """The messages, shortened so that they fit; the same list if nothing changes.
+    """The messages, shortened so that they fit. If nothing changes, the same list is returned.
 
     Raises `ViewTooLarge` if they cannot fit. Without `model`, tokens are counted as characters / 4; otherwise with that
     model's counter.
@@ -230,7 +231,7 @@ def transform(
 def plan_compaction(
     messages: Sequence[Any], policy: ContextWindowPolicy, config: CompactionConfig | None = None
 ) -> CompactionPlan | None:
-    """The plan of a compaction; None if none is due or if it would save too little.
+    """The plan of a compaction. None if no compaction is due, or if it would save too little.
 
     The latest user turn stays. If that turn alone is above the threshold, its older steps are compacted too, but its
     user message stays.
@@ -264,8 +265,8 @@ def plan_compaction(
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
     """The messages with a summary in place of the covered messages and of the previous summary.
 
-    Returns the same list if the summary is blank, or if the messages before the boundary are no longer those of the
-    plan. Messages that were appended after the plan was made do not matter.
+    Returns the same list if the summary is blank, or if the messages before the boundary changed since the plan was
+    made. Messages that were appended since then do not matter.
     """
     caller = CallerMessages(messages)
     if not has_visible_text(summary) or _key(caller.messages[: plan.boundary]) != plan.boundary_key:
@@ -279,7 +280,10 @@ def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -
 
 
 def trim_to_compaction_boundary(messages: Sequence[Any]) -> Any:
-    """The leading system messages, then the messages from the latest summary on. Without a summary, the same list."""
+    """The leading system messages, then the messages from the latest summary on.
+
+    If there is no summary, the same list is returned.
+    """
     caller = CallerMessages(messages)
     latest = max((index for index, message in enumerate(caller.messages) if is_summary(message)), default=0)
     lead = next((index for index, each in enumerate(caller.messages) if each.role != "system"), len(messages))
@@ -305,7 +309,10 @@ def _plan(messages: Sequence[Message], policy: Policy) -> Plan:
 
 
 def _add(session: Session, messages: Sequence[Message]) -> None:
-    """Add messages to a session, so that only the newest one must stay. Other prompts without a reply can be cut."""
+    """Add messages to a session.
+
+    Only the newest message must stay in the view; older prompts without a reply can be cut.
+    """
     session.add(*messages)
     session.timeline.tail = max(session.timeline.cuts["message"], default=session.timeline.lead)
 
@@ -333,7 +340,7 @@ def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction
 def compaction_policy(
     base: Policy, policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int
 ) -> Policy:
-    """The base policy, changed so that it folds as much as the floors allow and puts a summary first."""
+    """The base policy with two changes: it folds as much as the floors allow, and a summary comes first."""
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return base.but(
         rules=(f"fold when request > {policy.autocompact_threshold}",),

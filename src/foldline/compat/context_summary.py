@@ -75,8 +75,8 @@ class CompactionState:
 def summarizer_model(config: CompactionConfig, model: str) -> str:
     """The name of the model that writes summaries: `summary_model`, or by default the agent's own model.
 
-    If both models are in the model table, they must be from the same vendor, and the name is returned without platform
-    prefixes and suffixes. Otherwise nothing is checked.
+    If both models are in the model table, they must be from the same vendor. Prefixes and suffixes of a platform are
+    then removed from the name. If one of them is not in the table, nothing is checked.
     """
     wanted = config.summary_model
     if not wanted:
@@ -123,9 +123,9 @@ def compact(
     config: CompactionConfig | None = None,
     **options: Unpack[CompactionOptions],
 ) -> tuple[Any, CompactionState]:
-    """Compact the messages if that is due.
+    """Compact the messages if a compaction is due.
 
-    Returns the new list and the new state; the same list if nothing was compacted.
+    Returns the new list and the new state. If nothing was compacted, the same list is returned.
     """
     pending = _PendingCompaction.of(messages, policy, config, **options)
     if isinstance(pending, CompactionState):
@@ -164,7 +164,7 @@ class _PendingCompaction:
         config: CompactionConfig | None,
         **options: Unpack[CompactionOptions],
     ) -> _PendingCompaction | CompactionState:
-        """The compaction that is due; the current state if none is due."""
+        """The compaction that is due. If no compaction is due, the current state is returned."""
         digester, clock = options.get("digester"), options.get("clock", time.time)
         config, state = config or CompactionConfig(), options.get("state") or CompactionState()
         if digester is None or state.is_cooling_down(len(messages)):

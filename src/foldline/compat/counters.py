@@ -9,9 +9,10 @@ from foldline.errors import ConfigError
 from foldline.measure.estimator import Count, Counter
 
 CountFunction: TypeAlias = Callable[[str], int | tuple[int, bool]]
-"""A function from a text to its number of tokens, or to that number and whether it is exact.
+"""A function that gets a text and returns its number of tokens.
 
-A number alone is an estimate.
+It may also return a tuple: the number, and whether the number is exact. A number without this flag counts as an
+estimate.
 """
 
 
@@ -30,7 +31,7 @@ class FunctionCounter:
     """A counter made from a function."""
 
     exact = True
-    """The counts can be exact. Each `Count` says whether it is."""
+    """The counts of this counter can be exact. Each `Count` says whether it is exact."""
 
     def __init__(self, function: CountFunction) -> None:
         self._function = function

@@ -1,8 +1,8 @@
 """Sliding window: a fixed token budget for history. When the budget is exceeded, the oldest turns are no longer sent.
 
-The window keeps all messages and a boundary; messages before the boundary are not sent. The budget is checked after
-each completed turn. The newest turn is always sent. A budget of 0 means no limit. Only `rewind` and `clear` move the
-boundary back.
+The window keeps all messages. It also has a boundary: messages before the boundary are not sent. The budget is checked
+after each completed turn. The newest turn is always sent. A budget of 0 means no limit. Only `rewind` and `clear` move
+the boundary back.
 
     window = SlidingWindow(history_tokens=50_000)
     window.add({"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"})
@@ -43,18 +43,21 @@ DEFAULT_HISTORY_TOKEN_LIMIT: int = _PRESET.rules[0].limit or 0
 """The default budget: half of a common window, so that there is room for the system prompt and the summary."""
 DIVIDER = "─" * 40
 _NO_TOTAL = 10**15
-"""The limit of the whole request, so large that it never applies: this design limits only history and summary."""
+"""The limit of the whole request.
+
+It is so large that it never applies, because this design limits only history and summary.
+"""
 
 _DETECTABLE = tuple(name for name in FORMATS if name != PLAIN)
-"""Formats that are kept once they are detected.
+"""Once one of these formats is detected, later messages are read in it, too.
 
-A later message with only a role and a text does not show its format.
+This is needed because a message with only a role and a text does not show its format.
 """
 
 Summarize = Callable[[Sequence[Any], str], str]
 """A function that returns the new summary.
 
-The arguments are the removed messages that are not yet in the summary, and the previous summary.
+Its arguments are the messages that are no longer sent and not yet in the summary, and the previous summary.
 """
 
 _LOG = logging.getLogger("foldline.sliding_window")
@@ -150,16 +153,22 @@ class SlidingWindow:
 
     @property
     def boundary(self) -> int:
-        """Index of the first message that is sent, apart from system messages."""
+        """Index of the first message that is sent. The leading system messages are not considered."""
         return self._timeline.cut
 
     @property
     def divider(self) -> int | None:
-        """Index of the first message that is sent, for a line above it in a chat; None if all messages are sent."""
+        """In a chat, the index of the message above which a dividing line can be shown: the first message that is sent.
+
+        None if all messages are sent.
+        """
         return self.boundary if self.boundary > self._timeline.lead else None
 
     def scrollback(self, line: str = DIVIDER) -> list[Any]:
-        """All messages of the chat. `line` separates the messages that are no longer sent from those that are sent."""
+        """All messages of the chat.
+
+        `line` is inserted before the first message that is sent, if earlier messages are not sent.
+        """
         messages = self.messages[self._timeline.lead :]
         if self.divider is None:
             return messages
@@ -218,8 +227,8 @@ class SlidingWindow:
         self._set_summary(self.summary)
 
     def use_model(self, model: str, counter: Counter | CountFunction | None = None) -> None:
-        """Count all messages again: with `counter`, else with this model's installed tokenizer, else as characters
-        / 4.
+        """Count all messages again. `counter` is used if given, else the model's tokenizer if installed, else
+        characters / 4.
         """
         found = counter_of(counter) if counter else counter_for(model)
         self._counter = ExactnessCounter(found if counter or found.exact else CHARS_4)
@@ -278,8 +287,8 @@ class SlidingWindow:
     def _callers_summary(self, summarize: Summarize) -> str:
         """The summary that the caller's function returns.
 
-        If the function fails or returns nothing, the previous summary stays. In that case, the same messages are passed
-        to the function again the next time.
+        If the function fails or returns nothing, the previous summary stays. After such a failure, the next call of the
+        function gets the same messages again.
         """
         timeline = self._timeline
         start = timeline.lead if self._summarized is None else self._summarized

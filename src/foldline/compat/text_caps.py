@@ -15,7 +15,7 @@ from foldline.measure.estimator import Counter
 End = Literal["head", "tail"]
 """Which end of a text is kept: its beginning ("head") or its end ("tail")."""
 _BULLET = re.compile(r"(?:[-*](?=\s|$)|•)\s*")
-"""The bullet of a list item. The lines `-5 degrees` and `*so*` have no bullet."""
+"""Matches the bullet of a list item. It does not match lines such as `-5 degrees` and `*so*`."""
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
 """A line that opens or closes a code block."""
 
@@ -45,7 +45,7 @@ def line_key(line: str) -> str:
 
 
 def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
-    r"""The largest number of whole lines, from the head or the tail of a text, that fits the cap.
+    r"""The start or the end of a text: as many whole lines as fit the cap.
 
     A line that alone exceeds the cap is cut between words, and a word that alone exceeds the cap is cut between
     characters. If a code block is cut, its missing fence line is added.
@@ -60,7 +60,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
     inside = _inside(lines)
 
     def take(count: int, piece: str | None = None) -> str:
-        """The first or last `count` lines, and `piece` of the next line if given."""
+        """The first or last `count` lines. If `piece` is given, it is added as a part of the next line."""
         start, stop = (0, count) if end == "head" else (len(lines) - count, len(lines))
         kept = lines[start:stop]
         if piece is not None:
@@ -84,7 +84,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
 
 
 def _piece(line: str, end: End, fits: Callable[[str], bool], fits_there: Callable[[str], bool]) -> str:
-    """The largest number of whole words of a line that fits. A word that alone exceeds the cap is cut."""
+    """As many whole words of a line as fit the cap. A word that alone exceeds the cap is cut."""
     words = [match.span() for match in re.finditer(r"\S+", line)]
     edges = [0, *(stop for _, stop in words)] if end == "head" else [len(line), *(start for start, _ in words[::-1])]
 
@@ -115,7 +115,8 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For the start of each line: the line that opened the code block there; "" outside a code block.
+    """One item for the start of each line: the line that opened the code block around this position; "" outside a code
+    block.
 
     The last item is for the end of the text.
     """

@@ -45,9 +45,9 @@ def continue_reply(
 ) -> tuple[Any, TruncationState]:
     """The messages to send next, and the new state.
 
-    The last message must be the model's reply. `stop_reason` is the stop reason of any provider; by default, the one in
-    the reply is used. If the reply is complete or `max_retries` is reached, the list is returned unchanged, and the
-    state has `retry=False`.
+    The last message must be the model's reply. `stop_reason` is the stop reason in the words of any provider. By
+    default, the stop reason in the reply is used. If the reply is complete or `max_retries` is reached, the list is
+    returned unchanged, and the state has `retry=False`.
     """
     if max_retries < 0:
         raise ConfigError(f"max_retries must be 0 or more, not {max_retries}")

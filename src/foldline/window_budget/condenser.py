@@ -1,4 +1,7 @@
-"""The condenser: a function from a list of messages to a list that fits, made of gate, slice and digest."""
+"""The condenser: a function that gets a list of messages and returns a list that fits.
+
+It uses the gate, the slice and the digest.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,11 @@ async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -
 
 
 def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-    """A condenser, which returns the same list while nothing is due, otherwise one digest and the newest messages.
+    """A condenser. While no fold is due, it returns the same list. Otherwise it returns one digest and the newest
+    messages.
 
-    The size is the documented estimate or, if larger, the size from the last reported usage. For some scripts, an
-    estimate by characters is far too low.
+    Two sizes are computed, and the larger one is used: the documented estimate, and the size from the last reported
+    usage. The estimate counts characters, which is far too low for some scripts.
     """
     deps = deps or CondenserDeps()
     policy = deps.policy or DEFAULT_POLICY
@@ -73,10 +77,11 @@ async def condense_transcript(messages: Any, force: bool = False, deps: Condense
 
 
 async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: bool = False) -> Any:
-    """The list with a digest in place of the messages before the cut; the same list if this would save nothing.
+    """The list with a digest in place of the messages before the cut. If this saves no tokens, the same list is
+    returned.
 
-    Leading system messages stay. The saving is computed before the model is called, and again afterwards. A forced fold
-    that replaces more than one message need not save anything.
+    Leading system messages stay. The saving is computed before the model is called, and again afterwards. With `force`,
+    a fold of more than one message is made even if it saves nothing.
     """
     lead = host.timeline.lead
     head = host.messages[lead:cut]
@@ -99,7 +104,7 @@ async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: boo
 
 
 def _request(source: DigestInput, host: HostMessages, cut: int) -> str:
-    """A quotation of the newest user request, to be added to a digest; "" if the kept messages have a request."""
+    """A quotation of the newest user request, which is added to the digest. "" if a kept message is a request."""
     if any(message.is_prompt for message in host.messages[cut:]):
         return ""
     asked = [message.text for message in source.messages if message.is_prompt and message.text]

@@ -31,7 +31,10 @@ CondenseScope: TypeAlias = Literal["session", "branch"]
 """What a digest covers: messages of the current session, or an abandoned branch."""
 
 Condenser: TypeAlias = Callable[[list[AgentMessage]], list[AgentMessage] | Awaitable[list[AgentMessage]]]
-"""A function from a list of messages to a list of messages, which is the same object if nothing is due."""
+"""A function that gets a list of messages and returns a list of messages.
+
+If no fold is due, it returns the same object.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class SummarizeDeps:
     prior_digest: str | None = None
     """The text of the previous digest, if there is one."""
     signal: Any = None
-    """A stop signal of the host, which is passed to the completer unchanged."""
+    """A signal by which the host stops the request. It is passed to the completer unchanged."""
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:

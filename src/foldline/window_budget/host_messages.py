@@ -1,7 +1,7 @@
 """Reads the list of messages of a host (the program that uses this API), and computes sizes and legal cuts.
 
-Reading never fails. The size of an element that cannot be read is the size of its serialised form. Even then a tool
-result is recognised, so that the kept part never starts with a tool result.
+Reading never fails. The size of an element that cannot be read is the size of its serialised form. A tool result is
+recognised even if it cannot be read, so that the kept part never starts with a tool result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRESET = Policy.preset("indus")
 HEADERS = {"session": PRESET.digest_header, "branch": "[branch digest — archived from a path not taken]"}
 """The first line of a digest, by scope."""
 REQUEST = "[the user's newest request, word for word]"
-"""The line before a quoted user request. A digest quotes the newest request if no kept message holds it."""
+"""The line before a quoted user request. A digest quotes the newest request if no kept message is a request."""
 FRAMING = Framing(
     name="window_budget",
     message=4,
@@ -55,8 +55,8 @@ class HostMessages:
     def timeline(self) -> Timeline:
         """The timeline of the messages. No cut separates a call from its result.
 
-        The tail, which always stays, begins at the last legal cut. In several prompts without a reply, older prompts
-        can be cut, because only tokens decide about the documented slice.
+        The tail, which always stays, begins at the last legal cut. If several prompts have no reply, the older ones can
+        be cut, because the documented slice depends only on tokens.
         """
         timeline = timeline_of(self.messages, map(tokens, self.messages))
         is_closed = _closed_steps(self.messages)
@@ -68,7 +68,7 @@ class HostMessages:
     def digest(self, text: str, scope: str = "session") -> Any:
         """A digest as a user message in the format of the list.
 
-        If that format has times, its time is that of the newest message.
+        If messages of this format have a time, the digest gets the time of the newest message.
         """
         newest = max((each.meta.at for each in self.messages if each.meta.at is not None), default=None)
         if self.format == MESSAGE:
@@ -78,7 +78,10 @@ class HostMessages:
         return render_list([user(text)], self.format)[0]
 
     def _user_message(self, text: str, timestamp: int | None) -> Any:
-        """A user message of the same type as the host's own; a `UserMessage` if that type cannot be created."""
+        """A user message of the same type as the host's user messages.
+
+        If this type cannot be created, a `UserMessage`.
+        """
         found = next((item for item in reversed(self.items) if _field(item, "role") == "user"), None)
         kind: Any = UserMessage if found is None else type(found)
         try:
@@ -94,7 +97,7 @@ class DigestInput(NamedTuple):
     prior: str
     """The text of the leading digests, without their headers."""
     request: str
-    """The user request that the newest of these digests quotes; "" if none."""
+    """The user request that the newest of these digests quotes; "" if it quotes none."""
     messages: tuple[Message, ...]
     """All other messages."""
 
@@ -129,7 +132,10 @@ def is_conversation(message: Message) -> bool:
 
 
 class _CharTotal:
-    """A counter that sums up characters. So the size is rounded up once per message, and not once per part."""
+    """A counter that sums up characters.
+
+    It is used so that the size is rounded up once per message, and not once per part.
+    """
 
     name, exact = CHARS_36.name, False
 
@@ -202,7 +208,9 @@ def without_header(text: str) -> str:
 
 
 def _closed_steps(messages: Sequence[Message]) -> list[bool]:
-    """For each index, whether a cut there separates no call from its result."""
+    """For each index, whether a cut there is allowed: every earlier call has its result before the cut, or has no
+    result at all.
+    """
     called: dict[str, int] = {}
     answered: dict[int, int] = {}
     for index, message in enumerate(messages):

@@ -54,7 +54,7 @@ Content: TypeAlias = str | Sequence[Block]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The token counts that the provider reported for a request. No token is in two of them."""
+    """The token counts that the provider reported for a request. Each token is in only one of these counts."""
 
     input: int = 0
     output: int = 0

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def estimate_message_tokens(message: Any) -> int:
-    """The estimated size of one message in tokens. The estimate is rather too high than too low."""
+    """The estimated size of one message in tokens. The estimate tends to be too high."""
     return tokens(HostMessages([message]).messages[0])
 
 
@@ -41,8 +41,8 @@ def prefix_tokens(messages: Sequence[Any]) -> list[int]:
 def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
     """How full the window is: the last reported usage plus an estimate of later messages, or only an estimate.
 
-    The usage of a reply also counts the messages before it. If a fold has removed these messages, the usage is no
-    longer valid. So usage counts only if its reply is newer than the leading digest.
+    The usage of a reply includes the messages before the reply. If a fold has removed these messages, the usage is no
+    longer valid. So the usage is used only if the reply is newer than the leading digest.
     """
     gauge = gauge_of(HostMessages(messages))
     return TokenEstimate(context_tokens=gauge.tokens, context_window=window_of(model), anchored=gauge.is_anchored)

@@ -44,17 +44,17 @@ If this module is installed, its function `complete_simple` is the default compl
 _LEAST_WINDOW = 16_000
 """The smallest window that is assumed for a digest model.
 
-A smaller figure in the model object is a budget of the host, not the model's window.
+If the model object has a smaller figure, it is taken as a budget of the host, not as the model's window.
 """
 _LEAST_CAP = 60
 """The smallest size limit of a digest, in tokens: room for the header and one line."""
 _SECTIONS_CAP = 240
 """Number of tokens that a digest with all sections needs.
 
-A digest may be this large if it is still smaller than the messages that it replaces.
+A digest may always be this large, if it is smaller than the messages that it replaces.
 """
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
-"""A completer is called only once, because it makes its own retries and its caller sets a deadline."""
+"""A completer is called only once per digest. It makes its own retries, and the host sets its own deadline."""
 
 
 class DigestText(NamedTuple):

@@ -14,7 +14,7 @@ __all__ = ["CONDENSER_BRIEF", "build_summary_prompt", "flatten_transcript"]
 
 
 def flatten_transcript(messages: Sequence[Any]) -> str:
-    """The messages as one text, in which each message begins with a mark for its role."""
+    """The messages as one text. Each message begins with a mark that shows its role."""
     return prompt.flatten_transcript(HostMessages(messages).messages)
 
 
