@@ -95,7 +95,7 @@ def test_a_true_estimate_gives_the_true_size_at_every_step(steps: list[tuple[int
             assert gauge.tokens == true
         gauge = gauge.add(message, tokens)
     assert gauge.calibration.ratio == 1
-    assert gauge.calibration.hidden == hidden
+    assert gauge.calibration.hidden == pytest.approx(hidden, abs=8), "within the margin of the first 50 tokens"
 
 
 @given(
@@ -127,7 +127,7 @@ def test_hidden_parts_never_bend_the_ratio(a: float, hidden: int) -> None:
 
 def ratio_after(*steps: tuple[int, int]) -> float:
     """The ratio after steps that were estimated and told."""
-    gauge = gauge_of([(user("Go"), 20), (reply(100_000), 0)])
+    gauge = gauge_of([(user("Go"), 100_000), (reply(100_000), 0)])
     for guessed, told in steps:
         assert gauge.anchor is not None
         gauge = gauge_of([(tool("c", "…"), guessed), (reply(gauge.anchor.tokens + told), 0)], gauge)
@@ -136,8 +136,8 @@ def ratio_after(*steps: tuple[int, int]) -> float:
 
 def test_one_odd_step_hardly_bends_the_ratio_and_a_lasting_change_does() -> None:
     assert ratio_after((100, 150)) < 1.03
-    assert ratio_after((1_000, 30_000)) == ratio_after((1_000, 2_000))
-    assert ratio_after((1_000, -30_000)) == ratio_after((1_000, 500))
+    assert ratio_after((1_000, 20_000)) == ratio_after((1_000, 2_000))
+    assert ratio_after((1_000, -20_000)) == ratio_after((1_000, 500))
     steady = [(1_000, 1_200)] * 30
     assert ratio_after(*steady) == pytest.approx(1.2, abs=0.03)
     assert ratio_after(*steady, (1_000, 1_800)) == pytest.approx(1.2, abs=0.07)
@@ -198,14 +198,15 @@ def test_a_figure_that_jumps_is_rejected_and_leaves_no_trace(factor: float, step
 
 
 def test_doubled_usage_after_a_thousand_tokens_is_not_trusted() -> None:
-    before = gauge_of([(user("Go"), 20), (reply(335_000), 500), (tool("c", "…"), 1_000)])
+    before = gauge_of([(user("Go"), 334_000), (reply(335_000), 500), (tool("c", "…"), 1_000)])
     after = before.add(reply(2 * 336_500), 80)
     assert after.tokens == 336_500 + 80
     assert after.count.source == "usage of reply 1 + 1,580 estimated"
 
 
 def test_a_sum_over_the_calls_of_a_turn_is_not_trusted() -> None:
-    gauge = gauge_of([(user("Go"), 20), (reply(150_000), 300), (tool("c", "…"), 2_000), (reply(12 * 150_000), 300)])
+    start = [(user("Go"), 150_000), (reply(150_000), 300), (tool("c", "…"), 2_000)]
+    gauge = gauge_of([*start, (reply(12 * 150_000), 300)])
     assert gauge.tokens == 150_000 + 300 + 2_000 + 300
 
 
@@ -217,7 +218,7 @@ def test_two_figures_that_agree_are_trusted_however_far_they_jump() -> None:
     twice = once.add(tool("c", "…"), 400).add(reply(61_700), 100)
     assert twice.tokens == 61_700 + 100
     assert twice.calibration.ratio == 1
-    assert twice.calibration.hidden == 61_700 - (20 + 300 + 700 + 200 + 400)
+    assert twice.calibration.hidden == pytest.approx(61_700 - (20 + 300 + 700 + 200 + 400), rel=0.01)
 
 
 def test_two_doubted_figures_that_disagree_are_both_rejected() -> None:
@@ -246,9 +247,9 @@ def test_the_smallest_requests_are_never_doubted() -> None:
 
 def test_the_figure_after_a_badly_estimated_long_result_is_trusted_at_once() -> None:
     """Ciphertext may be twice its estimate; that is no reason to doubt the provider."""
-    gauge = gauge_of([(user("Go"), 20), (reply(20_000), 100), (tool("c", "…"), 60_000), (reply(150_000), 100)])
+    gauge = gauge_of([(user("Go"), 20), (reply(20_000), 100), (tool("c", "…"), 60_000), (reply(140_000), 100)])
     assert gauge.anchor is not None
-    assert gauge.anchor.tokens == 150_000
+    assert gauge.anchor.tokens == 140_000
 
 
 @pytest.mark.promise("S0.5", "I10")
@@ -275,6 +276,27 @@ def test_the_calibration_survives_a_fold() -> None:
     assert folded.tokens == pytest.approx(30_000 + 1.5 * 4_000, rel=0.02)
 
 
+@pytest.mark.promise("I10")
+@given(st.floats(0.88, 1.12), st.lists(st.tuples(st.integers(20, 2_000), st.integers(500, 20_000)), max_size=30))
+def test_an_error_of_the_estimator_is_not_kept_as_hidden_tokens(a: float, steps: list[tuple[int, int]]) -> None:
+    """Whatever it was learned on, a view of a tenth of the size is measured within the margin."""
+    provider = Provider(a)
+    provider.take(20_000)
+    gauge = gauge_of([(user("Go"), 20_000), (reply(provider.prompt), 0)])
+    gauge = gauge_of(((message, tokens) for message, tokens, _ in converse(provider, steps)), gauge)
+    folded = gauge.after_fold([(user("[digest]", kind="digest"), 2_000)])
+    assert folded.tokens == pytest.approx(a * 2_000, rel=0.15)
+
+
+@pytest.mark.promise("I10")
+@given(st.floats(0.88, 1.12), st.integers(0, 50_000))
+def test_hidden_tokens_are_kept_through_a_fold(a: float, hidden: int) -> None:
+    seen = list(converse(Provider(a, 0, hidden), [(300, 1_500)] * 20))
+    gauge = gauge_of((message, tokens) for message, tokens, _ in seen)
+    folded = gauge.after_fold([(user("[digest]", kind="digest"), 2_000)])
+    assert folded.tokens == pytest.approx(hidden + a * 2_000, rel=0.15)
+
+
 @pytest.mark.parametrize("usage", [None, Usage(), Usage(output=12)])
 def test_without_usage_the_estimate_is_the_size(usage: Usage | None) -> None:
     said = replace(assistant("Done."), meta=Meta(usage=usage))
@@ -288,7 +310,7 @@ def test_without_usage_the_estimate_is_the_size(usage: Usage | None) -> None:
 def test_known_tool_schemas_count_until_a_figure_replaces_them() -> None:
     gauge = Gauge(calibration=Calibration(hidden=9_000)).add(user("Go"), 100)
     assert gauge.tokens == 9_100
-    assert gauge.add(reply(12_100), 10).calibration.hidden == 12_000
+    assert gauge.add(reply(12_100), 10).calibration.hidden == pytest.approx(12_000, abs=15)
 
 
 def test_a_large_output_after_the_figure_counts_at_once() -> None:

@@ -31,14 +31,26 @@ RATIO = (0.5, 2.0)
 
 If a ratio is outside this range, hidden tokens have changed; the tokenizer is not the cause.
 """
+SURE = 0.03
+"""The least relative uncertainty of the ratio, however many measurements there were, because content differs."""
+OTHER_TOKENIZER = 0.5
+"""The relative uncertainty of an estimate if another model has counted the request."""
+MOST_HIDDEN = 100_000
+"""A first figure that shows more hidden tokens than this is doubted until the next figure shows as many."""
 JUMP = 0.5
-"""A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share."""
+"""A figure that is smaller than the estimate of the messages by more than this share is never trusted."""
+DRIFT = 0.2
+"""A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share.
+
+In addition, the estimated part of the expected size may be wrong by its whole size. If another model has answered, the
+share is `JUMP`, because its tokenizer may be another one.
+"""
 SLACK = 1_000
 """If the difference is smaller than this number of tokens, the figure is not doubted.
 
 Very small requests consist mostly of framing.
 """
-AGREE = 0.5
+AGREE = 0.2
 """A doubted figure is trusted if an earlier doubted figure deviated by nearly the same amount.
 
 The two deviations may differ by at most this share of the growth between the requests.
@@ -70,6 +82,11 @@ class Evidence(NamedTuple):
     """Estimated tokens of those messages."""
     change: int = 0
     """Estimated tokens by which the rest of the view (for example the tools) has grown since; negative if it shrank."""
+    is_own: bool = True
+    """Whether the model, format and counter were those of the current view.
+
+    Otherwise the figure only shows how many hidden tokens there are.
+    """
 
 
 SAME_REQUEST = Evidence()
@@ -87,7 +104,7 @@ class Anchor:
     """Estimated tokens by which these messages and the tools have grown since the request; negative if they shrank."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """Corrections of the estimate, learned from usage.
 
@@ -116,18 +133,33 @@ class Calibration:
         """The number of real tokens per estimated token."""
         return self.reported / self.estimated
 
+    @property
+    def uncertainty(self) -> float:
+        """The share of an estimate by which the estimate, corrected by the ratio, may be wrong."""
+        return max(MARGIN * CREDIT / self.estimated, SURE)
+
+    def with_figure(self, tokens: int, estimated: int, uncertainty: float | None = None) -> Calibration:
+        """The calibration after a figure of `tokens` tokens for a request with messages of `estimated` tokens.
+
+        Hidden tokens explain only what an error of the estimate cannot explain. The first figures of a session are the
+        most precise here, because their requests are small.
+        """
+        messages = self.ratio * estimated
+        band = messages * (self.uncertainty if uncertainty is None else uncertainty)
+        gap = tokens - self.hidden - messages
+        if -band <= gap <= band:
+            return self
+        hidden = max(self.hidden + round(gap - band if gap > 0 else gap + band), 0)
+        return Calibration(self.reported, self.estimated, hidden, self.drops_thinking)
+
     def with_step(self, reported: int, estimated: int) -> Calibration:
         """The calibration after one more measurement: content that was estimated as `estimated` tokens had `reported`
         tokens.
         """
         low, high = RATIO
         clipped = min(max(reported, estimated * low), estimated * high)
-        return Calibration(
-            reported=self.reported * DECAY + clipped,
-            estimated=self.estimated * DECAY + estimated,
-            hidden=self.hidden,
-            drops_thinking=self.drops_thinking,
-        )
+        sums = self.reported * DECAY + clipped, self.estimated * DECAY + estimated
+        return Calibration(*sums, self.hidden, self.drops_thinking)
 
 
 class _Doubt(NamedTuple):
@@ -142,10 +174,13 @@ class _Doubt(NamedTuple):
         """Whether a later figure deviates by about the same amount, although the request has grown.
 
         Hidden tokens cause a constant deviation. A deviation that grows with the request comes from tokens that are
-        counted twice.
+        counted twice. A deviation of the size of the previous request comes from cached tokens that are counted twice
+        or not at all.
         """
         growth = expected - self.expected
-        return growth >= LEAST_GROWTH and abs(gap - self.gap) <= AGREE * growth
+        if growth < LEAST_GROWTH or abs(gap - self.gap) > AGREE * growth:
+            return False
+        return abs(abs(gap) - self.expected) > max(AGREE * growth, DRIFT * self.expected)
 
     def followed_by(self, expected: int, gap: int) -> _Doubt:
         """The doubted figure to remember after one more doubted figure: the new one.
@@ -209,6 +244,8 @@ class Gauge:
     """Tokens of thinking in the current turn."""
     stale_thinking: int = 0
     """Tokens of thinking in earlier turns that are part of the current size."""
+    past_thinking: int = 0
+    """Tokens of thinking in all earlier turns."""
     doubt: _Doubt | None = None
     """The last usage figure, if it was doubted; otherwise None."""
 
@@ -225,6 +262,12 @@ class Gauge:
         if gauge.reply is None or usage is None or usage.prompt <= 0 or evidence is None:
             return gauge
         reply = gauge.reply
+        if not evidence.is_own:
+            if gauge.anchor is None:
+                sent = gauge._sent_tokens(evidence)
+                size = usage.prompt + evidence.change
+                gauge.calibration = gauge.calibration.with_figure(size, sent, OTHER_TOKENIZER)
+            return gauge
         if evidence.missing:  # the reply's own earlier messages are not missing
             missing = max(evidence.missing - (self.messages - reply.start), 0)
             tokens = max(evidence.missing_tokens - (reply.size - tokens), 0) if missing else 0
@@ -294,6 +337,7 @@ class Gauge:
         gauge.estimated += tokens
         if gauge.thinking and message.is_prompt:
             gauge.stale_thinking += gauge.thinking
+            gauge.past_thinking += gauge.thinking
             gauge.thinking = 0
         return gauge
 
@@ -308,6 +352,7 @@ class Gauge:
             reply=self.reply,
             thinking=self.thinking,
             stale_thinking=self.stale_thinking,
+            past_thinking=self.past_thinking,
             doubt=self.doubt,
         )
 
@@ -356,8 +401,8 @@ class Gauge:
             return
         prompt = usage.prompt - twice
         gap = prompt - expected
-        plausible = self._is_plausible(prompt, expected, evidence)
-        if not plausible and not (self.doubt is not None and self.doubt.is_confirmed_by(expected, gap)):
+        plausible = self._is_plausible(prompt, expected, model, evidence)
+        if not plausible and not self._is_confirmed(prompt, expected, evidence):
             self._doubt_figure(expected, gap)
             return
         self.calibration = self._calibrate(prompt, model, plausible, evidence)
@@ -368,6 +413,11 @@ class Gauge:
         self.reported = self.stale_thinking = 0
         self.reply = reply._replace(usage=usage)
         self.doubt = None
+
+    def _sent_tokens(self, evidence: Evidence) -> int:
+        """The estimated tokens of the messages in the request that a figure measured."""
+        dropped = self.past_thinking if self.calibration.drops_thinking else 0
+        return max(self.total - evidence.missing_tokens - dropped, 0)
 
     def _doubt_figure(self, expected: int, gap: int) -> None:
         """Remember a figure that is not trusted. This changes the gauge, so call it on a copy."""
@@ -390,26 +440,37 @@ class Gauge:
                 return cached
         return 0
 
-    def _is_plausible(self, prompt: int, expected: int, evidence: Evidence) -> bool:
-        """False if a figure is far from the expected size. The first figure may be larger by any amount."""
+    def _is_plausible(self, prompt: int, expected: int, model: str, evidence: Evidence) -> bool:
+        """False if a figure is far from the expected size. The first figure may show many hidden tokens."""
         if self.anchor is None:
-            total = self.total - evidence.missing_tokens
-            return prompt >= (1 - JUMP) * self.calibration.ratio * total - SLACK
-        allowed = max(SLACK, JUMP * expected)
-        uncertain = self._estimate() if self.doubt is None else 0
-        return -allowed <= prompt - expected <= allowed + uncertain  # else doubled, summed, or without cache
+            return self._is_enough(prompt, evidence) and prompt - expected <= MOST_HIDDEN + self._estimate()
+        gap, allowed = prompt - expected, SLACK + (DRIFT if model == self.anchor.model else JUMP) * expected
+        if -allowed <= gap <= allowed:
+            return True
+        estimated = self._estimate()
+        counts_twice = abs(gap - self.anchor.tokens) <= SLACK // 2 + MARGIN * estimated
+        return self.doubt is None and not counts_twice and 0 < gap <= allowed + estimated
+
+    def _is_confirmed(self, prompt: int, expected: int, evidence: Evidence) -> bool:
+        """Whether the last doubted figure deviated by the same amount, and the figure includes all messages."""
+        confirmed = self.doubt is not None and self.doubt.is_confirmed_by(expected, prompt - expected)
+        return confirmed and self._is_enough(prompt, evidence)
+
+    def _is_enough(self, prompt: int, evidence: Evidence) -> bool:
+        """False if a figure is far below the estimate of the messages, as a figure without its cached tokens is."""
+        return prompt >= (1 - JUMP) * self.calibration.ratio * (self.total - evidence.missing_tokens) - SLACK
 
     def _calibrate(self, prompt: int, model: str, plausible: bool, evidence: Evidence) -> Calibration:
         calibration = self.calibration
-        if self.anchor is None or not plausible:
-            messages = round(calibration.ratio * (self.total - evidence.missing_tokens))
-            return replace(calibration, hidden=max(prompt + evidence.change - messages, 0))
-        if model != self.anchor.model or evidence.change != self.anchor.change:
-            return calibration
-        estimated = self.estimated - evidence.missing_tokens
-        kept = self.anchor.tokens + self.reported + round(calibration.ratio * estimated)
-        if self.stale_thinking > NOTICEABLE:
-            return replace(calibration, drops_thinking=abs(prompt - kept) > abs(prompt - kept + self.stale_thinking))
-        if self.stale_thinking or estimated <= 0:
-            return calibration
-        return calibration.with_step(prompt - self.anchor.tokens - self.reported, estimated)
+        if self.anchor is not None and plausible:
+            if model != self.anchor.model or evidence.change != self.anchor.change:
+                return calibration
+            estimated = self.estimated - evidence.missing_tokens
+            kept = self.anchor.tokens + self.reported + round(calibration.ratio * estimated)
+            if self.stale_thinking > NOTICEABLE:
+                drops = abs(prompt - kept) > abs(prompt - kept + self.stale_thinking)
+                return replace(calibration, drops_thinking=drops)
+            if self.stale_thinking or estimated <= 0:
+                return calibration
+            calibration = calibration.with_step(prompt - self.anchor.tokens - self.reported, estimated)
+        return calibration.with_figure(prompt + evidence.change, self._sent_tokens(evidence))

@@ -105,7 +105,8 @@ class State:
     def _evidence(self, view: str) -> Evidence | None:
         """How the current view differs from the request that the newest usage measured; None if that was another view.
 
-        `view` is the identity of the view that the message answers, as text.
+        `view` is the identity of the view that the message answers, as text. A view of another model or format with the
+        same fold only tells about hidden tokens.
         """
         index, prefix = len(self.timeline) - 1, self.timeline.prefix
         if not view:
@@ -114,12 +115,15 @@ class State:
         if measured is None:
             return None
         length = index if measured.length < 0 else measured.length
-        if measured.key != self._view_key or not self.timeline.cut <= length <= index:
+        if not self.timeline.cut <= length <= index:
             return None
-        change = self.tools - measured.tools
+        change, missing = self.tools - measured.tools, index - length
+        if measured.key != self._view_key:
+            is_same_fold = measured.shares_fold(self._view_key)
+            return Evidence(missing, prefix[index] - prefix[length], change, False) if is_same_fold else None
         if measured.length >= 0:
             change += self._tokens(length) - measured.tokens
-        return Evidence(index - length, prefix[index] - prefix[length], change)
+        return Evidence(missing, prefix[index] - prefix[length], change)
 
     def _tokens(self, length: int) -> int:
         """Estimated tokens of those messages in the view that are among the first `length` messages of the session."""
@@ -267,13 +271,17 @@ class State:
         timeline.skip(fold.cut - len(timeline))
 
     def _stored_calibration(self, fold: Fold) -> Calibration:
-        """The calibration that is stored with the fold; the initial calibration if it was stored for another model."""
+        """The calibration that is stored with the fold.
+
+        If it was stored for another model, only the hidden tokens are kept, because the ratio belongs to a tokenizer.
+        """
         values = {key: value for key, value in fold.learned.items() if key not in {"model", "account", "tools"}}
-        if not values or fold.learned.get("model", "") != self.model.name:
+        if not values:
             return self._initial_calibration()
         stored = Calibration.from_stored(values)
-        change = self.tools - fold.learned.get("tools", self.tools)
-        return replace(stored, hidden=max(stored.hidden + change, 0)) if change else stored
+        hidden = max(stored.hidden + self.tools - fold.learned.get("tools", self.tools), 0)
+        same_model = fold.learned.get("model", "") == self.model.name
+        return replace(stored if same_model else self._initial_calibration(), hidden=hidden)
 
     # Folding
 

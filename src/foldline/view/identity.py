@@ -13,7 +13,8 @@ from typing import NamedTuple
 from foldline.errors import InputError
 from foldline.fold import Fold
 
-_KEY_LENGTH = 12
+_FOLD_LENGTH, _SETTINGS_LENGTH = 8, 4
+"""The lengths of the two parts of a key: the hash of the fold and the hash of the settings."""
 _SHORT, _LONG = 2, 4
 """The number of fields in the short and in the long text form of an identity."""
 
@@ -26,7 +27,7 @@ class ViewIdentity(NamedTuple):
     """
 
     key: str
-    """The hash of the fold, model, format and counter."""
+    """The hash of the fold, and then the hash of the settings (model, format and counter)."""
     tools: int
     """Estimated tokens of the request that are in no message, such as tool definitions."""
     length: int = -1
@@ -42,6 +43,10 @@ class ViewIdentity(NamedTuple):
     def extension(self) -> ViewIdentity:
         """The identity of a view that grew from this view and ends directly before the reply that answers it."""
         return ViewIdentity(self.key, self.tools)
+
+    def shares_fold(self, key: str) -> bool:
+        """Whether a view with this key has the same fold, with the same or other settings."""
+        return self.key[:_FOLD_LENGTH] == key[:_FOLD_LENGTH]
 
     @classmethod
     def read(cls, text: str) -> ViewIdentity | None:
@@ -72,10 +77,14 @@ def view_key(fold: Fold | None, *settings: str) -> str:
 
     The settings are the names of model, format, counter and framing.
     """
-    facts: list[object] = [settings]
+    facts: list[object] = []
     if fold is not None:
         digest = fold.digest.message if fold.digest else None
         facts += [fold.cut, fold.made_at, fold.pinned, fold.carried, digest and (digest.role, digest.text)]
         facts += ["native"] if fold.digest and fold.digest.native else []
         facts += [[(index, fold.stubs[index][1]) for index in sorted(fold.stubs)]]
-    return sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]
+    return _hash(facts)[:_FOLD_LENGTH] + _hash(settings)[:_SETTINGS_LENGTH]
+
+
+def _hash(value: object) -> str:
+    return sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
