@@ -30,6 +30,7 @@ POLL_SECONDS = 0.2
 _HEAD_BYTES = 4096
 _GZIP = b"\x1f\x8b"
 _BOM, _BOM_BYTES = "\ufeff", b"\xef\xbb\xbf"
+_BLANK_BYTES = _BOM_BYTES + b" \t\r\0"
 
 Tee: TypeAlias = Callable[[bytes], None]
 """A function that receives every chunk before the chunk is split into lines.
@@ -122,7 +123,7 @@ def lines_of_file(path: str | os.PathLike[str]) -> Iterator[TextLine]:
     name, number = os.fspath(path), 0
     splitter = LineSplitter(limit_bytes=LINE_BYTES, keep_blank=True)
     for index, chunk in enumerate(_read_chunks(name, _open(name))):
-        if not index and b"\0" in chunk[:_HEAD_BYTES]:
+        if not index and _is_binary(chunk[:_HEAD_BYTES]):
             raise WireError("a binary file, not JSON", file=name, line=1)
         for line in splitter.lines(chunk):
             number += 1
@@ -131,6 +132,11 @@ def lines_of_file(path: str | os.PathLike[str]) -> Iterator[TextLine]:
             raise WireError(f"a line of more than {LINE_BYTES:,} bytes", file=name, line=number + 1)
     if rest := splitter.rest():
         yield TextLine(number + 1, rest.decode("utf-8", "surrogateescape"), False)
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether the start of a file has NUL bytes and no line that begins like a JSON object or list."""
+    return b"\0" in head and not any(line.lstrip(_BLANK_BYTES)[:1] in (b"{", b"[") for line in head.split(b"\n"))
 
 
 def raw_lines_of_stream(file: int, splitter: LineSplitter, tee: Tee | None = None) -> Iterator[bytes]:

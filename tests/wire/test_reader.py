@@ -473,3 +473,17 @@ def test_a_long_log_is_read_line_by_line(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 25_000_000
+
+
+@pytest.mark.parametrize(
+    "broken", [b"\0\0\0\0", b'{"role": "user", "con\0tent": "x"}', b"42", b'"text"', b"null", b"true"]
+)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_line_of_nul_bytes_or_of_a_scalar_is_left_out_and_named(broken: bytes, at: int, tmp_path: Path) -> None:
+    lines = [b'{"role": "user", "content": "one"}', b'{"role": "assistant", "content": "two"}']
+    lines.insert(at, broken)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    found = read(path)
+    assert [message.text for message in found.messages] == ["one", "two"]
+    assert [note.line for note in found.broken_lines] == [at + 1]

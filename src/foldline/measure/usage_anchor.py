@@ -35,7 +35,7 @@ SURE = 0.03
 """The least relative uncertainty of the ratio, however many measurements there were, because content differs."""
 OTHER_TOKENIZER = 0.5
 """The relative uncertainty of an estimate if another model has counted the request."""
-MOST_HIDDEN = 100_000
+MOST_HIDDEN = 150_000
 """A first figure that shows more hidden tokens than this is doubted until the next figure shows as many."""
 JUMP = 0.5
 """A figure that is smaller than the estimate of the messages by more than this share is never trusted."""

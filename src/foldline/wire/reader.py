@@ -168,7 +168,7 @@ def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
 def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcript]:
     """The conversations of JSONL lines or of one JSON document.
 
-    The text is JSONL if its first line is a JSON value and more lines follow.
+    The text is JSONL if its first line is a JSON object or list and more lines follow.
     """
     head = _up_to_text(source)
     if not head or not head[-1].text.strip():
@@ -178,7 +178,7 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
         first = JsonLine(head[-1].number, loads(head[-1].text), head[-1].text.removesuffix("\r"))
     except WireError:
         first = None
-    if first is not None and more and more[-1].text.strip():
+    if first is not None and isinstance(first.value, (dict, list)) and more and more[-1].text.strip():
         notes: list[ReadNote] = []
         yield from _from_jsonl(chain([first], _json_lines(chain(more, source), notes)), known, notes)
         return
@@ -222,15 +222,23 @@ def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
 
 
 def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
-    """Each line as JSON. A note names every line that is not JSON. A last line without a line end may be incomplete."""
+    """Each line as JSON. A note names every line that is no JSON object or list.
+
+    A last line without a line end may be incomplete.
+    """
     for line in source:
         if not line.text.strip():
             continue
         try:
-            yield JsonLine(line.number, loads(line.text), line.text.removesuffix("\r"))
+            value = loads(line.text)
         except WireError as error:
             words = f"{BROKEN_LINE}{error.reason}" if line.ended else "half-written last line left out"
             notes.append(ReadNote(line.number, words))
+            continue
+        if isinstance(value, (dict, list)):
+            yield JsonLine(line.number, value, line.text.removesuffix("\r"))
+        else:
+            notes.append(ReadNote(line.number, f"{BROKEN_LINE}not a JSON object ({line.text.strip()[:40]})"))
 
 
 def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]) -> Iterator[Transcript]:
