@@ -1,5 +1,8 @@
 """Regenerate the outputs and tables in README and docs; tests/test_docs.py checks that they are current.
 
+    python scripts/docs.py              # all pages
+    python scripts/docs.py README.md    # one page
+
 A comment marks a block, and the command's output replaces the text inside the fence:
 
     <!-- output of: foldline inspect examples/broken-session.json -->
@@ -126,7 +129,7 @@ MAKERS: dict[str, Callable[[], Iterator[str]]] = {
 
 
 if __name__ == "__main__":
-    for page in pages():
+    for page in [Path(name).resolve() for name in sys.argv[1:]] or pages():
         old = page.read_text()
         new = regenerate(old)
         if new != old:

@@ -38,7 +38,7 @@ MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "recall", "events"}
 MAY_IMPORT["testing"] = MAY_IMPORT["session"] | {"session"}
 MAY_IMPORT["digesters"] = MAY_IMPORT["digest"] | {"digest"}
 MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
-for room in ("watch", "compat", "window_budget", "proxy", "cli"):
+for room in ("fit", "watch", "compat", "window_budget", "proxy", "cli"):
     MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "compat", "window_budget", "proxy", "cli"}
 
 NO_WAITING = {"time", "asyncio", "threading", "socket", "subprocess", "sqlite3", "random", "os", "io", "pathlib"}
@@ -90,10 +90,21 @@ def test_public_names() -> None:
 
 
 PUBLIC = [
-    *["AsyncSession", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"],
-    *["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"],
-    *["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "digesters", "open"],
-    *["parse", "read", "render"],
+    *["AsyncSession", "AsyncTools", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media"],
+    *["Message", "Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"],
+    *[
+        "ToolCall",
+        "ToolResult",
+        "Tools",
+        "Transcript",
+        "Usage",
+        "View",
+        "ViewTooLarge",
+        "WireError",
+        "digesters",
+        "fit",
+    ],
+    *["open", "parse", "read", "render"],
 ]
 
 

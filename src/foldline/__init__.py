@@ -11,28 +11,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldline import digesters
     from foldline.errors import ConfigError, FoldlineError, FormatUnknown, InputError, ViewTooLarge, WireError
+    from foldline.fit import fit
     from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
     from foldline.plan.gate import Need
     from foldline.policy import Policy
+    from foldline.recall.tools import Tools
     from foldline.session import Ledger, Preview, Session, open  # noqa: A004
     from foldline.session.async_session import AsyncSession
+    from foldline.session.async_tools import AsyncTools
     from foldline.view.compose import View
     from foldline.wire import Rendered, Request, Transcript, parse, read, render
 
 __version__ = "0.2.0"
 
-__all__ = ["AsyncSession", "ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
+__all__ = ["AsyncSession", "AsyncTools", "Tools"]
+__all__ += ["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
 __all__ += ["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"]
 __all__ += ["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse"]
-__all__ += ["digesters", "read", "render"]
+__all__ += ["digesters", "fit", "read", "render"]
 
 _MODULES = {
     "errors": ("ConfigError", "FoldlineError", "FormatUnknown", "InputError", "ViewTooLarge", "WireError"),
+    "fit": ("fit",),
     "message": ("Media", "Message", "Opaque", "Part", "Text", "Thinking", "ToolCall", "ToolResult", "Usage"),
     "plan.gate": ("Need",),
     "policy": ("Policy",),
     "session": ("Ledger", "Preview", "Session", "open"),
+    "recall.tools": ("Tools",),
     "session.async_session": ("AsyncSession",),
+    "session.async_tools": ("AsyncTools",),
     "view.compose": ("View",),
     "wire": ("Rendered", "Request", "Transcript", "parse", "read", "render"),
 }

@@ -184,6 +184,6 @@ _LAST_LINE = re.compile(
 )
 _SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out(?:; the whole is #\d+)?\])")
 _REFERENCE = re.compile(r"(?:; the whole is|: it is in|:(?: of)?) #[\d-]+(?:, ask recall for (?:it|them))?\]\Z")
-_HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed): #[\d-]+, ask recall for (?:them|it)")
+_HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed):(?: of)? #[\d-]+, ask recall for (?:them|it)")
 _IMITATION = re.compile(r"\[(?=\s*(?:#\s*\d|pruned,|\d[\d,]* earlier message))", re.IGNORECASE)
 _RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -14,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
+from foldline import AsyncSession, AsyncTools, Session
 from foldline.errors import ConfigError
 from foldline.measure.estimator import Estimator
-from foldline.message import ToolCall, assistant, tool, user
+from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.recall.tools import TOOLS, Tools
 from foldline.testing import assert_sendable
 from support.recalls import LedgerSession
@@ -227,3 +229,21 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("recall", {"handle": "'; DROP TABLE messages"}),
     ("recall", {"owner": "somebody else", "query": "x"}),
 ]
+
+
+def test_the_tools_of_an_async_session_are_awaited() -> None:
+    """A call of Gemini, whose arguments are called `args`."""
+
+    async def run() -> Message:
+        session = AsyncSession(Session(model="gemini-2.5-pro"))
+        await session.add(user("The worker listens on port 7091."))
+        tools = AsyncTools(session)
+        assert (await tools.run("pin", {"handle": "#1"})).text
+        assert not (await tools.run_call({"name": "recall", "args": {"query": "which port"}})).is_error
+        answer = await tools.answer({"name": "recall", "args": {"query": "which port"}})
+        await session.add(answer)
+        return answer
+
+    answer = asyncio.run(run())
+    assert "7091" in answer.results[0].text
+    assert answer.results[0].name == "recall"
