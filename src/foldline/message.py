@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 ROLES = ("system", "user", "assistant", "tool")
-"""The known roles. A message may have another role. It is then treated like a note of the user."""
+"""The known roles. A message with any other role is treated like a note of the user."""
 
 KINDS = ("", "shell", "note", "digest", "branch_digest")
 """The kinds of message: ordinary message, shell command with its output, note, digest, digest of another branch."""
@@ -197,7 +197,7 @@ class Message:
     def with_parts(self, *parts: Part) -> Message:
         """The message with other parts.
 
-        Its wire form is kept, but rendering takes only those fields from it that are not parts.
+        When it is rendered, only fields that are not parts are taken from its wire form.
         """
         return replace(self, parts=parts, wire=self.wire and self.wire._replace(raw=None, exact=False))
 

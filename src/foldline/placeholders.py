@@ -50,7 +50,7 @@ def read_again_in(handle: str) -> str:
 
 
 def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: int = 0) -> str:
-    """The last line of a stub. It comes after the first `shown` characters of the result.
+    """The last line of a stub. This line comes after the first `shown` characters of the result.
 
     >>> stub_line(TOO_LARGE_TO_STAY, "#7", shown=6, total=6_992)
     '[pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]'

@@ -191,8 +191,8 @@ class Policy:
 
     # Sending
     bound_thinking: Literal["strip", "drop_block"] = "strip"
-    """Some providers accept a thinking block only after the same messages. After a fold, `strip` leaves such blocks
-    out, and `drop_block` asks the provider to drop them.
+    """Some providers accept a thinking block only after the same messages. If a fold changes these messages, `strip`
+    leaves the block out, and `drop_block` asks the provider to drop it.
     """
     breakpoints: int = 4
     """The largest number of cache breakpoints in a request. 0: no breakpoints."""

@@ -47,7 +47,7 @@ def context_segments(transcript: Transcript) -> tuple[tuple[Message, ...], ...]:
 
 
 def request_positions(messages: Sequence[Message]) -> list[int]:
-    """The index of the first message of each reply. A request was made before each of these messages."""
+    """The index of the first message of each reply. A request was sent before each reply."""
     return [
         index
         for index, message in enumerate(messages)

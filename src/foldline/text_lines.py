@@ -35,8 +35,8 @@ _BLANK_BYTES = _BOM_BYTES + b" \t\r\0"
 Tee: TypeAlias = Callable[[bytes], None]
 """A function that receives every chunk before the chunk is split into lines.
 
-An empty chunk tells the function that no more data is waiting. It is sent after a chunk of full size if no data
-follows. For a followed file, it is sent whenever the file stops growing.
+An empty chunk tells the function that no more data is waiting. After a chunk of full size, an empty chunk is sent if no
+data follows. For a followed file, an empty chunk is sent whenever the file stops growing.
 """
 
 

@@ -222,7 +222,10 @@ async def _awaited(found: Any) -> Any:
 
 
 def _like(history: Sequence[Any], role: str, text: str) -> Any:
-    """A new message of the same type as the newest stored message. If this type cannot be created, a `PlainMessage`."""
+    """A new message of the same type as the newest stored message.
+
+    If that type cannot be created, a `PlainMessage` is returned.
+    """
     newest: Any = history[-1] if history else None
     if isinstance(newest, dict):
         return {"role": role, "content": text}
@@ -251,9 +254,9 @@ def _omission_marker(left_out: int) -> Message:
 
 
 def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
-    """A user message that says how many messages are omitted.
+    """A tuple with a user message that says how many messages are omitted; () if the list needs no such message.
 
-    It is added if the list must begin with a user message and does not; otherwise ().
+    A list needs it if the format demands a user message at the start and the first kept message is not from the user.
     """
     cut = fitted.report.left_out
     opens = format not in _STRICT or not cut or fitted.history[0].role == "user"

@@ -1,8 +1,8 @@
 """Caps for the blocks of a request: memory, summary and history.
 
 If all blocks together exceed the total cap, they are reduced in this order: the oldest messages of the history are
-removed, the summary is shortened, memory is shortened. The newest messages must stay. If they alone exceed the total
-cap, their texts are shortened.
+removed, the summary is shortened, memory is shortened. The newest messages must stay. If the newest messages alone
+exceed the total cap, their texts are shortened.
 """
 
 from __future__ import annotations

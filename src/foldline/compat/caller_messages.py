@@ -158,7 +158,8 @@ def render_list(messages: Iterable[Message], format: str, originals: Mapping[int
 def as_object(message: Message) -> Any:
     """A message as an object.
 
-    If it was read from an object, a copy of this object with the new content; otherwise a `PlainMessage`.
+    If the message was read from an object, a copy of that object with the new content is returned; otherwise a
+    `PlainMessage`.
     """
     result = message.results[0] if message.results else None
     source = message.wire.value if message.wire is not None else None

@@ -76,7 +76,7 @@ def summarizer_model(config: CompactionConfig, model: str) -> str:
     """The name of the model that writes summaries: `summary_model`, or by default the agent's own model.
 
     If both models are in the model table, they must be from the same vendor. Prefixes and suffixes of a platform are
-    then removed from the name. If one of them is not in the table, nothing is checked.
+    then removed from the name. If one of the two models is not in the model table, nothing is checked.
     """
     wanted = config.summary_model
     if not wanted:

@@ -11,8 +11,8 @@ from foldline.measure.estimator import Count, Counter
 CountFunction: TypeAlias = Callable[[str], int | tuple[int, bool]]
 """A function that gets a text and returns its number of tokens.
 
-It may also return a tuple: the number, and whether the number is exact. A number without this flag counts as an
-estimate.
+The function may also return a tuple: the number of tokens, and whether it is exact. A number without this flag counts
+as an estimate.
 """
 
 

@@ -1,6 +1,6 @@
 """Sliding window: a fixed token budget for history. When the budget is exceeded, the oldest turns are no longer sent.
 
-The window keeps all messages. It also has a boundary: messages before the boundary are not sent. The budget is checked
+The sliding window keeps all messages and a boundary. Messages before the boundary are not sent. The budget is checked
 after each completed turn. The newest turn is always sent. A budget of 0 means no limit. Only `rewind` and `clear` move
 the boundary back.
 
@@ -45,19 +45,19 @@ DIVIDER = "─" * 40
 _NO_TOTAL = 10**15
 """The limit of the whole request.
 
-It is so large that it never applies, because this design limits only history and summary.
+The limit is so large that it never applies, because this design limits only history and summary.
 """
 
 _DETECTABLE = tuple(name for name in FORMATS if name != PLAIN)
-"""Once one of these formats is detected, later messages are read in it, too.
+"""Once one of these formats is detected, all later messages are read in the same format.
 
-This is needed because a message with only a role and a text does not show its format.
+A message with only a role and a text does not show its format.
 """
 
 Summarize = Callable[[Sequence[Any], str], str]
 """A function that returns the new summary.
 
-Its arguments are the messages that are no longer sent and not yet in the summary, and the previous summary.
+The function gets two arguments: the messages that are neither sent nor in the summary yet, and the previous summary.
 """
 
 _LOG = logging.getLogger("foldline.sliding_window")
@@ -304,7 +304,7 @@ class SlidingWindow:
         return text
 
     def _rebuild(self, messages: Iterable[Message], fold: Fold | None) -> None:
-        """Build the timeline again and count all messages. Then put the fold in force."""
+        """Build the timeline again, count all messages, and put the fold in force."""
         self._timeline, self._estimated = Timeline(), [0]
         for message in messages:
             self._append(message)

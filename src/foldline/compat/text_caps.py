@@ -15,7 +15,7 @@ from foldline.measure.estimator import Counter
 End = Literal["head", "tail"]
 """Which end of a text is kept: its beginning ("head") or its end ("tail")."""
 _BULLET = re.compile(r"(?:[-*](?=\s|$)|•)\s*")
-"""Matches the bullet of a list item. It does not match lines such as `-5 degrees` and `*so*`."""
+"""Matches the bullet of a list item. Lines such as `-5 degrees` and `*so*` have no bullet."""
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
 """A line that opens or closes a code block."""
 

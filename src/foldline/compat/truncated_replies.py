@@ -33,7 +33,7 @@ class TruncationState:
     truncation_retries: int = 0
     """Number of continuations since the last complete reply."""
     retry: bool = False
-    """Whether the last call added a continuation prompt. If so, call the model again."""
+    """Whether the last call added a continuation prompt, so that the model must be called again."""
 
 
 def continue_reply(

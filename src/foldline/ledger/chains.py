@@ -1,10 +1,10 @@
 """Storage of message chains.
 
-A segment is a run of consecutive messages. It either starts a new history, or forks off from a message of another
-segment and continues it. So the messages of a branch, in order, are in a few ranges of rows. This sequence of messages
-is called the path of the branch. Messages that are appended at the end of a segment extend that segment; messages that
-are appended anywhere else start a new segment. The `position` of a message is counted from the first message of the
-path, not from the first message of its segment.
+A segment is a run of consecutive messages. A segment either starts a new history, or continues another segment from one
+of its messages on. So the messages of a branch, in order, are in a few ranges of rows. This sequence of messages is
+called the path of the branch. Messages that are appended at the end of a segment extend that segment; messages that are
+appended anywhere else start a new segment. The `position` of a message is counted from the first message of the path,
+not from the first message of its segment.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class ChainWriter:
     def _known(self, keys: list[bytes]) -> Iterator[Values]:
         """The rows of the messages that are already stored.
 
-        These are always the first messages of the list, because a key depends on all previous messages.
+        The stored messages are always the first messages of the list, because a key depends on all previous messages.
         """
         for begin in range(0, len(keys), KEYS_PER_QUERY):
             batch = keys[begin : begin + KEYS_PER_QUERY]

@@ -1,8 +1,9 @@
 """Export of a ledger as lines of JSON, and import of such lines.
 
-An export lists sessions and branches first, then the segments with their messages, then logs, jobs and events. Each
-segment comes after the one that it forked from. Export and import handle one line at a time. An import checks every
-message against its key. A key includes the tenant, so an import for another tenant gives every message a new key.
+An export lists sessions and branches first, then the segments with their messages, then logs, jobs and events. If a
+segment forked from another segment, it comes after that segment. Export and import handle one line at a time. An import
+checks every message against its key. A key includes the tenant, so an import for another tenant gives every message a
+new key.
 """
 
 from __future__ import annotations

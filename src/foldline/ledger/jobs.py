@@ -204,8 +204,8 @@ class Jobs:
     def cancel(self, branch: Branch, name: str = FOLD, *, is_queued: bool = False) -> bool:
         """Invalidate the current claim or request.
 
-        A worker's result for it is then refused. Returns False if there is no claim or request. Set `is_queued` if the
-        job was requested in a queue outside this table.
+        The result of a worker that has the old claim is then refused. Returns False if there is no claim or request.
+        Set `is_queued` if the job was requested in a queue outside this table.
         """
 
         def next_row(last: JobState, now: float) -> JobState | None:

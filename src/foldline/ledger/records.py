@@ -97,7 +97,10 @@ class KnownHistory:
     branch: Branch
     """The branch that stored the history first."""
     length: int
-    """Number of stored messages. This can be more than `count`, because the list may omit reasoning that is stored."""
+    """Number of stored messages.
+
+    The number can be higher than `count`, because the list may omit reasoning that is stored.
+    """
     key: bytes
 
 

@@ -90,7 +90,7 @@ DROP TABLE words;
 """
 """Creates the table of messages that are not in the text index.
 
-At first these are all messages, because this migration changes the term numbers.
+At first the table lists all messages, because this migration changes the term numbers.
 """
 
 SEGMENTS = """

@@ -108,8 +108,8 @@ class CharRatioCounter:
 CHARS_4 = CharRatioCounter("chars/4", 40)
 """The most common rule of thumb. For Claude 4.7 and later, its counts are a third to a half too low."""
 CHARS_36 = CharRatioCounter("chars/3.6", 36)
-"""A rule of thumb. Its counts are a little higher than those of `CHARS_4`. They are far too low for CJK, base64 and
-dense JSON.
+"""A rule of thumb with counts a little higher than those of `CHARS_4`. For CJK, base64 and dense JSON, the counts are
+far too low.
 """
 
 

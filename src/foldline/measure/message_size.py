@@ -44,7 +44,7 @@ class Framing:
 
 
 TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)
-"""A framing that adds no tokens. It is for presets of other designs, which count only text."""
+"""A framing that adds no tokens. The presets of other designs use this framing, because they count only text."""
 
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:
@@ -167,7 +167,10 @@ def _citation_tokens(part: Text, counter: Counter) -> int:
 
 
 def _tool_tokens(tool: Any, counter: Counter) -> int:
-    """The size of one definition as compact JSON. If it cannot be serialised, `value_tokens` counts it."""
+    """The size of one tool definition as compact JSON.
+
+    A definition that cannot be serialised is counted with `value_tokens`.
+    """
     try:
         return counter.count(json.dumps(tool, ensure_ascii=False, separators=(",", ":"), default=_text_of_value)).tokens
     except (TypeError, ValueError, RecursionError):

@@ -1,10 +1,10 @@
 """Computes the size of a request: the provider's last trusted usage figure, plus an estimate of the later messages.
 
 An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply is
-usually exact and includes tool schemas. But this usage is for an earlier request, and it is sometimes wrong. It cannot
-be used for a view that did not grow from that request. A `Gauge` receives every message of a view in order. With each
-usage figure it also receives the difference between the measured request and the view (`Evidence`). A gauge depends on
-nothing else, so two processes that read the same messages compute the same size.
+usually exact and includes tool schemas. But the usage of a reply is for an earlier request, and it is sometimes wrong.
+It says nothing about a view that did not grow from that request. A `Gauge` receives every message of a view in order.
+With each usage figure it also receives the difference between the measured request and the view (`Evidence`). A gauge
+depends on nothing else, so two processes that read the same messages compute the same size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CREDIT = 2_000
 Both sums start with this number of tokens, so that a few small measurements change the ratio only a little.
 """
 DECAY = 0.95
-"""With each new measurement, the weight of all earlier ones is multiplied by this factor.
+"""With each new measurement, the weights of all earlier measurements are multiplied by this factor.
 
 So newer measurements count more.
 """
@@ -60,7 +60,8 @@ LEAST_GROWTH = 100
 WHOLE_SHARE = 0.8
 """Before any figure is trusted, a figure may exceed the estimate by exactly its cached tokens.
 
-If these are at least this share of the estimate, they were probably counted twice, and the figure is doubted.
+If the cached tokens are at least this share of the estimate, they were probably counted twice, and the figure is
+doubted.
 """
 PLACEHOLDER_SHARE = 0.7
 """An output figure below this share of the reply's estimate is ignored.
@@ -183,9 +184,9 @@ class _Doubt(NamedTuple):
         return abs(abs(gap) - self.expected) > max(AGREE * growth, DRIFT * self.expected)
 
     def followed_by(self, expected: int, gap: int) -> _Doubt:
-        """The doubted figure to remember after one more doubted figure: the new one.
+        """The doubted figure to remember after one more doubted figure.
 
-        If the two are nearly equal, the older one is kept.
+        This is the new figure or, if both are nearly equal, the old figure.
         """
         is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
         return self if is_same else _Doubt(expected, gap)
@@ -201,7 +202,7 @@ class _NewestReply(NamedTuple):
     has_thinking: bool = False
     """Whether the messages of the reply contain thinking.
 
-    If they do not, the thinking tokens in the usage are not part of the next request.
+    If the messages contain no thinking, the thinking tokens in the usage are not part of the next request.
     """
     usage: Usage = Usage()
 
@@ -252,10 +253,11 @@ class Gauge:
     def add(
         self, message: Message, tokens: int, *, thinking: int = 0, evidence: Evidence | None = SAME_REQUEST
     ) -> Gauge:
-        """The gauge with one more message of about `tokens` tokens. Of these, `thinking` tokens are thinking.
+        """The gauge with one more message of about `tokens` tokens. `thinking` is the number of these tokens that are
+        thinking.
 
-        `evidence` tells how the measured request differs from this view. It is None if the usage of the message is for
-        another view.
+        `evidence` tells how the measured request differs from this view. If the usage of the message is for another
+        view, `evidence` is None.
         """
         gauge = self._append(message, tokens, thinking)
         usage = message.meta.usage

@@ -1,9 +1,8 @@
 """Computes the cut: the index of the first kept message.
 
 A floor is a minimum size of the newest part, which is not folded. The largest floor applies. A fold removes no more
-than is needed to reach the target size. The newest unit always stays. It consists of the unanswered prompts or, if
-there are none, of the newest step. Even a single long turn can be folded: its first steps are folded, and its prompt
-stays verbatim.
+than is needed to reach the target size. The newest unit always stays: the unanswered prompts or, if there are none, the
+newest step. Even a single long turn can be folded: its first steps are folded, and its prompt stays verbatim.
 """
 
 from __future__ import annotations

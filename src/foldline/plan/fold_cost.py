@@ -1,9 +1,9 @@
 """Computes the cost and the savings of a fold.
 
 A fold invalidates the provider's prompt cache from the digest on. If the cache is still valid, the kept part must be
-written to it again. Later requests cost less, because they are smaller. If the cache has expired, a fold saves money
-from the first request on. The number of requests that will follow is unknown, so the gate does not fold at once. First
-the removable part is sent again with each request, at the read price. A fold is made when the sum of these costs
+written to the cache again. Later requests cost less, because they are smaller. If the cache has expired, a fold saves
+money from the first request on. The number of requests that will follow is unknown, so the gate does not fold at once.
+First the removable part is sent again with each request, at the read price. A fold is made when the sum of these costs
 (`rent`) reaches the price of the fold. The sum counts only up to a limit: the savings of earlier folds, plus a small
 share of the session's cost so far (`STAKE`). So folds make a session more expensive by at most this share. Amounts are
 in the unit of `TokenPrices`.

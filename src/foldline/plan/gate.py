@@ -70,7 +70,7 @@ class Verdict(NamedTuple):
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""The verdict if nothing is to be done. This is so in nearly every turn."""
+"""The verdict if nothing is to be done. In nearly every turn, this is the verdict."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 
@@ -85,7 +85,7 @@ def limit(rule: Rule, usable: int) -> float:
 def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     """The verdict on a load.
 
-    Its need is HARD if the load exceeds the usable window, SOFT if a rule asks for an action, else NONE.
+    The need is HARD if the load exceeds the usable window, SOFT if a rule asks for an action, else NONE.
     """
     held = tuple(latched)
     fired = tuple([rule for rule in policy.rules if rule in held or _holds(rule, load)])

@@ -57,7 +57,7 @@ class MediaTotals(NamedTuple):
 Downscale = Callable[[Media, int], Media | None]
 """A function that scales an image down to a number of pixels on its longer side.
 
-It returns None if the image cannot be scaled.
+The function returns None if the image cannot be scaled.
 """
 
 
@@ -143,8 +143,8 @@ class MediaBudget:
         """Stubs (messages without their media) for the oldest messages, so that the view is within the limits.
 
         If there are many images, large images are scaled down with `downscale`, or removed before other media. Pins and
-        unanswered prompts keep their media. Raises `ViewTooLarge` if this is not enough. Raises it, too, if `may_fold`
-        is False (the policy never folds).
+        unanswered prompts keep their media. Raises `ViewTooLarge` if the view still exceeds a limit. With
+        `may_fold=False` (the policy never folds), no media are removed.
         """
         allowance, left = self.allowance, self.totals
         places = list(self._replaceable()) if may_fold else []

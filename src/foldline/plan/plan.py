@@ -23,7 +23,10 @@ from foldline.policy import Policy, Rule
 MARKER_TOKENS = 60
 """Tokens reserved for the one-line marker that replaces folded messages if there is no digest."""
 OPEN_SHARE = 0.05
-"""A fold keeps steps with unanswered calls in the view. They may take at most this share of the usable window."""
+"""A fold keeps steps with unanswered calls in the view.
+
+All these steps together may take at most this share of the usable window.
+"""
 DIGEST_SHARE = 0.175
 """The largest share of the usable window that is reserved for a digest, so that a small window has room for history."""
 
@@ -47,7 +50,7 @@ class Plan(NamedTuple):
 
 
 NOTHING_TO_DO = Plan(NOTHING_DUE)
-"""The plan if nothing is to be done. This is so in nearly every turn."""
+"""The plan if nothing is to be done. In nearly every turn, this is the plan."""
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
@@ -99,7 +102,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
 def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, force: bool = False) -> Plan:
     """The plan for a fold that a user asks for.
 
-    The floors apply. With `force`, they do not apply, and everything before the newest turn is folded.
+    The floors apply. With `force`, the floors do not apply, and everything before the newest turn is folded.
     """
     draft = _FoldDraft(timeline, load, policy, size)
     if force:
@@ -145,7 +148,7 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """Each rule tests a figure. Returns the highest value of this figure with which the rule does not fire."""
+    """Each rule tests a figure. Returns the highest figure with which the given rule does not fire."""
     bound = limit(rule, load.usable)
     return int(bound) if rule.strict else ceil(bound) - 1
 
@@ -251,7 +254,7 @@ class _FoldDraft:
     def kept_before(self, cut: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Indexes of the messages before a cut that stay in the view: pins, then other messages.
 
-        The view shows the pins before the digest and the others after it.
+        The view shows the pins before the digest, and the other messages after the digest.
         """
         timeline = self.timeline
         pins = {index for index in timeline.pins if index < cut}
@@ -292,7 +295,8 @@ class _FoldDraft:
     def _is_in_view(self, index: int) -> bool:
         """Whether the view shows a message now.
 
-        Every process that reads the record has the messages of the view in memory. It may not have other messages.
+        Every process that reads the record has the messages of the view in memory. Other messages may be missing in
+        memory.
         """
         fold = self.timeline.fold
         return fold is None or index >= fold.cut or index in fold.carried

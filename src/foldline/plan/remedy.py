@@ -26,7 +26,7 @@ The first changes lose the least.
 _WINDOW_PER_TOKEN = 1.7
 """To make room for one more token of messages, the window must grow by this many tokens.
 
-It is more than 1 because the tokens reserved for reply and digest grow with the window.
+The number is above 1, because the tokens reserved for reply and digest grow with the window.
 """
 _OF_BLOCK = {
     "system": "shorten the system messages",

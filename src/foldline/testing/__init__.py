@@ -77,7 +77,8 @@ def assert_sendable(request: Any, format: str = "") -> None:
 
 
 class Scripted:
-    """The function of a `Digester` for tests. It returns or raises the given reply and records its calls in `asks`.
+    """The function of a `Digester` for tests. The function returns or raises the given reply, and records its calls in
+    `asks`.
 
     >>> scripted = Scripted("# Objective" + chr(10) + "Ship it.")
     >>> scripted(DigesterCall(system="", text="...")).text.split()
@@ -98,7 +99,7 @@ class Scripted:
 
 
 def proper(ask: DigesterCall) -> str:
-    """A digest in the correct form, with every section. It quotes the first user message."""
+    """A digest in the correct form, with every section. The digest quotes the first user message."""
     said = ask.text.partition("» you: ")[2].partition("\n")[0] or "The work that was going on."
     lines = ("none",) * (len(HEADINGS) - 2)
     texts = (f"The user asked: {said[:200]}", *lines, "Nothing else that the next steps would need was said here.")

@@ -33,7 +33,7 @@ WRAP_UP = (
 _PROJECT_STEP = 0.01
 """A job records its spending at the end of each turn.
 
-Within a turn, it does so when the spending has increased by this share of the project's limit.
+Within a turn, the spending is recorded when it has increased by this share of the project's limit.
 """
 _ROUNDING = 1e-9
 """A limit is treated as reached if at most this share of it is left, because sums of floats are not exact."""
@@ -42,7 +42,7 @@ _MAX_USD = 1e9
 _MAX_REPLIES = 100
 """Maximum number of replies that are remembered.
 
-The pieces of different replies can alternate, but never those of so many replies.
+The pieces of different replies can alternate, but there are never so many such replies.
 """
 _MAX_SESSIONS = 1_000
 """Maximum number of sessions whose last figure is remembered. One job never resumes so many sessions."""
@@ -103,9 +103,9 @@ class Spending:
         """Replace the computed cost of a session since its last figure by the stream's own figure.
 
         When a session is resumed, some versions of the agent report a figure that includes earlier runs. Other versions
-        start at 0. So the computed cost is compared with the increase since the last figure and with the whole figure,
-        and the nearer one is added. If a session has no replies, its figures are from separate runs, and the whole
-        figure is added.
+        of the agent start at 0 again. So the computed cost is compared with the increase since the last figure and with
+        the whole figure, and the nearer one is added. If a session has no replies, its figures are from separate runs,
+        and the whole figure is added.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return
@@ -191,8 +191,8 @@ class CostBudget:
     def answer(self, *, go_on: bool, limit_usd: float | None = None) -> str:
         """Apply the user's answer at the limit.
 
-        If the answer is no, returns the wrap-up prompt. If it is yes, returns "", and this limit is not reported again;
-        a new limit above the spending replaces the old one.
+        If the answer is no, returns the wrap-up prompt. If the answer is yes, returns "", and this limit is not
+        reported again. A new limit replaces the old one if it is above the spending.
         """
         self.paused = False
         if not go_on:
@@ -213,7 +213,7 @@ class CostRecorder(Protocol):
 
 
 class CostLimits:
-    """The limit of a job and the limit of its project. Either may be absent."""
+    """The limit of a job and the limit of its project. Each of these limits is optional."""
 
     def __init__(
         self, *, job: CostBudget | None = None, project: CostBudget | None = None, costs: CostRecorder | None = None
@@ -253,16 +253,16 @@ class ProjectCosts:
     def __init__(self, path: Path, job: str, run: str = "") -> None:
         self.path, self.job = path, job
         self._run = job, run or os.urandom(8).hex()
-        """The job and the id of this run. A run is one process. However, all processes that read the same session file
-        count as one run.
+        """The job and the id of this run. A run is one process, but all processes that read the same session file count
+        as one run.
         """
         self._earlier = 0.0
-        """The spending that the file already holds for this run. It is not added again when a session file is read
-        again.
+        """The spending that the file already holds for this run. If a session file is read again, this amount is not
+        added again.
         """
         self._others: dict[tuple[str, str], float] = {}
-        """The last recorded spending of every other run. Old versions wrote rows without a run id. All such rows of a
-        job count as one run.
+        """The last recorded spending of every other run. Old versions wrote rows without a run id. All rows of a job
+        that have no run id count as one run.
         """
         self._offset = 0
         self._is_torn = False

@@ -1,9 +1,10 @@
-"""Adds foldline's hooks and status line to an agent's settings file, or removes them. Nothing else in it changes.
+"""Adds foldline's hooks and status line to an agent's settings file, or removes them. The rest of the file stays
+unchanged.
 
-An entry belongs to foldline if its command is exactly a command that this module writes. It may be at any place in the
-file and may name any installation of foldline. A user's own command is kept, even if it calls foldline. A user's own
-status line is kept, too. A file is not written if it is read-only, or if it was changed after the user saw the planned
-change.
+An entry belongs to foldline if its command is exactly a command that this module writes. The entry may be at any place
+in the file, and its command may name any installation of foldline. A user's own command is kept, even if it calls
+foldline. A user's own status line is also kept. A file is not written if it is read-only, or if it was changed after
+the user saw the planned change.
 """
 
 from __future__ import annotations

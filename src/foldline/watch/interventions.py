@@ -28,7 +28,7 @@ _SCHEMA = {
 def build_compact_prompt(*, task: str, cfa_state: str, scratch_path: str = "") -> str:
     """The command that makes an agent compact. The command says what to keep, and names the path of the notes.
 
-    Line breaks in the task and in the state are removed. Otherwise these texts could add lines to the command.
+    Line breaks in the task and in the state are removed, because they would add lines to the command.
     """
     lines = [f"{COMPACT} focus on {_flat(task)} -- current CfA state is {_flat(cfa_state)}"]
     if scratch_path:
@@ -92,7 +92,7 @@ class InterventionQueue:
     def drop_compact(self) -> None:
         """Drop a waiting compaction.
 
-        This is called when the agent has compacted, or when a newer compaction is added.
+        The watcher calls this method when the agent has compacted, or when a newer compaction is added.
         """
         self._waiting = [message for message in self._waiting if not _is_compact(message[1])]
 

@@ -2,8 +2,8 @@
 flag.
 
 The provider's usage in an assistant event is the number of tokens that were in the window at that call. The usage in a
-result event is the sum of all calls of the turn (300k for two calls of 150k). So it is used only if the stream has no
-assistant events. Sub-agents have windows of their own and are ignored.
+result event is the sum of all calls of the turn (300k for two calls of 150k). So the usage in a result event is used
+only if the stream has no assistant events. Sub-agents have windows of their own and are ignored.
 
 A flag is set when a threshold is reached. It stays set until the caller clears it, the agent compacts, another session
 begins, or the stream names a larger window.
@@ -87,10 +87,7 @@ class Meter:
         0 if it reports none.
         """
         self.window = _UNKNOWN
-        """The window in tokens.
-
-        It is the caller's window if given, else the stream's, else the model table's, else the default.
-        """
+        """The window in tokens: the caller's if given, else the stream's, else the model table's, else the default."""
         self.compactions = 0
         self.last_compaction: AgentCompaction | None = None
         self.should_warn = False

@@ -1,8 +1,8 @@
 """Detects work that was undone: a reverted edit, a file that gets an earlier content again, changes that git discards.
 
 To limit the memory, an edit is stored as the hashes of the lines that it removed and added. Only an exact revert is a
-dead end. It is not a dead end to remove a debug print, an import or a comment, to move code to another file, or to
-improve it.
+dead end. No dead end is reported if the agent removes a debug print, an import or a comment, moves code to another
+file, or improves code.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class ScratchModel:
             self._switch_session(text_at(dict_at(event.raw, "payload"), "id") or self.session)
 
     def record_state_change(self, previous_state: str, new_state: str) -> None:
-        """Add a change of the job's state. The caller reports it, because the stream does not contain it."""
+        """Add a change of the job's state. The caller reports such a change, because the stream does not contain it."""
         self.state_changes.append({"from": str(previous_state), "to": str(new_state)})
         self.weight += 1
 
@@ -157,7 +157,7 @@ class ScratchModel:
     def forget(self) -> None:
         """Drop all entries.
 
-        This is called after they were written, so that memory stays limited in an endless stream.
+        This method is called after the entries were written, so that memory stays limited in an endless stream.
         """
         for section in SECTIONS:
             getattr(self, section.field).clear()

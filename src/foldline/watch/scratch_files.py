@@ -1,9 +1,9 @@
 """Writes the scratch files: an index that is replaced as a whole, and detail files that only grow.
 
-The index is rendered from the detail files. So it can be rebuilt after a crash, and its numbers always match. Only
-entries that are not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a session
-again, or if a watcher and a hook run at the same time. The same text in another session is another entry, so entries
-are grouped by session. Every line of an entry is quoted, so that no entry can imitate another entry or session.
+The index is rendered from the detail files. So the index can be rebuilt after a crash, and its numbers always match.
+Only entries that are not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a
+session again, or if a watcher and a hook run at the same time. The same text in another session is another entry, so
+entries are grouped by session. Every line of an entry is quoted, so that no entry can imitate another entry or session.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from foldline.watch.scratch import (
 _ENTRY = re.compile(r"## #\d+")
 _SESSION, _NO_SESSION = "# Session ", "# No session"
 _BREAKS = re.compile("\r\n?|[\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-"""Line breaks other than the line feed. Some programs start a new line at them."""
+"""Line breaks other than the line feed. Some programs start a new line at these characters."""
 _ENTRY_ENDS = (b"\n\n", b"\n\r\n")
 """The bytes that end an entry. The second form occurs in a file that an editor saved with CRLF."""
 _IGNORE = ".gitignore"
@@ -153,7 +153,7 @@ class _DetailFile:
         self._offset = 0
         """Offset in bytes of the end of the last complete entry. The file was read up to this offset."""
         self._torn = b""
-        """The bytes after the offset. They are an incomplete entry, because a crash interrupted its write."""
+        """The bytes after the offset: an incomplete entry, because a crash interrupted the write."""
         self._session = ""
         """Session of the last entry."""
         self._unmatched: Counter[int] = Counter()
@@ -227,7 +227,7 @@ class _DetailFile:
         """Append entries in one write.
 
         If the file ends with an incomplete entry and the new entries begin with the same bytes, the incomplete entry is
-        completed. Otherwise it stays as it is, and the new entries follow.
+        completed. Otherwise the incomplete entry stays as it is, and the new entries follow.
         """
         if not entries:
             return

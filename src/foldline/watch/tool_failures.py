@@ -27,14 +27,13 @@ _NOT_OF_CALL = (
     "<tool_use_error>File has not been read yet",
     "<tool_use_error>File has been modified since read",
 )
-"""Beginnings of results that report no failure of the call itself.
-
-They report a refusal, the failure of another call, or a rule of the agent.
+"""Beginnings of results that report no failure of the call itself, but a refusal, the failure of another call, or a
+rule of the agent.
 """
 _INVALID_INPUT = "<tool_use_error>"
 """Beginnings of results that reject the input of the tool."""
 _MIN_VALUE_CHARS = 3
-"""Minimum length of a value that is searched in an error line. A shorter value may occur in it by chance."""
+"""Minimum length of a value that is searched in an error line. A shorter value may occur in the line by chance."""
 _ERROR_LINE = re.compile(
     r"(?:--- FAIL: \S+|FAILED \S+|FAIL:? \S+|FAIL\s+\S+|not ok \d+ .*|E\s{2,}\S.*|[✗✕×●] .*"
     r"|\S*(?:Error|Exception|Panic|panic)\b:.*|error(?:\[\w+\])?:.*|fatal:.*|undefined: .*"

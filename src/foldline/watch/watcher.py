@@ -1,9 +1,9 @@
 """Watches one agent. Passes every event to the meter, the cost limits, the notes and the dead-end detector.
 
 `Watcher.feed` returns events to report, and the caller acts on them. The watcher itself does two things at the end of a
-turn. First it writes the scratch files (the notes). Then, if a compaction is due, it queues a message for the next
-turn. The message asks for the compaction and names the notes. The scratch files are also written when a threshold is
-reached within a turn, because the agent may compact by itself before the turn ends.
+turn. First it writes the scratch files (the notes). Then, if a compaction is due, the watcher queues a message for the
+next turn. The message asks for the compaction and names the notes. The scratch files are also written when a threshold
+is reached within a turn, because the agent may compact by itself before the turn ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The condenser: a function that gets a list of messages and returns a list that fits.
-
-It uses the gate, the slice and the digest.
-"""
+"""The condenser: a function that gets a list of messages and returns a list that fits."""
 
 from __future__ import annotations
 
@@ -40,8 +37,8 @@ async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -
 
 
 def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-    """A condenser. While no fold is due, it returns the same list. Otherwise it returns one digest and the newest
-    messages.
+    """A condenser. While no fold is due, the condenser returns the same list. If a fold is due, it returns one digest
+    and the newest messages.
 
     Two sizes are computed, and the larger one is used: the documented estimate, and the size from the last reported
     usage. The estimate counts characters, which is far too low for some scripts.
@@ -77,7 +74,7 @@ async def condense_transcript(messages: Any, force: bool = False, deps: Condense
 
 
 async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: bool = False) -> Any:
-    """The list with a digest in place of the messages before the cut. If this saves no tokens, the same list is
+    """The list with a digest in place of the messages before the cut. If the digest saves no tokens, the same list is
     returned.
 
     Leading system messages stay. The saving is computed before the model is called, and again afterwards. With `force`,

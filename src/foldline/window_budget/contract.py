@@ -116,7 +116,7 @@ class SummarizeDeps:
     prior_digest: str | None = None
     """The text of the previous digest, if there is one."""
     signal: Any = None
-    """A signal by which the host stops the request. It is passed to the completer unchanged."""
+    """A signal by which the host stops the request. The signal is passed to the completer unchanged."""
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:

@@ -80,7 +80,7 @@ class HostMessages:
     def _user_message(self, text: str, timestamp: int | None) -> Any:
         """A user message of the same type as the host's user messages.
 
-        If this type cannot be created, a `UserMessage`.
+        If that type cannot be created, a `UserMessage` is returned.
         """
         found = next((item for item in reversed(self.items) if _field(item, "role") == "user"), None)
         kind: Any = UserMessage if found is None else type(found)
@@ -132,9 +132,9 @@ def is_conversation(message: Message) -> bool:
 
 
 class _CharTotal:
-    """A counter that sums up characters.
+    """A counter that sums up the characters of all parts.
 
-    It is used so that the size is rounded up once per message, and not once per part.
+    So the size is rounded up once per message, and not once per part.
     """
 
     name, exact = CHARS_36.name, False

@@ -2,7 +2,7 @@
 
 Each format registers a `Sign`: a test that returns True only for this format's elements or file lines. The format of a
 value is clear if the tests of exactly one format return True. Elements with only a role and a text look the same in
-several formats. They are read in the caller's default format, or else as "openai".
+several formats. Such elements are read in the caller's default format, or else as "openai".
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:
     """The format of list elements, if it is clear.
 
-    If it is not clear, the default format is returned if it can read the elements. Without a default, "openai" is
-    returned if all elements have only a role and a text.
+    If the format is not clear, the default format is returned, provided that it can read the elements. Without a
+    default, "openai" is returned if all elements have only a role and a text.
     """
     shown = signs(items)
     if len(shown) == 1:

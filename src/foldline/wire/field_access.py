@@ -1,7 +1,7 @@
 """Reads fields of dicts and of objects: by type, and by names in camel or snake case.
 
 Gemini and pi messages come as wire JSON (`toolCallId`), as dumps of Python objects (`tool_call_id`), or as objects.
-These functions let one parser read all three.
+With the functions of this module, one parser can read all three forms.
 """
 
 from __future__ import annotations

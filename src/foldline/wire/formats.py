@@ -125,7 +125,7 @@ class ReplyStream(Protocol):
     """The provider's stop reason; "" until the provider sends it."""
 
     def take(self, value: dict[str, Any]) -> None:
-        """Process the JSON value of one event. An unknown event has no effect. This never raises."""
+        """Process the JSON value of one event. An unknown event has no effect. The method never raises."""
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply so far; None if nothing was received.
@@ -169,7 +169,7 @@ class LogWriter:
     """How new lines of a session log are written."""
 
     make: Callable[[Message, Mapping[str, Any], LossCollector], list[dict[str, Any]]]
-    """Returns the lines for a message. They copy the session, the folder and the time of the given line."""
+    """Returns the lines for a message. Session, folder and time are copied from the given line."""
     without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
     """Returns the line with its usage set to 0. A line without usage is returned as the same object."""
     head_types: tuple[str, ...] = ()
@@ -182,9 +182,9 @@ class LogWriter:
 class Format:
     """One wire format.
 
-    `parse(value, raw)` returns the message for one element. It raises `WireError` with the name of a wrong field. An
-    unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements for one message, in the format
-    `element_format`. If the message is unchanged and was read from this format, the original value is returned.
+    `parse(value, raw)` returns the message for one element. If a field is wrong, `parse` raises `WireError` with its
+    name. An unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements for one message, in the
+    format `element_format`. If the message is unchanged and was read from this format, the original value is returned.
     Otherwise the elements are built from the parts; an edited part starts from its original value. The list is empty if
     no part of the message has a form in this format.
     """
@@ -204,9 +204,12 @@ class Format:
     grammar: Grammar | None = None
     """What the provider accepts; None for a session log."""
     plain_fields: tuple[str, ...] = ()
-    """Fields of the format. An element whose format is not clear can be read in this format if it has one of them."""
+    """Fields of the format.
+
+    An element whose format is not clear can be read in this format if it has one of these fields.
+    """
     body_sign: Sign | None = None
-    """Recognises a request body by its other fields. It is used if the format of the messages is not clear."""
+    """Recognises a request body by its other fields. This test is used if the format of the messages is not clear."""
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False

@@ -85,7 +85,10 @@ def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
 
 
 def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
-    """A failed result with an added text that says that the call failed. It is for formats without an error field."""
+    """A failed result with an added text that says that the call failed.
+
+    Formats without an error field use this function.
+    """
     if not result.is_error:
         return result
     loss.add("is_error", "the format has no field for it: marked in the text instead")

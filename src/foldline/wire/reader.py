@@ -198,7 +198,7 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
 def _is_mostly_objects(lines: Iterable[TextLine]) -> bool:
     """True if more than half of the lines are JSON objects.
 
-    Then the text is read as JSONL, although some lines are broken.
+    Such a text is read as JSONL, although some lines are broken.
     """
     filled = [line.text for line in lines if line.text.strip()]
     return 2 * sum(map(_is_object, filled)) > len(filled)
@@ -268,7 +268,10 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
 
 
 def _raise_for_broken_line(notes: Iterable[ReadNote]) -> None:
-    """Raise an error about the first broken line. This is called if no other line of the file can be read."""
+    """Raise an error about the first broken line.
+
+    The reader calls this function if no other line of the file can be read.
+    """
     for note in notes:
         if note.text.startswith(BROKEN_LINE):
             raise WireError(note.text.removeprefix(BROKEN_LINE), line=note.line)

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 _PARSED = ("parsed", "parsed_arguments")
-"""Fields that OpenAI's SDK adds to replies. The provider refuses a request that holds them."""
+"""Fields that OpenAI's SDK adds to replies. The provider refuses a request that holds these fields."""
 _OF_REPLIES = ("content", "choices", "message", "tool_calls", "function", "output", "response", "item", "part")
-"""The fields of replies and events in which such fields occur."""
+"""The fields of replies and events that can hold fields which the SDK added."""
 
 
 def is_sdk_object(value: Any) -> bool:
@@ -24,7 +24,7 @@ def sdk_json(value: Any, *, without: Collection[str] = ()) -> Any:
 
 
 def _without_parsed(value: Any) -> Any:
-    """The JSON value without the fields that the SDK added; only the places where it adds them are visited."""
+    """The JSON value without the fields that the SDK added. Only the places where the SDK adds fields are visited."""
     if isinstance(value, list):
         return [_without_parsed(item) for item in value]
     if not isinstance(value, dict):

@@ -19,8 +19,8 @@ _LARGEST = 2**53
 def usage_with_cache_inside(*, prompt: int, read: int, written: int, output: int, reasoning: int) -> Usage | None:
     """Usage of a server that includes the cached tokens in the prompt figure.
 
-    If the figure for cached tokens is higher than the prompt figure, the server evidently does not include them. Then
-    nothing is subtracted.
+    If the figure for cached tokens is higher than the prompt figure, the prompt figure cannot include the cached
+    tokens. So nothing is subtracted in this case.
     """
     fresh = prompt - read - written
     return reported_usage(Usage(prompt if fresh < 0 else fresh, read, written, output, reasoning))

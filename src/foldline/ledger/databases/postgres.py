@@ -173,8 +173,8 @@ class PostgresConnection:
     def reset(self) -> bool:
         """Roll back an open transaction. Returns False if the connection cannot be used; it is then closed.
 
-        After an interrupt, a statement may still run on the server. That statement is cancelled before the connection
-        is closed.
+        After an interrupt, a statement may still run on the server. The statement is cancelled before the connection is
+        closed.
         """
         self.began = None
         if not self.link.closed and self.link.info.transaction_status in OPEN_TRANSACTION:

@@ -105,8 +105,8 @@ def request_blocks(body: dict[str, Any]) -> Iterator[tuple[str, Block]]:
 def check_cache_marks(body: dict[str, Any]) -> None:
     """Raise for cache marks that Anthropic refuses.
 
-    Anthropic refuses too many marks, a mark on an empty text, and a mark on a deferred tool. It also refuses a mark for
-    one hour that comes after a mark for five minutes.
+    Anthropic refuses too many marks, a mark on an empty text, and a mark on a deferred tool. Anthropic also refuses a
+    mark for one hour that comes after a mark for five minutes.
     """
     marks = 1 if body.get("cache_control") else 0
     short = False

@@ -30,9 +30,9 @@ BETA_FIELDS: dict[str, tuple[str, ...]] = {
     "ThinkingConfigAdaptive.block_binding": _BINDING,
     "ThinkingConfigEnabled.block_binding": _BINDING,
 }
-"""For each of these fields, the beta headers that allow it.
+"""Maps a field to the beta headers that allow it.
 
-Without such a header, the API answers that the field is unknown.
+Without one of these headers, the API answers that the field is unknown.
 """
 
 BETA_TYPES: dict[str, tuple[str, ...]] = {
@@ -55,7 +55,7 @@ BETA_TYPES: dict[str, tuple[str, ...]] = {
     "tool_addition": _TOOL_CHANGES,
     "tool_removal": _TOOL_CHANGES,
 }
-"""For each of these block, tool and edit types, the beta headers that allow it."""
+"""Maps a type of block, tool or edit to the beta headers that allow it."""
 
 _SAMPLING = {"temperature": "number", "top_p": "number", "top_k": "integer"}
 """Documented parameters that the newest SDK no longer has. Models before 4.7 accept these parameters."""

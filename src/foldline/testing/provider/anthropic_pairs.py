@@ -34,7 +34,7 @@ def check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> Non
     """Raise if a call has no result in the next message, or if a result has no call in the message before it.
 
     Results must be the first blocks of their message. With `is_compaction`, calls without a result at the end of the
-    request are ignored here. Another rule refuses them.
+    request are ignored here, because another rule refuses them.
     """
     open_ids: list[str] = []
     end = [] if is_compaction else [{"role": "assistant", "content": []}]

@@ -48,7 +48,7 @@ MODEL_ITEMS = frozenset(
 )
 """Types of items that a model writes, apart from messages.
 
-A reasoning item must be followed by one of them or by an assistant message.
+A reasoning item must be followed by an item of one of these types or by an assistant message.
 """
 Item = dict[str, Any]
 

@@ -80,7 +80,10 @@ class PromptReader:
 
 
 Measure = Callable[[Any], tuple[str, int]]
-"""A function that returns the text of a piece, and the number of tokens that are added to those of the text."""
+"""A function that returns the text of a piece, and a number of tokens.
+
+This number is added to the tokens of the text.
+"""
 
 
 def _anthropic(body: dict[str, Any], *, is_new_claude: bool) -> Iterator[tuple[str, Any, Measure]]:

@@ -23,7 +23,10 @@ _DISCRIMINATORS = ("type", "role")
 
 
 class TagName(str):
-    """A path element that names the chosen member of a union. Only Anthropic's errors show such elements."""
+    """A path element that names the chosen member of a union.
+
+    Only the paths in Anthropic's errors have elements of this kind.
+    """
 
     __slots__ = ()
 
@@ -151,7 +154,7 @@ class _Compiler:
 
 
 def _tags(entry: Any, key: str) -> list[Any]:
-    """The values that the field `key` may have in this object type. They tell the types of a union apart."""
+    """The values that the field `key` may have in this object type. These values distinguish the types of a union."""
     field = entry["fields"].get(key)
     members = field.get("union", [field]) if isinstance(field, dict) else []
     return [value for member in members if isinstance(member, dict) for value in member.get("enum", ())]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 1024 * 1024
 KEYS = ("x-api-key", "authorization", "x-goog-api-key")
-"""Headers with credentials. Their values only distinguish accounts and are not stored."""
+"""Headers with credentials. The values of these headers only distinguish accounts and are not stored."""
 BREAK_AFTER = 3
 """Number of events that are sent before a broken stream ends."""
 

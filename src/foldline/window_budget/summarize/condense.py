@@ -1,4 +1,4 @@
-"""Writes one digest of some messages: with a model if there is one, otherwise locally. This never raises.
+"""Writes one digest of some messages: with a model if there is one, otherwise locally. `summarize` never raises.
 
 The local digest is also used if the model raises, times out, returns nothing, is cut off or calls a tool.
 `Summary.cause` says why.
@@ -54,7 +54,7 @@ _SECTIONS_CAP = 240
 A digest may always be this large, if it is smaller than the messages that it replaces.
 """
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
-"""A completer is called only once per digest. It makes its own retries, and the host sets its own deadline."""
+"""A completer is called only once per digest, because it makes its own retries and the host sets a deadline."""
 
 
 class DigestText(NamedTuple):
@@ -65,7 +65,7 @@ class DigestText(NamedTuple):
 
 
 async def summarize(messages: Sequence[Any], deps: SummarizeDeps | None = None) -> Summary:
-    """One digest of these messages, as a user message. Its first line is the header of the scope."""
+    """One digest of these messages, as a user message. The first line of the digest is the header of the scope."""
     deps = deps or SummarizeDeps()
     host = HostMessages(messages)
     made = await model_digest_text(DigestInput.of(host.messages), deps)

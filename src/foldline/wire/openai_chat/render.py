@@ -97,7 +97,10 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The content part for a part. If this format has no form for it, the loss is reported and None is returned."""
+    """The content part for a part.
+
+    If this format has no form for the part, the loss is reported and None is returned.
+    """
     unchanged = _unchanged_value(part)
     if unchanged is not None:
         return unchanged

@@ -142,7 +142,7 @@ def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
     """The piece of content or output for a part.
 
-    If this format has no form for it, the loss is reported and None is returned.
+    If this format has no form for the part, the loss is reported and None is returned.
     """
     own = unchanged_value(part)
     if isinstance(part, Media) and own is None:

@@ -1,7 +1,7 @@
 """Assembles Responses events into a Responses reply.
 
-The last event holds the complete response. If that event is missing, or if its `output` is empty (some backends do
-this), the reply is assembled from the events of its items.
+The last event holds the complete response. Some backends send no last event, or a last event with an empty `output`.
+Then the reply is assembled from the events of its items.
 """
 
 from __future__ import annotations

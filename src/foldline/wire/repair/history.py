@@ -33,7 +33,10 @@ from foldline.wire.repair.thinking_at_end import drop_thinking_at_end
 from foldline.wire.repair.unique_call_ids import make_ids_unique
 
 _EARLIER = user("earlier messages")
-"""If only a part of a history is repaired, this message represents all earlier messages. It is never sent."""
+"""If only a part of a history is repaired, this message represents all earlier messages.
+
+The message itself is never sent.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

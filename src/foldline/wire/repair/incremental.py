@@ -1,9 +1,9 @@
 """Repairs a growing history without reading it again from the start.
 
-The history is split after a user message (text or results). The split is as late as possible. However, no message after
-the split may refer to a message before it. The part before the split is stored in repaired form. The rest is repaired
-again at every update. If a new message refers to the stored part (a late result, a repeated id), the whole history is
-repaired again once.
+The history is split after a user message (text or results). The split is as late as possible, but no message after the
+split may refer to a message before the split. The part before the split is stored in repaired form. The rest is
+repaired again at every update. If a new message refers to the stored part (a late result, a repeated id), the whole
+history is repaired again once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _PLAIN_FIELDS = {"role", "content", "parts"}
 class _StoredPart:
     """The stored part of a history, with its repaired form.
 
-    The messages after this part do not refer to it, so they do not change how it is repaired. Its last message is a
-    user message.
+    No message after the stored part refers to it, so later messages do not change how it is repaired. The last message
+    of the stored part is a user message.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -174,7 +174,7 @@ def _last_settled(run: RepairRun) -> int:
     """The index in `run.out` of the last user message at which the history can be split; -1 if there is none.
 
     In `run.out`, all messages before this one come from earlier input messages, and all messages after it come from
-    later input messages. It is never a placeholder that repair added.
+    later input messages. The returned index is never that of a placeholder that repair added.
     """
     users = {entry.index for entry in run.entries if entry.side == "user"}
     origins = [each.origin for each in run.out]

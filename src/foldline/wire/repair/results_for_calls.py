@@ -1,8 +1,8 @@
 """Invariant: every call has at most one result, every result at most one call.
 
-In practice, a result may come before its call or occur twice. It may be an interim text that a later result replaces.
-It may answer a call that a fold removed. This stage matches each result with its call. The modules `unique_call_ids`
-and `order_of_results` repair repeated ids and positions.
+In practice, a result may come before its call or occur twice. A result may be an interim text that a later result
+replaces. A result may answer a call that a fold removed. This stage matches each result with its call. The modules
+`unique_call_ids` and `order_of_results` repair repeated ids and positions.
 
 A result that comes after the next reply is late. That reply answered a request in which the call had a closing or an
 interim result, and a part that was sent must not change. So a late result stays at its place, as text.
@@ -110,7 +110,7 @@ def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallI
 
 
 def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context: RepairContext) -> None:
-    """Match a result with its call. If a call has two results, the one with the higher rank stays."""
+    """Match a result with its call. If a call has two results, the result with the higher rank stays."""
     slot = calls.find(answer.result) or calls.last.get(answer.result.call_id)
     if slot is None:
         early.append(answer)

@@ -1,7 +1,8 @@
 """Invariant: no call id occurs twice within a request or within a reply, depending on the format.
 
 Ids occur twice when a call is written again after an abort, or when a server counts from `call_0` in every turn. If a
-later call with the same id repeats the first call, it is dropped. Otherwise it gets a new id, and so does its result.
+later call with the same id repeats the first call, the later call is dropped. Otherwise the later call and its result
+get a new id.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
     """Handle several calls with one id: drop repetitions; of the other calls, all except the first get new ids.
 
-    A call of an earlier turn was already sent. So if a call of a later turn repeats it, the later one is dropped.
+    A call of an earlier turn was already sent. So if a call of a later turn repeats a call of an earlier turn, the
+    later call is dropped.
     """
     complete = {(slot.entry.turn, key) for slot in slots if slot.answer is not None for key in _keys(slot)}
     earlier = set[tuple[str, str] | int]()

@@ -1,9 +1,9 @@
 """Claude Code session files: one JSON object per line, read as the conversation that the API saw.
 
 A file is a tree. A reply has several lines, one per block. Lines with results may come between them. After the user
-edits a prompt, the old branch stays in the file. Most lines are not messages. The reader makes one message of each
-reply, at the position of its first line, and one of each line with results. Where the tree forks, the reader follows
-only the branch with the last message.
+edits a prompt, the old branch stays in the file. Most lines are not messages. The reader makes one message from each
+reply, at the position of the reply's first line. It makes one message from each line with results. Where the tree
+forks, the reader follows only the branch with the last message.
 
 Lines that are parents of others are often missing. So the file's order is kept, a line with an unknown parent follows
 the line before it, and only the descendants of a *replaced* prompt or reply are left out. The transcript has all
@@ -37,7 +37,7 @@ _KINDS = (
 )
 """Beginnings of messages that have the role "user" but were not typed by the user.
 
-Each is paired with the kind that such a message gets.
+Each beginning is paired with the kind that the message gets.
 """
 
 

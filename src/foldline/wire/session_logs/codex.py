@@ -70,7 +70,7 @@ def _item(payload: dict[str, Any], wire: Wire) -> Message:
 def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
     """The parts that replace all messages before a compaction.
 
-    They come from the replacement items, or else from the summary.
+    The parts come from the replacement items, or else from the summary.
     """
     replaced = codex_log.history(line)
     if replaced is None:

@@ -69,7 +69,7 @@ def _kind(value: Mapping[str, Any]) -> str:
 def _lines_of(
     message: Message, name: str, writer: LogWriter, sample: Mapping[str, Any], loss: LossCollector
 ) -> Iterator[_OutputLine]:
-    """The lines of one message: the original ones if it is unchanged, else new ones."""
+    """The lines of one message: the original lines if the message is unchanged, else new lines."""
     wire = message.wire
     own = wire is not None and wire.format == name
     values = (wire.value if isinstance(wire.value, list) else [wire.value]) if own and wire else []

@@ -12,7 +12,7 @@ from foldline.wire.usage_figures import count_at, reported_usage, usage_with_cac
 def codex_usage(value: Any) -> Usage | None:
     """The usage in a Codex `token_count` event (its payload or `info`).
 
-    This is the usage of the last call, not the running total.
+    The returned usage is that of the last call, not the running total.
     """
     if not isinstance(value, dict):
         return None

@@ -2,8 +2,8 @@
 
 The reader buffers only the incomplete event, in bounded memory, and never raises. The reader also accepts some
 deviations from the standard. A server may send plain JSON instead of events: an error with status 200, a reply that
-ignores `stream`, or Gemini's JSON array. It may send a bare JSON line between events, or an `error:` line (older
-llama.cpp).
+ignores `stream`, or Gemini's JSON array. A server may also send a bare JSON line between events, or an `error:` line
+(older llama.cpp).
 """
 
 from __future__ import annotations

@@ -12,7 +12,10 @@ from foldline.wire.sdk_objects import is_sdk_object, sdk_json
 from foldline.wire.streaming.assembler import Assembler, StreamedReply
 
 _SNAPSHOTS = ("snapshot",)
-"""Fields in which an SDK repeats all that was received so far; reading them at every event takes quadratic time."""
+"""Fields in which an SDK repeats everything that was received so far.
+
+These fields are not read, because reading them at every event takes quadratic time.
+"""
 
 
 def is_stream(thing: Any) -> bool:
@@ -32,7 +35,7 @@ def is_stream_manager(thing: Any) -> bool:
 
 
 def event_value(event: Any) -> Mapping[str, Any] | None:
-    """The JSON value of an event: a dict, or an object of an SDK. None for a value that is no event."""
+    """The JSON value of an event: a dict, or an object of an SDK. None for a value that is not an event."""
     if isinstance(event, Mapping):
         return event
     if getattr(event, "type", None) == "chunk" and hasattr(event, "chunk"):  # of client.chat.completions.stream
@@ -50,7 +53,7 @@ def stream_format(value: Mapping[str, Any]) -> str:
 
 
 def is_event_list(value: Any) -> bool:
-    """True for a list that holds the events of one streamed reply. A list of whole replies is none."""
+    """True for a list that holds the events of one streamed reply. False for a list of whole replies."""
     if not isinstance(value, list) or not value or isinstance(value[0], Message):
         return False
     first = event_value(value[0])

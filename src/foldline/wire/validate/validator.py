@@ -82,7 +82,8 @@ def _check_values(elements: Sequence[Any], rest: Mapping[str, Any]) -> Iterator[
 def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
     """The turns.
 
-    Consecutive turns of one role are merged where the format counts them as one; some formats do so only for results.
+    Consecutive turns of one role are merged if the format counts them as one turn. Some formats merge only turns with
+    results.
     """
     if grammar.adjacency == "after":
         return turns
