@@ -28,7 +28,7 @@ def proxy(*upstreams: str, mode: Any = "off", **given: Any) -> Iterator[RunningP
     """Run a proxy for the length of a block."""
     settings = ProxySettings(upstreams=Upstreams.parse(upstreams), mode=mode, port=0, **given)
     bound = listen("127.0.0.1", 0)
-    application, close = build(settings)
+    application = build(settings)
     running = server(application)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
@@ -37,7 +37,6 @@ def proxy(*upstreams: str, mode: Any = "off", **given: Any) -> Iterator[RunningP
     finally:
         running.should_exit = True
         thread.join(20)
-        close()
         bound.close()
 
 

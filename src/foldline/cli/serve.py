@@ -33,8 +33,8 @@ EXITS = {
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="Listen on this port."
 )
-@click.option("--mode", type=click.Choice(["off"]), default="off", show_default=True,
-              help="off: pass everything on.")  # fmt: skip
+@click.option("--mode", type=click.Choice(["fold", "observe", "off"]), default="fold", show_default=True,
+              help="fold: record and fold. observe: record only. off: pass everything on.")  # fmt: skip
 @click.option("--ledger", metavar="FILE|URL", help="Record in this file or postgresql:// address, not the default one.")
 @click.option("--token", metavar="TOKEN", help=f"Demand this token for /foldline/api (better: set {TOKEN_VARIABLE}).")
 @click.option("--single-user", is_flag=True, help="Treat all credentials as those of one person.")
@@ -51,9 +51,10 @@ EXITS = {
 @output_options("Print one JSON object with the address, or with the results of --check.")
 @raw_policy_options
 def serve(check: bool, as_json: bool, **given: Any) -> None:
-    r"""Run a proxy between agents and their provider.
+    r"""Run a proxy between agents and their provider, which keeps long conversations inside the window.
 
-    Set the base URL of a client to the address of the proxy; nothing else changes. Requests pass byte for byte.
+    Set the base URL of a client to the address of the proxy; nothing else changes. Requests pass byte for byte until a
+    conversation has to be folded. If foldline itself has a fault, the client's own request is passed on.
 
     \b
     Example:  foldline serve --upstream https://api.anthropic.com
@@ -97,7 +98,7 @@ def proxy_settings(settings: Settings, location: LedgerLocation, **given: Any) -
     return ProxySettings(
         upstreams=Upstreams.parse(given["upstream"]),
         mode=given["mode"],
-        ledger=location.url,
+        ledger="" if given["mode"] == "off" else location.url,
         host=given["host"],
         port=given["port"],
         token=given["token"] or os.environ.get(TOKEN_VARIABLE, ""),

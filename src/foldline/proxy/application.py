@@ -58,6 +58,7 @@ class Application:
         await receive()
         if self._exchanges is not None:
             await self._exchanges.client.close()
+        await self.interceptor.close()
         await send({"type": "lifespan.shutdown.complete"})
 
 

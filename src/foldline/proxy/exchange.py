@@ -8,7 +8,7 @@ client's connection is broken off too, so that the client does not take half a r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -112,7 +112,8 @@ class _Exchange:
             if self.call is None or not isinstance(body, bytes):
                 await self._pass(url, body)
             else:
-                await self._intercept(url, ClientRequest(call=self.call, headers=self.headers, body=body))
+                query = self.scope.get("query_string", b"")
+                await self._intercept(url, ClientRequest(call=self.call, headers=self.headers, body=body, query=query))
         except UpstreamFailed as error:
             await self.refuse(ErrorAnswer(error.status, str(error)))
         except BodyTooLarge:
@@ -135,24 +136,26 @@ class _Exchange:
         """Send a request that foldline reads, a second time if the interceptor knows a remedy for a refusal."""
         interceptor = self.parent.interceptor
         outgoing = await interceptor.prepare(request)
-        response = await self._post(url, outgoing)
-        if response.status >= 400:
-            async with response:
-                refusal = await _whole(response)
-            again = await interceptor.retry(request, outgoing, refusal)
-            if again is None:
-                interceptor.record(request, outgoing, refusal)
-                await self._answer(refusal, outgoing.notes)
-                return
-            outgoing, response = again, await self._post(url, again)
-        kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
+        kept = ReceivedResponse(status=0, headers=())
         try:
-            async with response:
-                await self._relay(response, kept, outgoing.notes, request, outgoing)
-        except BaseException:
-            response.close()
+            response = await self._post(url, outgoing)
+            if response.status >= 400:
+                async with response:
+                    kept = await _whole(response)
+                again = await interceptor.retry(request, outgoing, kept)
+                if again is None:
+                    await self._answer(kept, outgoing.notes)
+                    return
+                outgoing, response = again, await self._post(url, again)
+            kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
+            try:
+                async with response:
+                    await self._relay(response, kept, outgoing.notes, lambda: self._record(request, outgoing, kept))
+            except BaseException:
+                response.close()
+                raise
+        finally:
             self._record(request, outgoing, kept)
-            raise
 
     async def _post(self, url: URL, outgoing: OutgoingRequest) -> aiohttp.ClientResponse:
         headers = to_upstream(self.headers, len(outgoing.body))
@@ -173,10 +176,9 @@ class _Exchange:
         response: aiohttp.ClientResponse,
         kept: ReceivedResponse | None,
         notes: tuple[tuple[str, str], ...],
-        request: ClientRequest | None = None,
-        outgoing: OutgoingRequest | None = None,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
-        """Send a response chunk by chunk, and begin to record it at its end.
+        """Send a response chunk by chunk. `ended` is called before its end is sent.
 
         A response that breaks off is left incomplete; the server then closes the connection.
         """
@@ -189,17 +191,14 @@ class _Exchange:
                     kept.keep(chunk, self.parent.max_bytes)
         except _BROKEN as error:
             LOG.warning("the provider broke off a response (%s)", type(error).__name__)
-            self._record(request, outgoing, kept)
             return
         if kept is not None:
             kept.is_complete = True
-        self._record(request, outgoing, kept)
+        ended()
         await self.send({"type": "http.response.body", "body": b""})
 
-    def _record(
-        self, request: ClientRequest | None, outgoing: OutgoingRequest | None, kept: ReceivedResponse | None
-    ) -> None:
-        if request is not None and outgoing is not None and kept is not None and not self.has_recorded:
+    def _record(self, request: ClientRequest, outgoing: OutgoingRequest, kept: ReceivedResponse) -> None:
+        if not self.has_recorded:
             self.has_recorded = True
             self.parent.interceptor.record(request, outgoing, kept)
 

@@ -17,6 +17,7 @@ class ClientRequest:
     headers: RawHeaders
     body: bytes
     """The body as the client sent it, possibly compressed."""
+    query: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,9 @@ class Interceptor(Protocol):
     def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
         """Begin to record an exchange. Returns at once."""
 
+    async def close(self) -> None:
+        """Wait until all exchanges are recorded, and release what the interceptor holds."""
+
 
 class PassThrough:
     """An interceptor that changes and records nothing."""
@@ -88,4 +92,7 @@ class PassThrough:
         return None
 
     def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
         """Do nothing."""

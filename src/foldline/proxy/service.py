@@ -13,8 +13,10 @@ import uvicorn
 from foldline.errors import ConfigError
 from foldline.proxy.application import Application
 from foldline.proxy.configuration import ProxySettings
+from foldline.proxy.conversations import Conversations
 from foldline.proxy.interception import Interceptor, PassThrough
 from foldline.proxy.own_api import OwnApi
+from foldline.proxy.recording_interceptor import RecordingInterceptor
 
 STOP_S = 30
 """Seconds that running responses have to end when the server stops."""
@@ -42,11 +44,12 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def build(settings: ProxySettings) -> tuple[Application, Callable[[], None]]:
-    """The application of a proxy, and the function that closes what it has opened."""
+def build(settings: ProxySettings) -> Application:
+    """The application of a proxy. The ledger is opened; it is closed when the server stops."""
     interceptor: Interceptor = PassThrough()
-    own = OwnApi(settings)
-    return Application(settings, interceptor, own), lambda: None
+    if settings.mode != "off":
+        interceptor = RecordingInterceptor(settings, Conversations(settings.ledger))
+    return Application(settings, interceptor, OwnApi(settings))
 
 
 def server(application: Application, *, tls: TlsFiles | None = None) -> uvicorn.Server:
@@ -81,13 +84,12 @@ def serve(
 ) -> None:
     """Run the proxy until it gets SIGTERM or SIGINT. `started` is called with the address."""
     bound = listen(settings.host, settings.port)
-    application, close = build(settings)
     try:
+        application = build(settings)
         if started is not None:
             host, port = bound.getsockname()[:2]
             scheme = "https" if tls and tls.certificate else "http"
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         server(application, tls=tls).run(sockets=[bound])
     finally:
-        close()
         bound.close()

@@ -1,0 +1,20 @@
+"""Recognises the summary with which a client begins its history after its own compaction."""
+
+from __future__ import annotations
+
+from foldline.message import Message, Opaque
+
+_BEGINNINGS = (
+    "This session is being continued from a previous conversation",  # Claude Code
+    "Another language model started to solve this problem and produced a summary",  # Codex
+    "The conversation history before this point was compacted into the following summary",  # pi
+    "<state_snapshot>",  # Gemini CLI
+)
+
+
+def is_client_summary(message: Message) -> bool:
+    """Whether a message is the summary of a client's own compaction, or the provider's compaction of its history."""
+    if any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts):
+        return True
+    text = message.text.lstrip()[:200]
+    return message.role == "user" and text.startswith(_BEGINNINGS)

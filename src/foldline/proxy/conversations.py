@@ -1,0 +1,213 @@
+"""All conversations that the proxy knows, by tenant and by the id that the client gives; the ledger has the others."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from foldline import ledger
+from foldline.events import Listener
+from foldline.ledger import MAIN, Branch, Store
+from foldline.proxy.body_scan import scan_body, shared_elements
+from foldline.proxy.client_summaries import is_client_summary
+from foldline.proxy.conversation import Alignment, ClientConversation, ClientHistory, client_history
+from foldline.recall.text_index import TextIndex
+from foldline.session.open_ledger import Ledger
+from foldline.session.session import Session
+from foldline.wire.formats import Format, request_format
+
+MAX_OPEN = 256
+"""Number of groups of conversations that are kept in memory."""
+MAX_IN_GROUP = 16
+"""Number of conversations of one group that are kept in memory."""
+
+
+@dataclass(slots=True, eq=False)
+class ConversationGroup:
+    """The conversations of one tenant under one client id ("" if the client gives none)."""
+
+    tenant: str
+    client_id: str
+    conversations: list[ClientConversation] = field(default_factory=list)
+    """The most recently used ones, the newest last."""
+    order: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the work on the group that is running."""
+
+    def use(self, conversation: ClientConversation) -> None:
+        """Make a conversation the most recently used one."""
+        if conversation in self.conversations:
+            self.conversations.remove(conversation)
+        self.conversations.append(conversation)
+        idle = [one for one in self.conversations[:-MAX_IN_GROUP] if not one.in_flight]
+        for one in idle:
+            self.conversations.remove(one)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Where the history of a request belongs."""
+
+    history: ClientHistory
+    conversation: ClientConversation | None
+    """None if the conversation is new."""
+    alignment: Alignment
+    is_compacted: bool = False
+    """Whether the client has compacted the conversation: its history is a summary and what followed."""
+
+
+class Conversations:
+    """Opens, finds and keeps conversations. All methods block."""
+
+    def __init__(self, url: str, listener: Listener | None = None) -> None:
+        self.url, self.listener = url, listener
+        self.store: Store = ledger.open(url, index=TextIndex())
+        self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        self._groups: OrderedDict[tuple[str, str], ConversationGroup] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the ledger. A fold that is still being made is discarded."""
+        for one in self._ledgers.values():
+            one.worker.close()
+        self.store.close()
+
+    def ledger_of(self, tenant: str) -> Ledger:
+        """The ledger of a tenant."""
+        with self._lock:
+            found = self._ledgers.get(tenant)
+            if found is None:
+                found = Ledger(ledger.for_owner(self.store, tenant), listener=self.listener)
+                self._ledgers[tenant] = found
+        return found
+
+    def group(self, tenant: str, client_id: str) -> ConversationGroup:
+        """The group of a tenant and a client id."""
+        with self._lock:
+            found = self._groups.setdefault((tenant, client_id), ConversationGroup(tenant, client_id))
+            self._groups.move_to_end((tenant, client_id))
+            while len(self._groups) > MAX_OPEN:
+                key, oldest = next(iter(self._groups.items()))
+                if any(one.in_flight for one in oldest.conversations):
+                    break
+                del self._groups[key]
+        return found
+
+    def groups(self) -> list[ConversationGroup]:
+        """All groups in memory."""
+        with self._lock:
+            return list(self._groups.values())
+
+    # Finding
+
+    def locate(self, group: ConversationGroup, text: str, name: str) -> Located:
+        """Find the conversation to which the history in a request body belongs. `name` is its wire format."""
+        format = request_format(name)
+        best = self._nearest(group, text, format)
+        if best is not None and _is_continued(best):
+            return best
+        whole = client_history(scan_body(text, format.list_key), format)
+        if not group.conversations:
+            self._open_stored(group, whole)
+        others = (one for one in reversed(group.conversations) if best is None or one is not best.conversation)
+        found = [*([best] if best is not None else []), *(_located(one, whole) for one in others)]
+        known = [one for one in found if _is_known(one, group)]
+        if known:
+            return max(known, key=lambda one: (_is_continued(one), one.alignment.place - _start(one)))
+        if len(whole) > whole.lead and group.client_id and is_client_summary(whole.message(whole.lead)):
+            summarized = next(
+                (one for one in reversed(group.conversations) if one.has_reply and one.has_reply[-1]), None
+            )
+            if summarized is not None:
+                return Located(
+                    history=whole,
+                    conversation=summarized,
+                    alignment=Alignment(0, summarized.length, []),
+                    is_compacted=True,
+                )
+        return Located(history=whole, conversation=None, alignment=Alignment(whole.lead, 0, [0] * whole.lead))
+
+    def _nearest(self, group: ConversationGroup, text: str, format: Format) -> Located | None:
+        """The conversation whose last request begins with the same text as this one."""
+        best, most = None, 0
+        for one in reversed(group.conversations):
+            if one.history is not None and one.history.format is format:
+                shared = shared_elements(text, one.history.scan)
+                if shared > most:
+                    best, most = one, shared
+        if best is None or best.history is None:
+            return None
+        scan = scan_body(text, format.list_key, best.history.scan)
+        history = client_history(scan, format, best.history)
+        alignment = best.align(history, best.shared_alignment(history))
+        return Located(history=history, conversation=best, alignment=alignment)
+
+    def _open_stored(self, group: ConversationGroup, history: ClientHistory) -> None:
+        """Open the stored conversations that a request may continue, for example after a restart."""
+        opened = self.ledger_of(group.tenant)
+        branches: list[Branch] = []
+        if group.client_id:
+            for number in range(1, MAX_IN_GROUP + 1):
+                name = group.client_id if number == 1 else f"{group.client_id}.{number}"
+                found = opened.store.branches(name)
+                if not found:
+                    break
+                branches += found
+        else:
+            known = opened.store.find([*history.system(), *history.new_messages(history.lead)])
+            branches = [known.branch] if known is not None else []
+        for branch in branches[-MAX_IN_GROUP:]:
+            session = opened.session(branch.session, branch=branch.name)
+            conversation = ClientConversation(session)
+            conversation.load([stored.message for stored in opened.store.read(branch)])
+            group.conversations.append(conversation)
+
+    def add(self, group: ConversationGroup, session: Session) -> ClientConversation:
+        """A new conversation for a session that was created."""
+        conversation = ClientConversation(session)
+        group.use(conversation)
+        return conversation
+
+    def fork(self, group: ConversationGroup, origin: ClientConversation, place: int) -> ClientConversation:
+        """A new branch of a conversation that shares its first `place` messages."""
+        session = origin.session
+        target = session.record.search_target()
+        taken = {one.name for one in target[0].branches(target[1].session)}
+        number = 2
+        while (name := f"{MAIN}-{number}") in taken:
+            number += 1
+        conversation = ClientConversation(session.branch(name, at=place))
+        conversation.start = origin.start
+        conversation.chain = origin.chain[: place - origin.start]
+        conversation.has_reply = origin.has_reply[: place - origin.start]
+        conversation.confirmed = place
+        conversation.settings = origin.settings
+        group.use(conversation)
+        return conversation
+
+
+def _located(conversation: ClientConversation, history: ClientHistory) -> Located:
+    return Located(history=history, conversation=conversation, alignment=conversation.align(history))
+
+
+def _start(located: Located) -> int:
+    return located.conversation.start if located.conversation is not None else 0
+
+
+def _is_continued(located: Located) -> bool:
+    """Whether the request has everything of the conversation, except perhaps its last reply."""
+    found = located.conversation
+    return found is not None and located.alignment.place >= found.confirmed > found.start
+
+
+def _is_known(located: Located, group: ConversationGroup) -> bool:
+    """Whether a request belongs to a conversation.
+
+    A client id and one common message are enough. Without an id, a reply must be among the common messages: only who
+    received it can send it back.
+    """
+    found, place = located.conversation, located.alignment.place
+    if found is None or place <= found.start:
+        return False
+    return bool(group.client_id) or found.replied_before(place)

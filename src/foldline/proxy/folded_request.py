@@ -1,0 +1,70 @@
+"""Writes the request for a folded session: the digest and kept messages in place of the folded part of the history.
+
+Everything else is the client's own text: all other fields, and every message after the cut that the view shows
+unchanged. So between two folds, the request only grows at its end, as the client's own request does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.json_text import dumps, encode, loads
+from foldline.message import Message
+from foldline.proxy.conversation import ClientHistory
+from foldline.session.state import State
+from foldline.view.compose import head
+from foldline.wire.formats import Format, LossCollector
+
+
+def is_unfolded(state: State, start: int) -> bool:
+    """Whether the view of a session is the client's own history, which begins at the position `start`."""
+    fold = state.timeline.fold
+    if fold is None:
+        return not state.pruned
+    return fold.cut <= start and not (fold.pinned or fold.carried or fold.stubs or fold.digest or state.pruned)
+
+
+def folded_body(state: State, history: ClientHistory, places: Sequence[int]) -> bytes:
+    """The body with the view of a session.
+
+    `places` has the session's length after each message of the request that the session has. The messages after these
+    are new.
+    """
+    pieces = _head_elements(state, history.format) + _kept_elements(state, history, places)
+    scan, lead = history.scan, [history.scan.element(index) for index in range(history.lead)]
+    if history.format.join_turns is not None:
+        joined = history.format.join_turns([loads(piece) for piece in lead + pieces])
+        pieces, lead = [dumps(element) for element in joined], []
+    text = scan.text
+    return encode(text[: scan.list_start + 1] + ",".join(lead + pieces) + text[scan.list_end - 1 :])
+
+
+def _head_elements(state: State, format: Format) -> list[str]:
+    """The elements before the cut: pins, digest, and messages that the fold carried over."""
+    timeline = state.timeline
+    loss = LossCollector()
+    return [text for message in head(timeline)[timeline.lead :] for text in _rendered(message, format, loss)]
+
+
+def _kept_elements(state: State, history: ClientHistory, places: Sequence[int]) -> list[str]:
+    """The elements after the cut, in the client's own text where the view shows them unchanged."""
+    timeline, scan, loss = state.timeline, history.scan, LossCollector()
+    first = next((index for index in range(history.lead, len(places)) if places[index] > timeline.cut), len(places))
+    kept: list[str] = []
+    before = places[first - 1] if first > history.lead else -1
+    for index in range(first, len(history)):
+        place = places[index] if index < len(places) else 0
+        position = place - 1
+        is_new = index >= len(places) or place == before or position >= len(timeline.messages)
+        if is_new or timeline.shown[position] is timeline.messages[position]:
+            kept.append(scan.element(index))
+        else:
+            kept += _rendered(timeline.shown[position], history.format, loss)
+        before = place
+    return kept
+
+
+def _rendered(message: Message, format: Format, loss: LossCollector) -> list[str]:
+    elements: list[Any] = format.render(message, loss)
+    return [dumps(element) for element in elements]

@@ -1,0 +1,242 @@
+"""Decides what to send for a request: the client's own bytes, or the view of its folded session.
+
+This is pure work on values in memory, except that a session is written to the ledger first if it has to be folded now.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from foldline.errors import FoldlineError
+from foldline.models.table import model as model_of
+from foldline.plan.gate import gate
+from foldline.proxy.configuration import ProxySettings
+from foldline.proxy.conversation import ClientConversation
+from foldline.proxy.conversations import ConversationGroup, Conversations, Located
+from foldline.proxy.folded_request import folded_body, is_unfolded
+from foldline.proxy.session_edits import fold_before, rewind
+from foldline.proxy.session_names import new_session_name
+from foldline.session.session import Session
+from foldline.view.identity import ViewIdentity
+
+CHARS_PER_TOKEN = 2
+"""A request with fewer characters than this many per token of the window is certainly not too large."""
+COLD_S = 270.0
+"""After a pause of this many seconds the prompt cache may have expired, which makes a fold cheaper."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ticket:
+    """What is needed to record an exchange."""
+
+    group: ConversationGroup
+    located: Located
+    conversation: ClientConversation | None
+    identity: ViewIdentity | None = None
+    """The identity of the view that was sent; None if the client's own request was sent for a new session."""
+    model: str = ""
+    tools: str = ""
+    format: str = ""
+    is_folded: bool = False
+    _entered: ClientConversation | None = None
+
+    def enter(self) -> None:
+        """Count the request among those of its conversation that are being answered."""
+        if self.conversation is not None and self._entered is None:
+            self._entered = self.conversation
+            self._entered.in_flight += 1
+
+    def leave(self) -> None:
+        """Count the request no longer."""
+        if self._entered is not None:
+            self._entered.in_flight -= 1
+            self._entered = None
+
+
+class RequestPlanner:
+    """Plans requests. All methods block."""
+
+    def __init__(self, settings: ProxySettings, conversations: Conversations) -> None:
+        self.settings, self.conversations = settings, conversations
+
+    def plan(self, ticket: Ticket) -> bytes | None:
+        """The body to send; None for the client's own."""
+        located, conversation = ticket.located, ticket.conversation
+        if conversation is None:
+            if not self._may_overflow(located, ticket.model):
+                return None
+            self.create(ticket)
+            self.write(ticket)
+            return self._view_body(ticket)
+        if self.is_held_out(conversation):
+            return None
+        if located.is_compacted or located.alignment.place < conversation.length:
+            self.write(ticket)  # the session is moved back, forked or restarted first
+        else:
+            self._follow_settings(ticket)
+            if self._is_due(ticket):
+                self.write(ticket)
+        return self._view_body(ticket)
+
+    def count_body(self, located: Located) -> bytes | None:
+        """The body of a request to count tokens; None for the client's own."""
+        conversation = located.conversation
+        if conversation is None or self.is_held_out(conversation) or located.is_compacted:
+            return None
+        state = conversation.session.state
+        if is_unfolded(state, conversation.start) or located.alignment.place < state.timeline.cut:
+            return None
+        return folded_body(state, located.history, located.alignment.places)
+
+    def fold_now(self, ticket: Ticket) -> bytes | None:
+        """Fold because the provider refused the request as too large; None if nothing can be folded."""
+        if ticket.conversation is None:
+            self.create(ticket)
+        self.write(ticket)
+        session = self._session(ticket)
+        if session.fold() is None and session.fold(force=True) is None:
+            return None
+        return self._view_body(ticket, plan=False)
+
+    # The session
+
+    def create(self, ticket: Ticket) -> ClientConversation:
+        """Create the session of a new conversation."""
+        group, history = ticket.group, ticket.located.history
+        opened = self.conversations.ledger_of(group.tenant)
+        taken = {one.session.name for one in group.conversations}
+        name = new_session_name(group.client_id, _SessionNames(self.conversations, group.tenant, taken))
+        tools = history.scan.field("tools")
+        session = opened.session(
+            name,
+            model=ticket.model or self.settings.model,
+            policy=self.settings.policy,
+            tools=tools if isinstance(tools, list) else (),
+            format=ticket.format,
+        )
+        conversation = self.conversations.add(group, session)
+        conversation.settings = (ticket.model, ticket.tools)
+        system = history.system()
+        if system:
+            session.add(*system)
+        conversation.start = len(system)
+        conversation.confirmed = conversation.start
+        ticket.conversation = conversation
+        return conversation
+
+    def write(self, ticket: Ticket) -> None:
+        """Add the new messages of a request to its session, on a branch of its own if the client changed the past."""
+        conversation, located = ticket.conversation, ticket.located
+        if conversation is None:
+            return
+        history = located.history
+        if located.is_compacted:
+            conversation.restart()
+        found = conversation.align(history, None if located.is_compacted else located.alignment)
+        conversation = self._at(ticket, conversation, found.place)
+        messages = history.new_messages(found.elements)
+        if messages:
+            conversation.session.add(*messages)
+            first = conversation.length
+            conversation.extend(messages)
+            found = found._replace(places=[*found.places, *range(first + 1, conversation.length + 1)])
+        if located.is_compacted:
+            fold_before(conversation.session, conversation.start, reason="compacted by the client")
+        ticket.located = Located(
+            history=history,
+            conversation=conversation,
+            alignment=found._replace(elements=len(history), place=conversation.length),
+        )
+
+    def _at(self, ticket: Ticket, conversation: ClientConversation, place: int) -> ClientConversation:
+        """The conversation that ends at `place`: the same one, without an unconfirmed reply, or a new branch."""
+        if place == conversation.length:
+            return conversation
+        if place >= conversation.confirmed and not conversation.in_flight:
+            session = conversation.session
+            rewind(session, place)
+            conversation.truncate(place)
+            return conversation
+        fork = self.conversations.fork(ticket.group, conversation, place)
+        ticket.conversation = fork
+        return fork
+
+    def _session(self, ticket: Ticket) -> Session:
+        assert ticket.conversation is not None  # noqa: S101 (for the type checker)
+        return ticket.conversation.session
+
+    def _follow_settings(self, ticket: Ticket) -> None:
+        """Tell the session that the client changed the model or the tools."""
+        conversation = ticket.conversation
+        if conversation is None or conversation.settings == (ticket.model, ticket.tools):
+            return
+        tools = ticket.located.history.scan.field("tools")
+        conversation.session.use(model=ticket.model or None, tools=tools if isinstance(tools, list) else ())
+        conversation.settings = (ticket.model, ticket.tools)
+
+    def is_held_out(self, conversation: ClientConversation) -> bool:
+        """Whether a session belongs to the share that is only observed; always the same for the same name."""
+        share = self.settings.holdout_ratio
+        if not share:
+            return False
+        drawn = blake2b(conversation.session.name.encode(), digest_size=4).digest()
+        return int.from_bytes(drawn, "big") < share * (1 << 32)
+
+    # The size
+
+    def _may_overflow(self, located: Located, model: str) -> bool:
+        """Whether a request may be too large for its window, judged by its length alone."""
+        window = self.settings.policy.window_tokens or model_of(model or self.settings.model).window
+        return len(located.history.scan.text) > window * CHARS_PER_TOKEN
+
+    def _is_due(self, ticket: Ticket) -> bool:
+        """Whether the session may have to be folded before this request is sent."""
+        session, located = self._session(ticket), ticket.located
+        state = session.state
+        new = located.history.new_messages(located.alignment.elements)
+        added = sum(state.size(message) for message in new)
+        load = state.load()
+        grown = load._replace(
+            request=load.request + added,
+            history=load.history + added,
+            count=load.count + len(new),
+            upper=load.upper + added if load.upper else 0,
+        )
+        if any(rule.action != "warn" for rule in gate(grown, state.policy, state.latched).fired) or (
+            max(grown.request, grown.upper) > state.usable
+        ):
+            return True
+        last = state.timeline.messages[-1].meta.at if state.timeline.messages else None
+        return state.needs_times and last is not None and time.time() - last > COLD_S
+
+    # The body
+
+    def _view_body(self, ticket: Ticket, *, plan: bool = True) -> bytes | None:
+        """The body for the current view, after the session has folded itself if its policy demands it."""
+        session, located = self._session(ticket), ticket.located
+        conversation = ticket.conversation
+        is_written = located.alignment.elements == len(located.history)
+        if plan and is_written:
+            session.view()
+        else:
+            session.refresh()
+        state = session.state
+        ticket.identity = state.identity().extension
+        if conversation is None or is_unfolded(state, conversation.start):
+            return None
+        if located.alignment.place < state.timeline.cut:
+            raise FoldlineError("the request ends before the fold")
+        ticket.is_folded = True
+        return folded_body(state, located.history, located.alignment.places)
+
+
+class _SessionNames:
+    """The names of a tenant's sessions."""
+
+    def __init__(self, conversations: Conversations, tenant: str, names: set[str]) -> None:
+        self._store, self._names = conversations.ledger_of(tenant).store, names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or bool(self._store.branches(str(name)))

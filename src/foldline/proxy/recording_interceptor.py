@@ -1,0 +1,201 @@
+"""The interceptor that records conversations and folds them. Whatever fails here, the client's own request is sent.
+
+Planning and recording run in threads. All work on one group of conversations happens in the order in which it came, so
+that the reply to a request is recorded before the client's next request is planned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from foldline.events import LOG
+from foldline.json_text import decode
+from foldline.proxy.body_scan import NotScannable
+from foldline.proxy.configuration import ProxySettings
+from foldline.proxy.content_codings import NotDecodable, decode_body
+from foldline.proxy.conversations import ConversationGroup, Conversations
+from foldline.proxy.credentials import hash_key, tenant_of
+from foldline.proxy.exchange_recorder import ExchangeRecorder
+from foldline.proxy.forwarded_headers import header
+from foldline.proxy.interception import ClientRequest, OutgoingRequest, ReceivedResponse
+from foldline.proxy.overflow_signals import is_overflow
+from foldline.proxy.planned_request import RequestPlanner, Ticket
+from foldline.proxy.session_names import client_session_id
+from foldline.redact.redact import redact_error
+
+T = TypeVar("T")
+THREADS = 8
+_PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
+"""Fields of requests that carry only what is new. Such requests are passed on and not recorded."""
+
+
+class _Busy(Exception):
+    """Earlier work on the group takes too long."""
+
+
+class RecordingInterceptor:
+    """Records exchanges and folds sessions."""
+
+    def __init__(self, settings: ProxySettings, conversations: Conversations) -> None:
+        self.settings, self.conversations = settings, conversations
+        self.planner = RequestPlanner(settings, conversations)
+        self.recorder = ExchangeRecorder(settings, self.planner)
+        self.faults = 0
+        """Number of requests that were passed on because of a fault of foldline's own."""
+        self._key = hash_key(conversations.store)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
+        self._stuck: set[ConversationGroup] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Planning
+
+    async def prepare(self, request: ClientRequest) -> OutgoingRequest:
+        """The client's request, or the request for its folded session."""
+        try:
+            text = self._text(request)
+        except NotDecodable as error:
+            return self._pass_on(request, error)
+        group = self._group(request)
+        try:
+            async with asyncio.timeout(self.settings.prepare_s):
+                outgoing = await self._run(group, lambda: self._plan(request, group, text))
+        except NotScannable:
+            return OutgoingRequest(body=request.body, notes=(("recorded", "no"),))
+        except Exception as error:  # noqa: BLE001 (any fault of our own: the client's request is sent)
+            return self._pass_on(request, error)
+        if isinstance(outgoing.ticket, Ticket) and outgoing.ticket.conversation is not None:
+            outgoing.ticket.enter()
+        return outgoing
+
+    def _plan(self, request: ClientRequest, group: ConversationGroup, text: str) -> OutgoingRequest:
+        call = request.call
+        located = self.conversations.locate(group, text, call.format)
+        scan = located.history.scan
+        if any(scan.field(key) for key in _PARTIAL):
+            raise NotScannable("it carries only what is new")
+        if call.kind == "count":
+            body = self.planner.count_body(located) if self.settings.mode == "fold" else None
+            return OutgoingRequest(body=body or request.body, is_rewritten=body is not None)
+        model = call.model or str(scan.field("model") or "")
+        ticket = Ticket(
+            group=group,
+            located=located,
+            conversation=located.conversation,
+            model=model,
+            tools=scan.field_text("tools"),
+            format=call.format,
+        )
+        body = self.planner.plan(ticket) if self.settings.mode == "fold" and call.kind == "create" else None
+        return self._outgoing(request, body, ticket)
+
+    def _outgoing(self, request: ClientRequest, body: bytes | None, ticket: Ticket) -> OutgoingRequest:
+        notes: list[tuple[str, str]] = []
+        if ticket.conversation is not None:
+            session = ticket.conversation.session
+            notes.append(("session", session.name.encode("ascii", "replace").decode()))
+            if body is not None:
+                notes.append(("folds", str(session.folds)))
+        return OutgoingRequest(
+            body=request.body if body is None else body,
+            is_rewritten=body is not None,
+            notes=tuple(notes),
+            ticket=ticket,
+        )
+
+    def _pass_on(self, request: ClientRequest, error: BaseException) -> OutgoingRequest:
+        """The client's own request, after a fault of foldline's own."""
+        self.faults += 1
+        LOG.warning("a request is passed on unchanged: %s: %s", type(error).__name__, redact_error(error))
+        return OutgoingRequest(body=request.body, notes=(("fault", type(error).__name__),))
+
+    # Retrying
+
+    async def retry(
+        self, request: ClientRequest, sent: OutgoingRequest, error: ReceivedResponse
+    ) -> OutgoingRequest | None:
+        """The request for the session after a fold, if the provider refused it as too large."""
+        ticket = sent.ticket
+        if not isinstance(ticket, Ticket) or self.settings.mode != "fold" or request.call.kind != "create":
+            return None
+        try:
+            coding = header(error.headers, b"content-encoding")
+            body = decode_body(b"".join(error.chunks), coding, limit=self.settings.max_bytes)
+            if not is_overflow(error.status, body) or (
+                ticket.conversation and self.planner.is_held_out(ticket.conversation)
+            ):
+                return None
+            async with asyncio.timeout(self.settings.prepare_s * 4):
+                folded = await self._run(ticket.group, lambda: self.planner.fold_now(ticket))
+        except Exception as fault:  # noqa: BLE001 (the provider's refusal is passed on)
+            self._pass_on(request, fault)
+            return None
+        return None if folded is None else self._outgoing(request, folded, ticket)
+
+    # Recording
+
+    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:  # noqa: ARG002
+        """Begin to record an exchange, behind all earlier work on its group."""
+        ticket = sent.ticket
+        if not isinstance(ticket, Ticket):
+            return
+        task = asyncio.get_running_loop().create_task(self._record(ticket, response))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _record(self, ticket: Ticket, response: ReceivedResponse) -> None:
+        try:
+            await self._run(ticket.group, lambda: self._write(ticket, response))
+        except Exception as error:  # noqa: BLE001 (the client has its response)
+            self.faults += 1
+            LOG.warning("an exchange was not recorded: %s: %s", type(error).__name__, redact_error(error))
+
+    def _write(self, ticket: Ticket, response: ReceivedResponse) -> None:
+        ticket.leave()
+        self.recorder.record(ticket, response)
+
+    async def close(self) -> None:
+        """Wait until all exchanges are recorded, then close the ledger."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        self._threads.shutdown(wait=True)
+        self.conversations.close()
+
+    # Order
+
+    async def _run(self, group: ConversationGroup, work: Callable[[], T]) -> T:
+        """Run work in a thread, after all earlier work on the group."""
+        if group in self._stuck:
+            raise _Busy("earlier work on this session takes too long")
+        await group.order.acquire()
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+        def release(_: asyncio.Future[Any]) -> None:
+            self._stuck.discard(group)
+            group.order.release()
+
+        future.add_done_callback(release)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if not future.done():
+                self._stuck.add(group)
+                future.add_done_callback(_ignore)
+            raise
+
+    def _group(self, request: ClientRequest) -> ConversationGroup:
+        tenant = "" if self.settings.single_user else tenant_of(request.headers, request.query, self._key)
+        return self.conversations.group(tenant, client_session_id(request.headers))
+
+    def _text(self, request: ClientRequest) -> str:
+        coding = header(request.headers, b"content-encoding")
+        limit = self.settings.max_bytes
+        return decode(decode_body(request.body, coding, limit=limit) if coding else request.body)
+
+
+def _ignore(future: asyncio.Future[Any]) -> None:
+    """Mark the exception of work that nobody waits for as seen."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,25 @@
+"""Reads the reply in a response, whether it was streamed or not, for the record."""
+
+from __future__ import annotations
+
+from foldline.proxy.content_codings import NotDecodable, decode_body
+from foldline.proxy.forwarded_headers import header
+from foldline.proxy.interception import ReceivedResponse
+from foldline.wire.streaming.assembler import Assembler, StreamedReply
+
+
+def read_reply(response: ReceivedResponse, format: str, *, limit: int) -> StreamedReply | None:
+    """The reply of the model; None if there is none or if it cannot be read."""
+    if response.status != 200 or response.is_dropped or not response.chunks:
+        return None
+    coding = header(response.headers, b"content-encoding")
+    assembler = Assembler(format)
+    if coding:
+        try:
+            assembler.feed(decode_body(b"".join(response.chunks), coding, limit=limit))
+        except NotDecodable:
+            return None
+    else:
+        for chunk in response.chunks:
+            assembler.feed(chunk)
+    return assembler.finish()

@@ -1,0 +1,42 @@
+"""The name of a session, from the headers with which clients name their conversations."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Container
+
+from foldline.proxy.forwarded_headers import RawHeaders, header
+
+_NAMES = (b"x-foldline-session", b"x-claude-code-session-id", b"session-id", b"session_id", b"x-session-id")
+"""Headers that name a conversation, the strongest first."""
+_AGENT = b"x-claude-code-agent-id"
+"""The header that names a sub-agent, whose conversation is apart from that of its parent."""
+_LONGEST = 120
+
+
+def client_session_id(headers: RawHeaders) -> str:
+    """The id that the client gives its conversation; "" if it gives none."""
+    found = next((value for name in _NAMES if (value := header(headers, name).strip())), "")
+    if not found:
+        return ""
+    agent = header(headers, _AGENT).strip()
+    return printable_name(f"{found}/{agent}" if agent else found)
+
+
+def printable_name(text: str) -> str:
+    """The text as a name that the ledger accepts."""
+    return "".join(char if char.isprintable() else "?" for char in text)[:_LONGEST]
+
+
+def new_session_name(client_id: str, taken: Container[str]) -> str:
+    """A name for a new session: the client's id, numbered if it is taken, or a random name.
+
+    >>> new_session_name("a", {"a", "a.2"})
+    'a.3'
+    """
+    if not client_id:
+        return f"chat-{secrets.token_hex(6)}"
+    number = 1
+    while (name := client_id if number == 1 else f"{client_id}.{number}") in taken:
+        number += 1
+    return name
