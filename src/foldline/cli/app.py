@@ -15,7 +15,7 @@ from typing import NamedTuple
 import click
 
 from foldline import __version__
-from foldline.errors import FoldlineError, LedgerError, ViewTooLarge
+from foldline.errors import FoldlineError, FormatUnknown, LedgerError, ViewTooLarge
 
 EXIT_CODES = {
     0: "done",
@@ -40,6 +40,7 @@ COMMANDS = {
     "inspect": CommandEntry("Transcripts", "Show what fills a transcript, what is broken, where it would fold"),
     "fold": CommandEntry("Transcripts", "Fold a transcript to a budget and write it in its own format"),
     "replay": CommandEntry("Transcripts", "Compute what policies would have sent, cost and lost on old sessions"),
+    "usage": CommandEntry("Transcripts", "Show tokens and money by day, project, model or session"),
     "import": CommandEntry("Ledger", "Add transcripts or an exported ledger to a ledger"),
     "sessions": CommandEntry("Ledger", "List the sessions of a ledger"),
     "show": CommandEntry("Ledger", "Show what the model sees of a session, and the digest of the rest"),
@@ -154,7 +155,8 @@ def _run() -> int:
     except SystemExit as done:  # click and rich exit with 1 on a broken pipe; no command does
         return done.code if isinstance(done.code, int) and done.code != 1 else 0
     except FoldlineError as error:
-        click.echo(f"foldline: {_redact(str(error))}", err=True)
+        words = str(error).replace("format=…", "--format") if isinstance(error, FormatUnknown) else str(error)
+        click.echo(f"foldline: {_redact(words)}", err=True)
         return 3 if isinstance(error, ViewTooLarge) else 4 if isinstance(error, LedgerError) else 2
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)

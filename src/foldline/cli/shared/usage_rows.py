@@ -1,0 +1,205 @@
+"""The usage of every request in the session files of Claude Code, Codex and pi, and in a ledger.
+
+All lines are read, also those of sub-agents and abandoned branches, because all of them were paid. A reply that a file
+holds in several lines, or that several files hold, counts once, with its last figures.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foldline import text_lines
+from foldline.errors import InputError
+from foldline.ledger import Store
+from foldline.message import Usage
+from foldline.models.table import Prices
+from foldline.models.table import model as model_of
+from foldline.session.record import BranchRecord
+from foldline.wire.anthropic.usage import anthropic_usage
+from foldline.wire.field_access import list_at, object_at, string_at, time_of
+from foldline.wire.session_logs.usage import codex_usage, pi_usage
+
+DEFAULT_FOLDERS = (".claude/projects", ".config/claude/projects", ".codex/sessions", ".pi/agent/sessions")
+"""Where the agents keep their session files, relative to the home folder."""
+_MARKS = (
+    '"usage"',
+    "token_count",
+    "session_meta",
+    "turn_context",
+    '"type":"session"',
+    '"type": "session"',
+    "model_change",
+)
+"""A line that holds none of these texts has no usage, so it is not parsed."""
+_MILLION = 1_000_000
+
+
+class UsageRow(NamedTuple):
+    """The usage of one request."""
+
+    at: float | None
+    """Seconds since 1970; None if the file does not say."""
+    project: str
+    model: str
+    session: str
+    chain: str
+    """The conversation that the request continues: a session, or a sub-agent of it."""
+    usage: Usage
+
+
+class UsageReader:
+    """Reads files and ledgers. `rows` are the requests, each once, in the order in which they were read."""
+
+    def __init__(self) -> None:
+        self._rows: dict[object, UsageRow] = {}
+        self.unreadable: list[str] = []
+        """The files that could not be read, with the reason."""
+
+    @property
+    def rows(self) -> list[UsageRow]:
+        """The requests in the order of their times."""
+        return sorted(self._rows.values(), key=lambda row: row.at or 0.0)
+
+    def read_file(self, path: str) -> None:
+        """Read a session file. A line that cannot be read is left out."""
+        log = _LogState(path)
+        try:
+            for line in text_lines.lines_of_file(path):
+                if not any(mark in line.text for mark in _MARKS):
+                    continue
+                try:
+                    value = json.loads(line.text)
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(value, dict):
+                    for key, row in log.take(value, line.number):
+                        self._rows[key] = row
+        except (InputError, OSError) as error:
+            self.unreadable.append(f"{path}: {error}")
+
+    def read_ledger(self, store: Store) -> None:
+        """Read all sessions of a ledger. Messages that several branches share count once."""
+        for info in store.sessions():
+            for name in info.branches:
+                record = BranchRecord(store, store.session(info.name, name))
+                for index, message in enumerate(record.read(0, record.version().length)):
+                    meta = message.meta
+                    if meta.usage is not None:
+                        key = ("reply", meta.reply) if meta.reply else (info.name, index, meta.usage)
+                        chain = f"{info.name}/{name}"
+                        self._rows[key] = UsageRow(meta.at, "ledger", meta.model, info.name, chain, meta.usage)
+
+
+class _LogState:
+    """What the lines of one file have said so far: session, project and model."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.session = Path(path).name.removesuffix(".gz").removesuffix(".jsonl")
+        self.project = self.model = ""
+        self.total: Any = None
+
+    def take(self, value: Mapping[str, Any], number: int) -> Iterator[tuple[object, UsageRow]]:
+        """The requests that a line reports, each with a key by which it is counted once."""
+        kind, payload = string_at(value, "type"), object_at(value, "payload")
+        at = time_of(value.get("timestamp"))
+        if kind == "assistant":
+            yield from self._claude_code(value, at, number)
+        elif kind == "message" and (usage := pi_usage(object_at(value, "message").get("usage"))):
+            message = object_at(value, "message")
+            key = (self.session, string_at(value, "id") or number)
+            yield key, self._row(at, usage, model=string_at(message, "model"))
+        elif kind in ("session", "session_meta", "turn_context", "model_change"):
+            source = payload or value
+            self.project = string_at(source, "cwd") or self.project
+            self.model = string_at(source, "model") or string_at(source, "modelId") or self.model
+            self.session = string_at(source, "id") or self.session if kind != "model_change" else self.session
+        elif kind == "event_msg" and string_at(payload, "type") == "token_count":
+            total = object_at(payload, "info").get("total_token_usage")
+            usage = codex_usage(payload)
+            if usage and (total is None or total != self.total):
+                self.total = total
+                yield (self.session, number), self._row(at, usage)
+
+    def _claude_code(
+        self, value: Mapping[str, Any], at: float | None, number: int
+    ) -> Iterator[tuple[object, UsageRow]]:
+        message = object_at(value, "message")
+        model = string_at(message, "model")
+        if model.startswith("<"):  # written by the client itself, for example after an error
+            return
+        self.project = string_at(value, "cwd") or self.project
+        self.session = string_at(value, "sessionId") or string_at(value, "session_id") or self.session
+        agent = string_at(value, "agentId") or ("sub-agent" if value.get("isSidechain") else "")
+        reply = string_at(message, "id") or str(number)
+        figures = object_at(message, "usage")
+        for part, one in enumerate((figures, *_extra_passes(figures))):
+            usage = anthropic_usage(one)
+            if usage is not None:
+                row = self._row(at, usage, model=model, agent=f"{agent}{part or ''}")
+                yield ("reply", reply, part), row
+
+    def _row(self, at: float | None, usage: Usage, *, model: str = "", agent: str = "") -> UsageRow:
+        chain = f"{self.path}/{agent}"
+        return UsageRow(at, self.project or "?", model or self.model or "?", self.session, chain, usage)
+
+
+def _extra_passes(figures: Mapping[str, Any]) -> list[Any]:
+    """The passes of a reply that its own figures leave out: compactions and advisors."""
+    passes = list_at(figures, "iterations")
+    return [entry for entry in passes if string_at(entry, "type") not in ("message", "fallback_message", "")]
+
+
+class UsageTotal:
+    """Tokens and cost of several requests."""
+
+    def __init__(self) -> None:
+        self.requests = self.input = self.cache_read = self.cache_write = self.output = self.missed = 0
+        self.cost = self.miss_cost = 0.0
+
+    def add(self, row: UsageRow, missed: int, prices: Prices | None) -> None:
+        """Add a request of which `missed` tokens were no longer in the cache."""
+        usage = row.usage
+        self.requests += 1
+        self.input += usage.input
+        self.cache_read += usage.cache_read
+        self.cache_write += usage.cache_write
+        self.output += usage.output
+        self.missed += missed
+        if prices is not None:
+            self.cost += usage_cost(usage, prices)
+            paid = prices.write if usage.cache_write else prices.input
+            self.miss_cost += missed * max(0.0, paid - prices.read) / _MILLION
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures for `--json`."""
+        return {**vars(self), "cost": round(self.cost, 6), "miss_cost": round(self.miss_cost, 6)}
+
+
+def usage_cost(usage: Usage, prices: Prices) -> float:
+    """The price of a request and its reply in US dollars."""
+    hour = min(usage.cache_write_1h, usage.cache_write)
+    written = hour * prices.write_1h + (usage.cache_write - hour) * prices.write
+    rest = usage.input * prices.input + usage.cache_read * prices.read + usage.output * prices.output
+    return (rest + written) / _MILLION
+
+
+def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Prices | None]]:
+    """Each request with the tokens that it should have found in the prompt cache but did not, and its prices.
+
+    The request before it in the same conversation had them in the cache, or sent them to a provider that caches by
+    itself. A request that is smaller than the one before it, such as after a compaction, can miss only its own tokens.
+    """
+    cached: dict[tuple[str, str], int] = {}
+    prices: dict[str, Prices | None] = {}
+    for row in rows:
+        usage, key = row.usage, (row.chain, row.model)
+        if row.model not in prices:
+            prices[row.model] = model_of(row.model).prices
+        missed = max(0, min(cached.get(key, 0), usage.prompt) - usage.cache_read)
+        known = usage.cache_read + usage.cache_write
+        cached[key] = known if usage.cache_write else max(known, usage.prompt if usage.cache_read else 0)
+        yield row, missed, prices[row.model]

@@ -1,0 +1,124 @@
+"""`foldline usage`: what agents' logs and ledgers say about tokens and money."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import foldline
+from foldline.message import Message, Meta, Text, Usage
+from support.command import foldline as run
+from support.shapes import documented, wrong
+
+
+def claude_line(reply: str, *, read: int, written: int, fresh: int = 10, output: int = 100, **more: Any) -> str:
+    usage = {
+        "input_tokens": fresh,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "output_tokens": output,
+    }
+    message = {"id": reply, "role": "assistant", "model": "claude-opus-4-5", "content": [], "usage": usage}
+    line = {"type": "assistant", "sessionId": "s1", "cwd": "/home/me/shop", "timestamp": "2026-11-02T12:00:00Z"}
+    return json.dumps({**line, "message": message, **more})
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def report(*arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("usage", *map(str, arguments), "--json").stdout)
+    assert not wrong(found, documented("usage"))
+    return found
+
+
+def test_a_reply_in_several_lines_and_files_counts_once(tmp_path: Path) -> None:
+    first = claude_line("msg_1", read=0, written=10_000, output=1)
+    last = claude_line("msg_1", read=0, written=10_000, output=500)
+    write(tmp_path / "a.jsonl", first, last)
+    write(tmp_path / "b.jsonl", last)
+    total = report(tmp_path)["total"]
+    assert (total["requests"], total["output"], total["cache_write"]) == (1, 500, 10_000)
+    assert total["cost"] == round((10 * 5 + 10_000 * 6.25 + 500 * 25) / 1e6, 6)
+
+
+def test_tokens_that_left_the_cache_are_counted_with_what_they_cost(tmp_path: Path) -> None:
+    lines = [
+        claude_line("msg_1", read=0, written=10_000),
+        claude_line("msg_2", read=10_000, written=2_000),
+        claude_line("msg_3", read=0, written=13_000),
+    ]
+    total = report(write(tmp_path / "a.jsonl", *lines))["total"]
+    assert total["missed"] == 12_000
+    assert total["miss_cost"] == round(12_000 * (6.25 - 0.5) / 1e6, 6)
+
+
+def test_a_sub_agent_does_not_miss_what_the_main_agent_had_cached(tmp_path: Path) -> None:
+    lines = [
+        claude_line("msg_1", read=0, written=10_000),
+        claude_line("msg_2", read=0, written=3_000, isSidechain=True, agentId="a1"),
+        claude_line("msg_3", read=10_000, written=100),
+    ]
+    assert report(write(tmp_path / "a.jsonl", *lines))["total"]["missed"] == 0
+
+
+def test_groups_by_project_and_model_and_the_days_since_one(tmp_path: Path) -> None:
+    old = claude_line("msg_1", read=0, written=1_000, timestamp="2026-10-01T12:00:00Z")
+    new = claude_line("msg_2", read=0, written=1_000)
+    broken = '{"type": "assistant", "usage'
+    file = write(tmp_path / "a.jsonl", old, broken, new)
+    found = report(file, "--by", "project", "--by", "model", "--since", "2026-11-01")
+    (group,) = found["groups"]
+    assert (group["project"], group["model"], group["requests"]) == ("/home/me/shop", "claude-opus-4-5", 1)
+    shown = run("usage", str(file)).stdout
+    assert "2026-10-01" in shown
+    assert "total" in shown
+
+
+def test_codex_and_pi_logs(tmp_path: Path) -> None:
+    total = {"input_tokens": 5_000, "cached_input_tokens": 4_000, "output_tokens": 50}
+    codex = [
+        {"type": "session_meta", "payload": {"id": "c1", "cwd": "/home/me/api"}},
+        {"type": "turn_context", "payload": {"model": "gpt-5", "cwd": "/home/me/api"}},
+        *[
+            {
+                "type": "event_msg",
+                "timestamp": "2026-11-02T12:00:00Z",
+                "payload": {"type": "token_count", "info": {"total_token_usage": total, "last_token_usage": total}},
+            }
+        ]
+        * 2,
+    ]
+    usage = {"input": 7, "output": 3, "cacheRead": 90, "cacheWrite": 10}
+    pi = [
+        {"type": "session", "id": "p1", "cwd": "/home/me/pi", "modelId": "claude-opus-4-5"},
+        {"type": "message", "id": "m1", "message": {"role": "assistant", "model": "claude-opus-4-5", "usage": usage}},
+    ]
+    write(tmp_path / "codex.jsonl", *map(json.dumps, codex))
+    write(tmp_path / "pi.jsonl", *map(json.dumps, pi))
+    found = {group["session"]: group for group in report(tmp_path, "--by", "session")["groups"]}
+    assert (found["c1"]["requests"], found["c1"]["input"], found["c1"]["cache_read"]) == (1, 1_000, 4_000)
+    assert (found["p1"]["input"], found["p1"]["cache_read"], found["p1"]["cache_write"]) == (7, 90, 10)
+
+
+def test_a_ledger(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with foldline.open(file) as ledger:
+        session = ledger.session("ticket", model="gpt-5")
+        session.add({"role": "user", "content": "hi"})
+        meta = Meta(model="gpt-5", reply="r1", usage=Usage(input=100, output=20))
+        session.add(Message(role="assistant", parts=(Text(text="hello"),), meta=meta))
+        session.branch("other")
+    (group,) = report("--ledger", file, "--by", "session")["groups"]
+    assert (group["session"], group["requests"], group["input"], group["output"]) == ("ticket", 1, 100, 20)
+
+
+def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
+    nothing = run("usage", HOME=str(tmp_path))
+    assert nothing.returncode == 2
+    assert "no session files in ~/.claude/projects" in nothing.stderr
+    assert "no such file or folder" in run("usage", str(tmp_path / "x")).stderr
+    assert "write it as 2026-11-01" in run("usage", str(tmp_path), "--since", "monday").stderr
