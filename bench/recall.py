@@ -31,7 +31,8 @@ from foldline import ledger
 from foldline.ledger import Store
 from foldline.measure.estimator import CharRatioCounter, Count
 from foldline.message import Message, assistant, user
-from foldline.recall.search import TOKENS, RecallQuery, RecallResult, search
+from foldline.recall.result import RecallResult
+from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.recall.text_index import TextIndex
 
 KS = (1, 5, 10, 20)

@@ -122,10 +122,10 @@ def test_the_pages_of_a_handle_join_to_the_exact_message(ground: str, text: str,
         got, where = "", parse_handle("#2")
         while True:
             page = fetch(store, branch, where, tokens=tokens)
-            got += "".join(line.text for line in page.run.messages)
-            if page.rest is None:
+            got += "".join(line.text for line in page[0].messages)
+            if not page.rest:
                 break
-            where = page.rest
+            where = parse_handle(page.rest)
         assert got.encode("utf-8", "surrogatepass") == whole.encode("utf-8", "surrogatepass")
 
 

@@ -37,11 +37,11 @@ def test_a_handle_gives_the_messages_verbatim(
         while wanted is not None:
             page = fetch(store, branch, wanted, tokens)
             assert Estimator().count(str(page)).upper == page.tokens <= tokens
-            for line in page.run.messages:
+            for line in page[0].messages:
                 read[line.position] = read.get(line.position, "") + line.text
-            assert page.rest is None or page.rest == parse_handle(str(page.rest))
-            assert page.rest != wanted
-            wanted = page.rest
+            assert not page.rest or page.rest == str(parse_handle(page.rest))
+            assert page.rest != str(wanted)
+            wanted = parse_handle(page.rest) if page.rest else None
         assert read == {at: searchable_text(messages[at]) for at in range(first, last + 1)}
 
 
@@ -81,10 +81,10 @@ def test_the_handle_of_a_stub_gives_the_whole_message(ground: str) -> None:
         read, wanted = "", parse_handle("#2")
         for _ in range(100):
             page = fetch(store, branch, wanted)
-            read += "".join(line.text for line in page.run.messages)
-            if page.rest is None:
+            read += "".join(line.text for line in page[0].messages)
+            if not page.rest:
                 break
-            wanted = page.rest
+            wanted = parse_handle(page.rest)
         assert read == whole
 
 
@@ -103,7 +103,7 @@ def test_a_handle_reaches_other_sessions_but_no_other_owner(ground: str) -> None
         second = store.session("second")
         store.append(second, [user("unrelated")])
         found = search(store, second, RecallQuery(query="code 4711", everywhere=True)).results[0]
-        assert fetch(store, second, parse_handle(found.handle)).run.messages[0].text == "the code is 4711"
+        assert fetch(store, second, parse_handle(found.handle))[0].messages[0].text == "the code is 4711"
         stranger = ledger.for_owner(store, "a stranger with a long name")
         stranger.append(stranger.session("second"), [user("mine")])
         with pytest.raises(InputError, match="unknown handle"):
@@ -115,7 +115,7 @@ def test_handles_count_on_the_current_branch(ground: str) -> None:
         side = store.fork(main, "side", at=2)
         store.append(side, [user("two of side")])
         for branch, text in ((main, "two of main"), (side, "two of side")):
-            lines = fetch(store, branch, parse_handle("#1-3")).run.messages
+            lines = fetch(store, branch, parse_handle("#1-3"))[0].messages
             assert [line.text for line in lines] == ["zero", "one", text]
 
 

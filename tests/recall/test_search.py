@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.placeholders import OMISSION
 from foldline.recall.excerpt import excerpt, searchable_text
-from foldline.recall.search import RecallQuery, RecallResult, search
+from foldline.recall.ranking import PASSAGE_GAP
+from foldline.recall.result import RecallResult
+from foldline.recall.search import RecallQuery, search
 from foldline.recall.terms import STOP
 from foldline.recall.text_index import TextIndex, catch_up
 from support.recalls import stored
@@ -86,7 +89,7 @@ def test_limits_hold_and_everything_shown_is_verbatim(
         assert len(shown) == len(set(shown))
         for result in found.results:
             numbers = [line.position for line in result.messages]
-            assert numbers == list(range(numbers[0], numbers[-1] + 1))
+            assert all(1 <= after - before <= PASSAGE_GAP for before, after in pairwise(numbers))
             for line in result.messages:
                 text = searchable_text(talk[line.position])
                 kept = line.text.removeprefix(f"{OMISSION} ").removesuffix(f" {OMISSION}")
@@ -173,7 +176,7 @@ def test_the_best_excerpt_of_a_long_result_is_shown(ground: str) -> None:
     with stored(ground, [tool("c", "\n".join(lines))]) as (store, branch):
         found = ask(store, branch, "which port could not be bound?")
         assert "could not bind to port 8081" in str(found)
-        assert found.tokens < 200
+        assert found.tokens < 400
 
 
 def test_a_rare_word_in_a_huge_result_outranks_common_words(ground: str) -> None:

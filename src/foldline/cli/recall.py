@@ -13,7 +13,8 @@ from foldline.ledger import Head
 from foldline.placeholders import OMISSION
 from foldline.plan.timeline import handle as numbered
 from foldline.recall.handles import fetch, parse_handle
-from foldline.recall.search import LEAST_TOKENS, TOKENS, RecalledRun, RecallQuery, search
+from foldline.recall.result import NOT_INDEXED, RecallResult
+from foldline.recall.search import LEAST_TOKENS, TOKENS, RecallQuery, search
 
 
 @click.command()
@@ -43,50 +44,26 @@ def recall(query: tuple[str, ...], location: LedgerLocation, as_json: bool, **fl
         raise click.UsageError('Give a question or a handle: foldline recall which port, or --handle "#12".')
     wanted = parse_handle(handle) if handle else None
     anywhere = flags["everywhere"] or (wanted is not None and wanted.segment is not None)
-    results: tuple[RecalledRun, ...]
     with open_ledger(location) as ledger:
         store = ledger.store
         picked = None if anywhere else choose_session(ledger, **flags)
         where = Head() if picked is None else picked.branch
         if wanted is not None:
-            page = fetch(store, where, wanted, flags["tokens"])
-            results, tokens, rest = (page.run,), page.tokens, page.rest
+            found = fetch(store, where, wanted, flags["tokens"])
         else:
-            recalled = search(store, where, RecallQuery(query=question, tokens=flags["tokens"], everywhere=anywhere))
-            results, tokens, rest = recalled.results, recalled.tokens, None
+            found = search(store, where, RecallQuery(query=question, tokens=flags["tokens"], everywhere=anywhere))
     if as_json:
-        print_json(
-            {
-                "session": picked and picked.info.name,
-                "branch": picked and picked.branch.name,
-                "query": question,
-                "handle": handle,
-                "tokens": tokens,
-                "results": [row(result) for result in results],
-                "rest": rest and str(rest),
-            }
-        )
+        place = {"session": picked and picked.info.name, "branch": picked and picked.branch.name}
+        print_json(place | {"query": question, "handle": handle} | found.to_dict())
         return
-    _print(results, str(rest or ""))
+    _print(found)
 
 
-def row(result: RecalledRun) -> dict[str, Any]:
-    """A result as JSON."""
-    return {
-        "handle": result.handle,
-        "session": result.session,
-        "lines": [
-            {"message": line.position + 1, "role": line.role, "text": line.text, "whole": line.is_whole}
-            for line in result.messages
-        ],
-    }
-
-
-def _print(results: tuple[RecalledRun, ...], rest: str) -> None:
+def _print(found: RecallResult) -> None:
     echo = line_printer()
-    if not results:
-        echo("No message matches.")
-    for place, result in enumerate(results):
+    if not found:
+        echo("No message matches." if found.is_complete else NOT_INDEXED)
+    for place, result in enumerate(found):
         if place:
             echo("")
         if result.session:
@@ -96,7 +73,7 @@ def _print(results: tuple[RecalledRun, ...], rest: str) -> None:
             echo(f"{mark}{numbered(line.position)} {line.role}", style="cyan")
             for text in printable_lines(line.text):
                 echo(f"    {text}")
-    if rest:
-        echo(f'\nmore: foldline recall --handle "{rest}"')
-    elif any(not line.is_whole for result in results for line in result.messages):
+    if found.rest:
+        echo(f'\nmore: foldline recall --handle "{found.rest}"')
+    elif any(not line.is_whole for result in found for line in result.messages):
         echo(f'\n{OMISSION} marks omitted text: print a whole message with --handle "#…"', style="dim")

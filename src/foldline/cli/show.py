@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from foldline.cli.recall import row as recalled_row
 from foldline.cli.shared import options
 from foldline.cli.shared.ledger_choice import (
     LedgerLocation,
@@ -240,9 +239,9 @@ def _print_messages(ledger: Ledger, flags: dict[str, Any], *, as_json: bool) -> 
     for position in range(wanted.first, wanted.last + 1):
         skip = wanted.skip if position == wanted.first else 0
         one = replace(wanted, first=position, last=position, skip=skip)
-        result = fetch(ledger.store, where, one, NO_LIMIT).run
+        result = fetch(ledger.store, where, one, NO_LIMIT)[0]
         if as_json:
-            rows += recalled_row(result)["lines"]
+            rows += result.to_dict()["lines"]
             continue
         for line in result.messages:
             echo(f"{one} {line.role}", style="cyan")

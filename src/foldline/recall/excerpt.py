@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from heapq import nlargest
 from itertools import islice
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 from foldline.placeholders import OMISSION
+from foldline.recall.result import is_recall_text
 from foldline.recall.terms import occurrences
 
 MAX_TERMS = 12
 """Maximum number of terms that are searched in a text. The terms with the highest weights are taken."""
 MAX_OCCURRENCES = 20_000
+RECALL_TOOL = "recall"
 _BREAK = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
 
@@ -27,6 +30,28 @@ def searchable_text(message: Message) -> str:
     if message.meta.hidden:
         return ""
     return "\n".join(filter(None, map(_part_text, message.parts)))
+
+
+def indexed_text(message: Message) -> str:
+    """The searchable text of a message without calls of recall and without their results."""
+    if message.role == "user" or not any(map(_is_recall, message.parts)):
+        return searchable_text(message)
+    return searchable_text(replace(message, parts=tuple([part for part in message.parts if not _is_recall(part)])))
+
+
+def _is_recall(part: Part) -> bool:
+    match part:
+        case ToolCall():
+            return _names_recall(part.name)
+        case ToolResult():
+            return _names_recall(part.name) if part.name else is_recall_text(part.text)
+        case _:
+            return False
+
+
+def _names_recall(tool: str) -> bool:
+    """Whether a tool is recall. An MCP client puts a prefix before its name."""
+    return tool == RECALL_TOOL or tool.endswith(f"__{RECALL_TOOL}")
 
 
 def _part_text(part: Part) -> str:

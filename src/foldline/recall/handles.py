@@ -15,7 +15,8 @@ from foldline.ledger import Branch, Head, Store
 from foldline.measure.estimator import Counter, Estimator
 from foldline.plan.timeline import handle
 from foldline.recall.excerpt import searchable_text
-from foldline.recall.search import LEAST_TOKENS, ROLE_CHARS, TOKENS, RecalledMessage, RecalledRun
+from foldline.recall.result import RecalledMessage, RecalledPassage, RecallResult
+from foldline.recall.search import LEAST_TOKENS, ROLE_CHARS, TOKENS
 
 MAX_CHARS_PER_TOKEN = 16
 """The largest number of characters per token that is assumed for a page. Only runs of spaces have more."""
@@ -54,22 +55,10 @@ def parse_handle(text: str) -> Handle:
     return Handle(first=first - 1, last=(last or first) - 1, segment=segment or None, skip=skip)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """As many messages of a handle as fit. `rest` is the handle of the remaining ones; None if there are none."""
-
-    run: RecalledRun
-    rest: Handle | None = None
-    tokens: int = 0
-
-    def __str__(self) -> str:
-        return str(self.run) + (f"\n\n[goes on: recall {self.rest}]" if self.rest else "")
-
-
 def fetch(
     store: Store, where: Branch | Head, wanted: Handle, tokens: int = TOKENS, counter: Counter | None = None
-) -> Page:
-    """The first page of the messages that a handle names."""
+) -> RecallResult:
+    """The first page of the messages that a handle names: one passage, and in `rest` the handle of the next page."""
     if tokens < LEAST_TOKENS:
         raise InputError(f"{tokens} tokens are too few for a page", hint=f"ask for at least {LEAST_TOKENS}")
     head = _head(store, where, wanted)
@@ -92,7 +81,7 @@ class _PageBuilder:
         self.wanted, self.tokens, self.counter = wanted, tokens, counter
         self.messages: tuple[RecalledMessage, ...] = ()
 
-    def build(self, store: Store, head: Head) -> Page:
+    def build(self, store: Store, head: Head) -> RecallResult:
         """Build the page. Reading stops at the first message that does not fit."""
         skip = self.wanted.skip
         for stored in store.read(head, start=self.wanted.first, stop=self.wanted.last + 1):
@@ -110,7 +99,7 @@ class _PageBuilder:
             skip = 0
         return self._page(self.messages, None)
 
-    def _page_with(self, message: RecalledMessage, rest: Handle, length: int) -> Page:
+    def _page_with(self, message: RecalledMessage, rest: Handle, length: int) -> RecallResult:
         part = replace(message, text=message.text[:length], is_whole=False)
         return self._page((*self.messages, part), replace(rest, skip=rest.skip + length))
 
@@ -128,9 +117,10 @@ class _PageBuilder:
                 too_many = middle
         return fits
 
-    def _page(self, messages: tuple[RecalledMessage, ...], rest: Handle | None) -> Page:
+    def _page(self, messages: tuple[RecalledMessage, ...], rest: Handle | None) -> RecallResult:
         shown = self.wanted
         if messages:
             shown = replace(shown, first=messages[0].position, last=messages[-1].position)
-        page = Page(run=RecalledRun(handle=str(shown), messages=messages), rest=rest)
+        passage = RecalledPassage(handle=str(shown), messages=messages)
+        page = RecallResult(results=(passage,), rest=str(rest or ""))
         return replace(page, tokens=self.counter.count(str(page)).upper)

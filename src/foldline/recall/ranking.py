@@ -40,6 +40,14 @@ EXPANSION_TERMS = 25
 EXPANSION_SHARE = 0.4
 """The total weight of the expansion terms, relative to that of the query's own terms."""
 QUERY_TERMS = 48
+PASSAGE_GAP = 4
+"""Messages that are at most this many positions apart belong to one result. The messages between them are shown only if
+they match well themselves.
+"""
+LONG_REPLIES = 2
+"""Number of long messages other than prompts that are shown at length. The best are taken."""
+REPLY_FLOOR = 0.6
+"""Other long messages that are not prompts are shown only if they score at least this share of the best score."""
 
 _QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
 
@@ -126,6 +134,11 @@ def are_adjacent(one: Document, other: Document) -> bool:
     return one.segment == other.segment and abs(one.position - other.position) == 1
 
 
+def in_one_passage(one: Document, other: Document) -> bool:
+    """Whether two messages are close enough to be one result."""
+    return one.segment == other.segment and abs(one.position - other.position) <= PASSAGE_GAP
+
+
 def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
     """Terms that are not in the query but in at least two of the best messages, each with a value.
 
@@ -156,26 +169,49 @@ def expansion_weights(
     return {term: value * scale for term, value in best}
 
 
+def worth_showing(docs: Sequence[Document], scores: Sequence[float], long_chars: int) -> tuple[list[int], list[int]]:
+    """The messages that score well enough to be shown, best first, and those long replies that are shown at length.
+
+    Both are indexes into `docs`. A message without text is never shown.
+    """
+    best = max(scores, default=0.0)
+    wanted = [at for at, score in enumerate(scores) if score > 0 and score >= FLOOR * best and docs[at].size]
+    order = sorted(wanted, key=lambda at: (-scores[at], -docs[at].id))
+    long_ones = [at for at in order if not docs[at].is_prompt and docs[at].size > long_chars]
+    at_length = long_ones[:LONG_REPLIES]
+    weak = {at for at in long_ones[LONG_REPLIES:] if scores[at] < REPLY_FLOOR * best}
+    return [at for at in order if at not in weak], at_length
+
+
 def choose(
-    docs: Sequence[Document], scores: Sequence[float], costs: Sequence[float], *, results: int, budget: float
+    docs: Sequence[Document], order: Sequence[int], costs: Sequence[float], *, results: int, budget: float
 ) -> list[int]:
     """The messages to show, best first, as indexes into `docs`.
 
-    Consecutive messages are one result. When there are `results` results, only messages next to a chosen message are
-    added. The sum of the costs stays within `budget`.
+    `order` holds the messages that are worth showing, best first. Messages of one passage are one result. When there
+    are `results` results, only messages of a chosen passage are added. The sum of the costs stays within `budget`.
     """
-    least = FLOOR * max(scores, default=0.0)
-    wanted = (at for at, score_ in enumerate(scores) if score_ > 0 and score_ >= least)
-    order = sorted(wanted, key=lambda at: (-scores[at], -docs[at].id))
     shown: set[int] = set()
     chosen: list[int] = []
-    runs, spent = 0, 0.0
+    count, spent = 0, 0.0
     for at in order:
-        beside = sum(other in shown and are_adjacent(docs[other], docs[at]) for other in (at - 1, at + 1))
-        if spent + costs[at] > budget or (not beside and runs >= results):
+        before, after = _nearest(docs, shown, at, -1), _nearest(docs, shown, at, 1)
+        joined = before is not None and after is not None and in_one_passage(docs[before], docs[after])
+        added = 1 - (before is not None) - (after is not None) + joined
+        if spent + costs[at] > budget or count + added > results:
             continue
         shown.add(at)
         chosen.append(at)
-        runs += 1 - beside
+        count += added
         spent += costs[at]
     return chosen
+
+
+def _nearest(docs: Sequence[Document], shown: set[int], at: int, step: int) -> int | None:
+    """The nearest shown message before (`step` -1) or after (1) a message, if it belongs to the same passage."""
+    other = at + step
+    while 0 <= other < len(docs) and in_one_passage(docs[at], docs[other]):
+        if other in shown:
+            return other
+        other += step
+    return None

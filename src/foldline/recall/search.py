@@ -27,8 +27,9 @@ from foldline.message import Message
 from foldline.placeholders import OMISSION
 from foldline.plan.timeline import handle
 from foldline.recall import ranking
-from foldline.recall.excerpt import excerpt, searchable_text
+from foldline.recall.excerpt import excerpt, indexed_text
 from foldline.recall.ranking import Document
+from foldline.recall.result import RecalledMessage, RecalledPassage, RecallResult, text_of_passages
 from foldline.recall.text_index import IndexReader, catch_up
 
 TOKENS = 2000
@@ -36,8 +37,10 @@ TOKENS = 2000
 LEAST_TOKENS = 50
 RESULTS = 10
 QUERY_CHARS = 4000
-PROMPT_CHARS = 700
-OTHER_CHARS = 200
+PROMPT_CHARS = 500
+LONG_REPLY_CHARS = 1000
+"""Length of the excerpt of one of the best long replies and results, so that it contains the answer."""
+OTHER_CHARS = 150
 HITS = 4000
 """Maximum number of messages that are looked up per term. The newest are taken."""
 PAIRED_TERMS = 3
@@ -59,56 +62,8 @@ CHARS_PER_TOKEN = 4
 ROLE_CHARS = 20
 LINE_CHARS = 14
 """Number of characters that the handle and the role need at the start of a message."""
-NOTHING_FOUND = "Nothing was said about that."
-NOT_INDEXED = "Nothing was found, but what was said last could not be searched now: ask again."
 MAX_COUNT = 100_000
 """If the owner has more messages, counting stops at this number."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecalledMessage:
-    """One message of a result, or an excerpt of it."""
-
-    position: int
-    role: str
-    text: str
-    is_whole: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecalledRun:
-    """Consecutive messages under one handle."""
-
-    handle: str
-    messages: tuple[RecalledMessage, ...]
-    session: str = ""
-    """Name of the session if all sessions were searched; else ""."""
-
-    def __str__(self) -> str:
-        mark = self.handle.partition("#")[0]
-        head = f"[session {self.session}]\n" if self.session else ""
-        return head + "\n".join(f"{mark}{handle(each.position)} {each.role}: {each.text}" for each in self.messages)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallResult:
-    """The messages that a search found, the best first. `str()` returns the text for the model."""
-
-    results: tuple[RecalledRun, ...]
-    tokens: int = 0
-    is_complete: bool = True
-    """Whether all messages were searched. False if the newest messages could not be indexed."""
-
-    def __str__(self) -> str:
-        return _text(self.results) if self.results or self.is_complete else NOT_INDEXED
-
-
-def _text(results: Sequence[RecalledRun]) -> str:
-    if not results:
-        return NOTHING_FOUND
-    cut = not all(each.is_whole for result in results for each in result.messages)
-    note = [f"{OMISSION} was left out: recall by handle gives the whole"] if cut else []
-    return "\n\n".join([*map(str, results), *note])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +125,13 @@ class _Search:
         matched = ranking.add_term_scores(matched, {term: found[term] for term in expansion}, term_scores)
         docs, scores = self._with_neighbours(matched)
         scores = ranking.add_neighbour_scores(docs, scores)
-        costs = [(min(doc.size, _shown_chars(doc)) + LINE_CHARS) / CHARS_PER_TOKEN for doc in docs]
-        chosen = ranking.choose(docs, scores, costs, results=query.results, budget=query.tokens)
-        return self._within_budget([docs[at] for at in chosen], term_scores, query.tokens, counter)
+        order, at_length = ranking.worth_showing(docs, scores, OTHER_CHARS)
+        chars = [PROMPT_CHARS if doc.is_prompt else OTHER_CHARS for doc in docs]
+        for at in at_length:
+            chars[at] = LONG_REPLY_CHARS
+        costs = [(min(doc.size, most) + LINE_CHARS) / CHARS_PER_TOKEN for doc, most in zip(docs, chars, strict=True)]
+        chosen = ranking.choose(docs, order, costs, results=query.results, budget=query.tokens)
+        return self._within_budget({docs[at]: chars[at] for at in chosen}, term_scores, query.tokens, counter)
 
     def _hits(self, wanted: Collection[str]) -> dict[str, list[int]]:
         """The ids of the messages that contain each term.
@@ -217,7 +176,7 @@ class _Search:
         scored = zip(ranking.score_documents(docs, matched), [doc.id for doc in docs], strict=True)
         best = sorted([item for item in scored if item[0] > 0], reverse=True)[: ranking.FEEDBACK]
         read = self.index.messages([id_ for _, id_ in best])
-        return [(score, searchable_text(read[id_])[:EXPANSION_CHARS]) for score, id_ in best if id_ in read]
+        return [(score, indexed_text(read[id_])[:EXPANSION_CHARS]) for score, id_ in best if id_ in read]
 
     def _with_neighbours(self, matched: Mapping[int, float]) -> tuple[list[Document], list[float]]:
         """The best messages and their neighbours, in order, and the score of each without its neighbours."""
@@ -235,18 +194,18 @@ class _Search:
         return docs, ranking.score_documents(docs, matched)
 
     def _within_budget(
-        self, chosen: list[Document], term_scores: Mapping[str, float], tokens: int, counter: Counter
+        self, chars: Mapping[Document, int], term_scores: Mapping[str, float], tokens: int, counter: Counter
     ) -> RecallResult:
-        """The chosen messages that fit the token budget.
+        """The chosen messages that fit the token budget, each with at most `chars` characters.
 
         The message chosen last is dropped first. If only one message is left, its text is shortened.
         """
-        read = self.index.messages([doc.id for doc in chosen])
-        chosen = [doc for doc in chosen if doc.id in read]  # retention may have deleted some
-        shown = {doc: _recalled(doc, read[doc.id], term_scores, _shown_chars(doc)) for doc in chosen}
+        read = self.index.messages([doc.id for doc in chars])
+        chosen = [doc for doc in chars if doc.id in read]  # retention may have deleted some
+        shown = {doc: _recalled(doc, read[doc.id], term_scores, chars[doc]) for doc in chosen}
         while chosen:
-            results = self._runs(chosen, shown)
-            size = counter.count(_text(results)).upper
+            results = self._passages(chosen, shown)
+            size = counter.count(text_of_passages(results)).upper
             if size <= tokens:
                 return RecallResult(results=results, tokens=size)
             first = chosen[0]
@@ -258,23 +217,25 @@ class _Search:
                 break
         return RecallResult(results=())
 
-    def _runs(self, chosen: Sequence[Document], shown: Mapping[Document, RecalledMessage]) -> tuple[RecalledRun, ...]:
-        """The chosen messages, grouped into runs of consecutive messages. The run with the best message comes first."""
-        runs: list[list[Document]] = []
+    def _passages(
+        self, chosen: Sequence[Document], shown: Mapping[Document, RecalledMessage]
+    ) -> tuple[RecalledPassage, ...]:
+        """The chosen messages, grouped into passages. The passage with the best message comes first."""
+        passages: list[list[Document]] = []
         for doc in sorted(chosen, key=lambda doc: (doc.segment, doc.position)):
-            if runs and ranking.are_adjacent(runs[-1][-1], doc):
-                runs[-1].append(doc)
+            if passages and ranking.in_one_passage(passages[-1][-1], doc):
+                passages[-1].append(doc)
             else:
-                runs.append([doc])
+                passages.append([doc])
         order = {doc: number for number, doc in enumerate(chosen)}
-        runs.sort(key=lambda run: min(order[doc] for doc in run))
-        return tuple([self._run(run, tuple([shown[doc] for doc in run])) for run in runs])
+        passages.sort(key=lambda passage: min(order[doc] for doc in passage))
+        return tuple([self._passage(docs, tuple([shown[doc] for doc in docs])) for docs in passages])
 
-    def _run(self, run: Sequence[Document], messages: tuple[RecalledMessage, ...]) -> RecalledRun:
-        segment, owner = run[0].segment, self.store.tx.owner
+    def _passage(self, docs: Sequence[Document], messages: tuple[RecalledMessage, ...]) -> RecalledPassage:
+        segment, owner = docs[0].segment, self.store.tx.owner
         session = branch_table.branch_of_segment(self.connection, owner, segment).session if segment else ""
-        name = f"{segment or ''}{handle(run[0].position, run[-1].position)}"
-        return RecalledRun(handle=name, messages=messages, session=session)
+        name = f"{segment or ''}{handle(docs[0].position, docs[-1].position)}"
+        return RecalledPassage(handle=name, messages=messages, session=session)
 
 
 class _BranchPath:
@@ -295,10 +256,6 @@ class _BranchPath:
 
 
 def _recalled(doc: Document, message: Message, term_scores: Mapping[str, float], chars: int) -> RecalledMessage:
-    text = searchable_text(message)
+    text = indexed_text(message)
     shown = excerpt(text, term_scores, chars)
     return RecalledMessage(position=doc.position, role=message.role[:ROLE_CHARS], text=shown, is_whole=shown == text)
-
-
-def _shown_chars(doc: Document) -> int:
-    return PROMPT_CHARS if doc.is_prompt else OTHER_CHARS

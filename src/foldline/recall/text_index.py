@@ -18,7 +18,7 @@ from foldline.ledger.log import Transactions
 from foldline.ledger.serialize import read_message, unpack
 from foldline.ledger.store import Store
 from foldline.message import Message
-from foldline.recall.excerpt import searchable_text
+from foldline.recall.excerpt import indexed_text
 from foldline.recall.ranking import Document
 from foldline.recall.terms import checksum, checksums
 
@@ -54,7 +54,7 @@ class TextIndex:
         known = {id_ for (id_,) in _among(connection, sql, (), [row.id for row in rows])}
         documents, words = [], []
         for row in [row for row in rows if row.id not in known]:
-            text = searchable_text(row.message)
+            text = indexed_text(row.message)
             words.append((row.id, index_numbers(row.owner, row.segment, text)))
             documents.append((row.id, row.owner, row.segment, row.position, len(text), int(row.message.is_prompt)))
         sql = "INSERT INTO documents (message, owner, segment, position, size, prompt) VALUES (?, ?, ?, ?, ?, ?)"
@@ -71,7 +71,7 @@ class TextIndex:
             "WHERE d.owner = ? AND d.message"
         )
         gone = [
-            (id_, index_numbers(tx.owner.id, segment, searchable_text(read_message(unpack(body), meta))))
+            (id_, index_numbers(tx.owner.id, segment, indexed_text(read_message(unpack(body), meta))))
             for id_, segment, body, meta in _among(connection, sql, (tx.owner.id,), ids)
         ]
         connection.many(tx.pool.database.delete_words, gone)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from foldline.errors import FoldlineError, InputError
 from foldline.message import Message, ToolCall, tool
 from foldline.plan.gate import Load
+from foldline.recall.excerpt import RECALL_TOOL
 from foldline.recall.search import LEAST_TOKENS, TOKENS
 from foldline.wire.formats import request_format
 from foldline.wire.tool_definitions import convert_tools
@@ -58,7 +59,7 @@ class ContextTool:
 
 
 RECALL = ContextTool(
-    name="recall",
+    name=RECALL_TOOL,
     description=(
         "Read back what was said earlier in this conversation and is no longer shown: search everything that was ever "
         "said with a question or keywords (names, paths, ids and error texts work well), or give a handle such as "

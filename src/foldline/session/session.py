@@ -34,6 +34,7 @@ from foldline.plan.plan import Plan
 from foldline.plan.timeline import Timeline
 from foldline.policy import Policy, Rule
 from foldline.recall.handles import fetch, parse_handle
+from foldline.recall.result import RecallResult
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
 from foldline.session.added_values import check_input
@@ -417,13 +418,18 @@ class Session:
             clock=self.clock,
         )
 
-    def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
-        """The messages that match a query or belong to a handle, up to `tokens` tokens. The result can be printed."""
+    def recall(
+        self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False
+    ) -> RecallResult:
+        """The passages that match a query, the best first, or the messages of a handle; at most `tokens` tokens.
+
+        The result can be printed and iterated; `to_dict()` returns it as JSON values.
+        """
         if bool(query) == bool(handle):
             raise InputError("recall needs a query or a handle", hint='recall("which port?") or recall(handle="#12")')
         (store, branch), counter = self.record.search_target(), self.state.setup.counter
         if handle:
-            found: Any = fetch(store, branch, parse_handle(handle), tokens=tokens, counter=counter)
+            found = fetch(store, branch, parse_handle(handle), tokens=tokens, counter=counter)
         else:
             found = search(store, branch, RecallQuery(query=query, tokens=tokens, everywhere=everywhere), counter)
         self.emit("recalled", handle=handle, tokens=found.tokens)
