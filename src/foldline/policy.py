@@ -212,14 +212,15 @@ class Policy:
         above = ("window_tokens", "preview_chars", "preview_lines", "prune_arrival_tokens", "prune_fold_tokens")
         for name in (*above, "digest_seconds"):
             if getattr(self, name) == 0:
-                raise ConfigError(f"{name} must be at least 1", hint="omit it to switch it off")
+                raise ConfigError(f"{name} must be at least 1", hint="omit the setting to switch it off")
         if self.breakpoints > 4:
             raise ConfigError("breakpoints must be at most 4", hint="providers refuse requests with more breakpoints")
         if self.digest_user_prompt and "{messages}" not in self.digest_user_prompt:
             raise ConfigError("digest_user_prompt has no {messages}", hint="add {messages} for the conversation")
         if (self.digest_system_prompt or self.digest_user_prompt) and self.digest_form != "cumulative":
             raise ConfigError(
-                f"digest_form {self.digest_form} has fixed prompts", hint='use digest_form = "cumulative" for your own'
+                f"digest_form {self.digest_form} has fixed prompts",
+                hint='to use your own prompts, set digest_form = "cumulative"',
             )
         _check_window(self)
 
@@ -384,7 +385,7 @@ def _check_window(policy: Policy) -> None:
         if rule.action in {"fold", "clip"} and rule.basis != "cost" and policy.target_ratio > (rule.ratio or 1):
             raise ConfigError(
                 f"target_ratio {policy.target_ratio} is above the trigger of '{rule}'",
-                hint="a fold must end below its trigger: lower target_ratio",
+                hint="lower target_ratio, so that the rule does not fire again right after a fold",
             )
 
 

@@ -85,7 +85,7 @@ class TestConfig:
     @pytest.mark.promise("S4.9")
     def test_the_total_must_not_be_below_the_history(self) -> None:
         assert config(history_max_words=10, total_max_words=10).context_total_max_words == 10
-        with pytest.raises(ConfigError, match="raise the total"):
+        with pytest.raises(ConfigError, match="raise context_total_max_words"):
             config(history_max_words=11, total_max_words=10)
 
     @pytest.mark.promise("S4.10", "S4.11")

@@ -66,7 +66,7 @@ def test_a_job_can_be_claimed_again_when_its_lease_has_run_out(store: Store, mai
         lambda: store.jobs.finish(dead),
         lambda: store.jobs.fail(dead, "too late"),
     ):
-        with pytest.raises(Conflict, match="no longer held"):
+        with pytest.raises(Conflict, match="no longer valid"):
             late()
     assert store.state(main).fold is None
     store.append_fold(main, FOLD, claim=next_)
@@ -119,7 +119,7 @@ def test_a_cancelled_job_can_be_claimed_at_once_and_its_result_is_refused(store:
     claim = store.jobs.claim(main, lease_s=10, deadline_s=25)
     assert store.jobs.cancel(main)
     assert not store.jobs.cancel(main)
-    with pytest.raises(Conflict, match="no longer held"):
+    with pytest.raises(Conflict, match="no longer valid"):
         store.append_fold(main, FOLD, claim=claim)
     assert store.jobs.claim(main, lease_s=10, deadline_s=25) is not None
 
@@ -188,7 +188,7 @@ def test_an_expired_lease_counts_as_a_failure_when_the_job_is_requested_again(
     clock.now += 11
     assert store.jobs.request(main)
     assert store.jobs.get(main).failures == 1
-    with pytest.raises(Conflict, match="no longer held"):
+    with pytest.raises(Conflict, match="no longer valid"):
         store.append_fold(main, FOLD, claim=claim)
 
 

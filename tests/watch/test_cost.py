@@ -85,7 +85,7 @@ def test_each_event_of_a_budget_comes_once_and_in_order(spendings: list[float]) 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
 def test_an_impossible_limit_is_refused(limit: float) -> None:
-    with pytest.raises(ConfigError, match="dollars above 0"):
+    with pytest.raises(ConfigError, match="an amount above 0"):
         CostBudget(limit_usd=limit)
 
 

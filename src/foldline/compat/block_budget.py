@@ -72,7 +72,7 @@ class MemoryManager:
         if not hasattr(storage, "load_history"):
             raise ConfigError(
                 f"a {type(storage).__name__} is not a storage",
-                hint="pass one with load_history, load_global_memory and load_global_summary, or use PromptAssembler",
+                hint="it needs load_history, load_global_memory and load_global_summary; or use PromptAssembler",
             )
         self._storage = storage
         self._assembler = PromptAssembler(_config(settings), counter=context_token_counter, owner_aliases=owner_aliases)

@@ -60,7 +60,7 @@ class AgentConfig:
         if self.context_total_max_words < self.context_history_max_words:
             raise ConfigError(
                 f"context_total_max_words ({self.context_total_max_words}) is smaller than context_history_max_words",
-                hint="raise the total or lower the history",
+                hint="raise context_total_max_words or lower context_history_max_words",
             )
 
 

@@ -257,5 +257,8 @@ def _done(claim: Claim, last: JobState, now: float, result: Any) -> JobState:
 
 def _require(claim: Claim, last: JobState) -> JobState:
     if last.fence != claim.fence or not last.is_held:
-        raise Conflict("the job is no longer held", hint="it was cancelled or took too long; its result is discarded")
+        raise Conflict(
+            "the claim on the job is no longer valid",
+            hint="the job was cancelled or took too long, so its result is discarded",
+        )
     return last

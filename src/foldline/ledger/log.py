@@ -106,7 +106,9 @@ def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_upda
     """Raise `Conflict` if a branch was deleted, or belongs to another tenant."""
     sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{for_update}"  # noqa: S608  # a constant of the database
     if not connection.run(sql, (owner.id, branch.id)):
-        raise Conflict(f"session {branch.session!r} no longer has a branch {branch.name!r}", hint="open it again")
+        raise Conflict(
+            f"session {branch.session!r} no longer has a branch {branch.name!r}", hint="open the session again"
+        )
 
 
 def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:

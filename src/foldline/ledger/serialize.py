@@ -67,7 +67,7 @@ def dump(value: Any) -> bytes:
     try:
         return json.dumps(value, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot store this message: {error}", hint="use only JSON values in it") from None
+        raise InputError(f"cannot store this message: {error}", hint="use only JSON values in a message") from None
 
 
 def message_body(message: Message) -> bytes:

@@ -141,7 +141,9 @@ class Store:
                 return AppendResult(head=before, written=0)  # an earlier attempt was committed, but its answer was lost
             first[:] = [before.seq]
             if expected is not None and before.key != expected:
-                raise Conflict("other messages were appended meanwhile", hint="read them, then append again")
+                raise Conflict(
+                    "other messages were appended meanwhile", hint="read the new messages, then append again"
+                )
             if at is not None and _check_length(before, at) < before.length:
                 body, to = self._back(connection, before, at)
                 before = self.tx.add_entry(connection, branch, before, NewEntry("move", to, op, body))
@@ -248,7 +250,7 @@ class Store:
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             folds = derive(log.marks(connection, self.tx.owner, branch), before).folds
             if not folds:
-                raise InputError("nothing is folded", hint="there is no fold to take back")
+                raise InputError("nothing is folded", hint="make a fold first")
             return {"fold": [folds[-1].branch, folds[-1].seq]}, log.position_of(before)
 
         return self._mark(branch, "unfold", body, mark, op)

@@ -47,7 +47,7 @@ class TokenPrices:
         if not 0 <= self.read <= self.write:
             raise ConfigError(
                 f"the read price {self.read} is not between 0 and the write price {self.write}",
-                hint="a cached token cannot cost more than a new one",
+                hint="reading a token from the cache cannot cost more than writing it",
             )
         if min(self.input, self.output, self.ttl_seconds, self.min_prefix) < 0:
             raise ConfigError(f"negative price or cache rule in {self}", hint="use 0 or more")

@@ -173,7 +173,9 @@ class CostBudget:
 
     def __post_init__(self) -> None:
         if not 0 < self.limit_usd <= _MAX_USD or not 0 < self.warn_ratio <= 1:
-            raise ConfigError(f"a cost limit of {self.limit_usd!r} dollars is impossible", hint="give dollars above 0")
+            raise ConfigError(
+                f"a cost limit of {self.limit_usd!r} dollars is impossible", hint="give an amount above 0"
+            )
 
     def check(self, spent: float) -> list[CostEvent]:
         """Compare the spending with the limit; returns the events that are due."""

@@ -93,7 +93,7 @@ class SettingsChange:
             )
         if self.before is not None and not _is_writable(self.path):
             raise ConfigError(
-                f"{self.path}: read-only", hint="nothing was changed; if you may change it, run chmod u+w on it first"
+                f"{self.path}: read-only", hint="nothing was changed; to allow changes, run chmod u+w on the file"
             )
 
     def apply(self) -> None:

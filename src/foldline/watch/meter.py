@@ -75,7 +75,7 @@ class Meter:
         if not 0 < warn_ratio <= compact_ratio:
             raise ConfigError(
                 f"impossible thresholds: warning at {warn_ratio:.0%}, compaction at {compact_ratio:.0%}",
-                hint="both must be above 0, and the warning must not be above the compaction",
+                hint="both must be above 0, and the warning threshold must not be above the compaction threshold",
             )
         self.warn_ratio, self.compact_ratio = warn_ratio, compact_ratio
         self.session = ""

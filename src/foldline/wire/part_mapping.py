@@ -74,7 +74,7 @@ def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector)
         return "user"
     if message.role in ("system", "assistant"):
         return message.role
-    loss.add(f"role {message.role}", "unknown to the provider: sent as the user's")
+    loss.add(f"role {message.role}", "unknown to the provider: sent as a user message")
     return "user"
 
 

@@ -95,7 +95,7 @@ def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
     if first is None:
         raise WireError("no conversation found", file=file)
     if second is not None:
-        raise WireError("more than one conversation found", file=file, hint="read_all returns all of them")
+        raise WireError("more than one conversation found", file=file, hint="use read_all to get all conversations")
     return first
 
 

@@ -32,7 +32,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
     if base and not is_reply(base):
         return [{**base, "content": content}]
     if message.role == "system":
-        loss.add("system role", "only leading system messages have it: sent as the user's")
+        loss.add("system role", "only leading system messages have this role: sent as a user message")
     return [{"role": "assistant" if message.role == "assistant" else "user", "content": content}]
 
 

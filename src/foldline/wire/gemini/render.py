@@ -31,7 +31,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
     if not parts:
         return []
     if message.role == "system":
-        loss.add("system role", "only the system instruction has it: sent as the user's")
+        loss.add("system role", "only the system instruction has this role: sent as a user message")
     if wire is not None and element_format(wire.format) == NAME and isinstance(wire.value, Mapping):
         return [{**wire.value, "parts": parts}]
     return [{"role": "model" if message.role == "assistant" else "user", "parts": parts}]

@@ -32,9 +32,9 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
     if first.message.parts and is_signed_summary(first.message.parts[0]):
         return repaired  # nothing may be in front of a compaction block of the provider
     if grammar.start and first.side not in grammar.start:
-        code, words = "start", "the history starts with the assistant: a placeholder of the user precedes it"
+        code, words = "start", "the history starts with the assistant: a placeholder of the user was added before it"
     elif grammar.needs_user and not any(is_from_user(out[place], context) for place in talk):
-        code, words = "no-user", "no message is the user's: a placeholder of the user precedes the history"
+        code, words = "no-user", "there is no user message: a placeholder of the user was added before the history"
     else:
         return repaired
     context.note(code, first.origin, words)
@@ -46,7 +46,7 @@ def end_placeholder(index: int) -> tuple[Message, RepairNote]:
     """The placeholder for the end of a history whose last message is the assistant's message `index`, and the note
     about it.
     """
-    words = "the history ends with the assistant: a placeholder of the user follows it"
+    words = "the history ends with the assistant: a placeholder of the user was added after it"
     return user(NO_NEW_PROMPT, kind="note"), RepairNote("end", index, words)
 
 

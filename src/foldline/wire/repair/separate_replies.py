@@ -21,7 +21,9 @@ def separate_replies(out: list[OutgoingMessage], context: RepairContext) -> list
     """The messages of the assistant since the last message of the user."""
     for each in out:
         if turn and are_two_replies(turn[-1], each) and not is_paused(turn, context):
-            context.note("reply-follows", each.origin, "it follows another reply: a placeholder of the user was added")
+            context.note(
+                "reply-follows", each.origin, "two replies in a row: a placeholder of the user was added between them"
+            )
             placeholder = user(NO_NEW_PROMPT, kind="note")
             separated.append(OutgoingMessage(turn[-1].origin, placeholder, "user"))
             turn = []

@@ -51,7 +51,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
     if own:
         message = _with_known_role(index, message, context)
     if side == "system" and message.results:
-        context.note("role", index, "a system message with results is sent as the user's")
+        context.note("role", index, "a system message with results is sent as a user message")
         message = replace(message, role="user", wire=None)
     parts = message.parts
     repaired = [_REPAIRS[type(part)](part, index, message, side, context) for part in parts]
@@ -64,7 +64,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
         return None
     if remaining and (changed or _is_malformed(message, context)):
         if not changed:
-            context.note("shape", index, "rewritten, because a field of it was empty")
+            context.note("shape", index, "rewritten, because one of its fields was empty")
         message = message.with_parts(*remaining)
     wire = message.wire
     if wire is not None and _is_message_item(wire.value) and _is_duplicate_item(index, wire, context):
@@ -78,7 +78,7 @@ def _with_known_role(index: int, message: Message, context: RepairContext) -> Me
     role = (wire.value.get("role", "user") or "user") if wire and isinstance(wire.value, dict) else "user"
     if role in context.grammar.roles:
         return message
-    context.note("role", index, f"{context.grammar.name} has no role {role!r}: sent as the user's")
+    context.note("role", index, f"{context.grammar.name} has no role {role!r}: sent as a user message")
     return replace(message, role="user", wire=None)
 
 
@@ -107,7 +107,7 @@ def _is_duplicate_item(index: int, wire: Wire | None, context: RepairContext) ->
     context.items[key].append(index)
     if len(context.items[key]) == 1:
         return False
-    context.note("item-duplicate", index, f"the item id {key} occurs twice: the second item lost it")
+    context.note("item-duplicate", index, f"the item id {key} occurs twice: the second item is sent without an id")
     return True
 
 
@@ -150,10 +150,12 @@ def _repair_call(part: ToolCall, index: int, _message: Message, side: str, conte
     checked = context.exact(part.wire) or not grammar.renders_legal_ids
     if (checked or not part.name) and not context.grammar.is_legal_name(part.name):
         fields["name"] = legal_name(part.name)
-        context.note("name", index, f"{grammar.name} accepts no tool name {part.name[:80]!r}: now {fields['name']}")
+        context.note(
+            "name", index, f"{grammar.name} refuses the tool name {part.name[:80]!r}: changed to {fields['name']}"
+        )
     if checked and part.id and not context.grammar.is_legal_id(part.id):
         fields["id"] = legal_id(part.id)
-        context.note("id", index, f"{grammar.name} accepts no call id {part.id[:80]!r}: now {fields['id']}")
+        context.note("id", index, f"{grammar.name} refuses the call id {part.id[:80]!r}: changed to {fields['id']}")
     if not fields and not _is_duplicate_item(index, part.wire, context):
         if _has_valid_input(part.wire, context):
             return part

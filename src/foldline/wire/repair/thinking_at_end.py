@@ -18,7 +18,7 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
         if each.side == "assistant":
             places, followed = _thinking_at_end(each.message, followed, context)
             if places:
-                context.note("thinking-alone", each.origin, "thinking that nothing follows was left out")
+                context.note("thinking-alone", each.origin, "thinking at the end of a reply was left out")
                 shorter = without_places(each, places, context)
                 remaining.extend([shorter] if shorter else [])
                 continue

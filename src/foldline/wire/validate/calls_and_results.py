@@ -44,7 +44,7 @@ def _check_together(turn: PlainTurn, results: list[PlainBlock]) -> Iterator[Viol
     for result in results:
         if result.at != results[0].at:
             yield Violation(
-                "result-split", result.at, f"the result of {result.id} is not in one message with the others"
+                "result-split", result.at, f"the result of {result.id} is not in the same message as the other results"
             )
     last = turn.blocks[-1].at if turn.blocks else -1
     for call in turn.blocks:
@@ -71,7 +71,7 @@ def _match(
         elif result.id and result.id in known:
             yield Violation("result-late", result.at, f"the result of{label} does not directly follow its call")
         else:
-            yield Violation("result-orphan", result.at, f"a result for{label}, which is not called")
+            yield Violation("result-orphan", result.at, f"a result for{label}, but there is no such call")
     for left in waiting.values():
         for call in left:
             yield Violation("call-unanswered", call.at, f"no result directly follows the call{_label(call)}")
@@ -112,7 +112,7 @@ def check_anywhere(turns: list[PlainTurn]) -> Iterator[Violation]:
                 if block.id in answered:
                     yield Violation("result-duplicate", block.at, f"more than one result for {block.id}")
                 elif block.id not in calls:
-                    words = f"a result for {block.id}, which is not called before it"
+                    words = f"a result for {block.id}, but there is no such call before it"
                     yield Violation("result-orphan", block.at, words)
                 answered.add(block.id)
     for call in calls.values():
@@ -136,7 +136,9 @@ def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Vio
             elif block.kind == "server-result" and pending[block.id]:
                 pending[block.id].pop()
             elif block.kind == "server-result":
-                yield Violation("result-orphan", block.at, f"a result for {block.id}, which is not called before it")
+                yield Violation(
+                    "result-orphan", block.at, f"a result for {block.id}, but there is no such call before it"
+                )
     for name, places in pending.items():
         if grammar.server_calls and places and name not in callers and (places[0] < last or not is_running):
             yield Violation("call-unanswered", turns[places[0]].at, f"no result follows the provider's own call {name}")

@@ -155,7 +155,7 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
     if grammar.end and talk[-1].role not in grammar.end and not is_paused_turn(talk[-1]):
         yield Violation("end", talk[-1].at, f"the conversation ends with the {talk[-1].role}")
     if grammar.needs_user and not any(turn.role == "user" for turn in talk):
-        yield Violation("no-user", talk[0].at, "no message is the user's")
+        yield Violation("no-user", talk[0].at, "there is no user message")
     if grammar.alternation == "required":
         for before, turn in pairwise(talk):
             if turn.role == before.role != "tool":
@@ -219,7 +219,9 @@ def _check_breakpoint_order(breakpoints: list[tuple[int, str]]) -> Iterator[Viol
     short = False
     for index, ttl in breakpoints:
         if short and ttl == "1h":
-            yield Violation("breakpoint-order", index, "a cache breakpoint of 1 hour comes after one of 5 minutes")
+            yield Violation(
+                "breakpoint-order", index, "a cache breakpoint of 1 hour comes after a breakpoint of 5 minutes"
+            )
         short = short or ttl != "1h"
 
 
