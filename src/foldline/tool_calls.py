@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from foldline.message import ToolCall
 
-# Arguments by what they hold; the first that is given counts
+# Names of arguments, grouped by what they hold; the first name that a call has is used
 _PATHS = ("file_path", "path", "absolute_path", "notebook_path", "filename", "file", "target_file", "filePath")
 _SHELL_COMMANDS = ("command", "cmd", "script")
 _COMMANDS = (*_SHELL_COMMANDS, "code")
@@ -36,7 +36,7 @@ _CONTENT = frozenset(
 )
 """Arguments that contain new text. All other arguments are values that the caller had to know to make the call."""
 
-# Words in the name of a tool, or in the command of a tool that has several
+# Words in the name of a tool, or in the command of a tool that has several commands
 _EDIT_WORDS = ("edit", "write", "create", "patch", "replace", "insert", "update", "delete", "move", "rename")
 _READ_WORDS = ("read", "view", "open", "cat", "show", "get", "fetch")
 _SHELLS = frozenset({"bash", "sh", "zsh"})

@@ -260,8 +260,8 @@ def shorten(message: Message, limit: int, counter: Counter) -> Message | None:
     """The message with its longest texts shortened until its size is at most `limit`; None if it does not become
     smaller.
 
-    The start of a shortened text is kept. A line at its end says how much is missing. Calls, images and ids are not
-    changed.
+    The start of a shortened text is kept. A line at the end of the shortened text says how much is missing. Calls,
+    images and ids are not changed.
     """
     parts = list(message.parts)
     whole = now = size_of(message, counter)

@@ -199,7 +199,7 @@ class CompactionPlan:
     boundary_key: bytes = b""
     """Hash of the messages before the boundary.
 
-    With this hash, `apply_summary` checks that these messages are unchanged.
+    `apply_summary` uses the hash to check that the messages before the boundary are unchanged.
     """
 
 
@@ -233,8 +233,8 @@ def plan_compaction(
 ) -> CompactionPlan | None:
     """The plan of a compaction. None if no compaction is due, or if it would save too little.
 
-    The latest user turn stays. If that turn alone is above the threshold, its older steps are compacted too, but its
-    user message stays.
+    The latest user turn stays. If the latest user turn alone is above the threshold, its older steps are also
+    compacted, but its user message stays.
     """
     config = config or CompactionConfig()
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:

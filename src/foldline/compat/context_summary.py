@@ -4,8 +4,8 @@
 
 The summary is cumulative: each prompt contains the previous summary. Hidden messages are not shown to the model. The
 saving is estimated before the model is called, and measured afterwards. If the saving is too small, or if the model
-fails, the messages stay unchanged, and the next attempt is made only after some more messages. Without a digester
-nothing is compacted; `transform` truncates.
+fails, the messages stay unchanged, and the next attempt is made only after some more messages. Without a digester,
+nothing is compacted. Use `transform` to truncate the messages instead.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ class SlidingWindow:
         return self._count(self.boundary, len(self.messages))
 
     def budgets(self, system: str = "") -> dict[str, Count]:
-        """The sizes of system prompt, history and summary. Only the last two have a budget."""
+        """The sizes of system prompt, history and summary. Only history and summary have a budget."""
         before = self._count(0, self._timeline.lead)
         return {
             "system": self._counter.count(system) + before if system else before,
@@ -255,7 +255,7 @@ class SlidingWindow:
     def _clip(self) -> None:
         """Move the boundary past the oldest turns until the other turns fit the budget."""
         timeline = self._timeline
-        timeline.unanswered.clear()  # a turn leaves whole, also if a call in it has no result
+        timeline.unanswered.clear()  # a turn is removed as a whole, even if one of its calls has no result
         load = Load(
             request=timeline.prefix[timeline.lead] + timeline.history,
             history=timeline.history,

@@ -113,7 +113,7 @@ def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) ->
         for segment, stop in connection.run(sql, (owner.id, branch)):
             found[segment] = max(stop, found.get(segment, 0))
     rows = connection.run("SELECT id, base, start FROM segments WHERE owner = ? ORDER BY id DESC", (owner.id,))
-    for segment, base, start in rows:  # a segment has a higher id than the one it forked from
+    for segment, base, start in rows:  # a segment has a higher id than the segment it forked from
         if segment in found and base is not None:
             found[base] = max(start, found.get(base, 0))
     return found

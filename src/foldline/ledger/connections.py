@@ -209,7 +209,7 @@ class ConnectionPool:
         """If the exception comes from the database driver, raise the foldline error for it; otherwise return."""
         error = self.database.translate_error(cause)
         if isinstance(error, ConnectionLost):
-            self._close_free()  # they are lost, too
+            self._close_free()  # these connections are lost, too
         if error is not None:
             raise error from cause
 
@@ -219,7 +219,7 @@ class ConnectionPool:
         while (slot := self._mark_free_slot(loan)) is not None:
             connection, slot.connection = slot.connection, None
             if connection is not None:
-                with suppress(Exception):  # it may be broken already
+                with suppress(Exception):  # the connection may be broken already
                     connection.close()
         for slot in self._slots:
             if slot.loan is loan:

@@ -49,7 +49,7 @@ _NAMES = {kind: name for name, kind in _PARTS.items()}
 _FIELDS = {kind: [field for field in fields(kind) if field.name != "wire"] for kind in _PARTS.values()}
 _META = [field for field in fields(Meta) if field.name != "usage"]
 _DEFLATED = b"x"
-"""First byte of a compressed body; JSON never starts with it."""
+"""First byte of a compressed body; JSON never starts with this byte."""
 
 
 def pack(body: bytes) -> bytes:

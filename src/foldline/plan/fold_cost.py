@@ -63,7 +63,7 @@ def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
     prices = model.prices
     if prices is None:
         return rules
-    write = max(prices.write_1h if hour else prices.write, prices.input)  # a free write is still charged as input
+    write = max(prices.write_1h if hour else prices.write, prices.input)  # a free write costs as much as plain input
     return replace(rules, read=prices.read, write=write, input=prices.input, output=prices.output)
 
 

@@ -132,7 +132,7 @@ class Timeline:
     def skip(self, count: int) -> None:
         """Add placeholders for `count` folded messages that are not read from the record."""
         if count > 0:
-            self.cuts["step"].append(len(self.messages))  # a step that begins among them is incomplete
+            self.cuts["step"].append(len(self.messages))  # a step that begins among the skipped messages is incomplete
             self.messages += [GONE] * count
             self.shown += [GONE] * count
             self.prefix += [self.prefix[-1]] * count

@@ -10,8 +10,8 @@ to its own views.
         assert_sendable(my_agent.request_body(), "anthropic")
         assert_sendable([{"role": "user", "content": "hello"}], "openai")
 
-`FAULTS` names the ways in which a digester can fail, `faulty` returns a digester that fails in one of them, and
-`Scripted` is one that returns what a test gives it and records the calls.
+`FAULTS` names the ways in which a digester can fail. `faulty` returns a digester that fails in a given way. `Scripted`
+is a digester function that returns the reply of a test and records its calls.
 
     def test_my_session_survives_a_digester_that_hangs():
         session = Session(digester=faulty("hang"), policy=Policy(digest_seconds=1))

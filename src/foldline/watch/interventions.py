@@ -58,7 +58,9 @@ def compact_tool(dialect: str = "anthropic") -> dict[str, object]:
 
 
 def is_compact_tool(name: str) -> bool:
-    """Whether this is the tool's name, with or without Claude Code's prefix for tools of an MCP server."""
+    """Whether a name is the name of the compaction tool, with or without Claude Code's prefix for tools of an MCP
+    server.
+    """
     return name.endswith(TOOL) and (name == TOOL or (name.startswith("mcp__") and name.endswith(f"__{TOOL}")))
 
 

@@ -5,8 +5,8 @@ The provider's usage in an assistant event is the number of tokens that were in 
 result event is the sum of all calls of the turn (300k for two calls of 150k). So the usage in a result event is used
 only if the stream has no assistant events. Sub-agents have windows of their own and are ignored.
 
-A flag is set when a threshold is reached. It stays set until the caller clears it, the agent compacts, another session
-begins, or the stream names a larger window.
+A flag is set when a threshold is reached. The flag stays set until the caller clears it or the agent compacts. A new
+session, or a larger window in the stream, also resets the flag.
 """
 
 from __future__ import annotations
@@ -115,11 +115,14 @@ class Meter:
         self.window, self._is_window_given = WindowSize(tokens=tokens, source="as given"), True
 
     def feed(self, raw: RawEvent) -> AgentCompaction | None:
-        """Take one event. Returns the compaction that the event reports; None if it reports none."""
+        """Take one event. Returns the compaction that the event reports; None if the event reports no compaction."""
         return self.observe(AgentEvent(raw))
 
     def observe(self, event: AgentEvent) -> AgentCompaction | None:
-        """Take one parsed event. Returns the compaction that the event reports; None if it reports none."""
+        """Take one parsed event.
+
+        Returns the compaction that the event reports; None if the event reports no compaction.
+        """
         kind = event.kind
         if event.session and event.session != self.session:
             self._switch_session(event.session)

@@ -65,7 +65,7 @@ SECTIONS = (
 
 
 class SectionSummary(NamedTuple):
-    """A section as the index shows it: the number of entries, and the newest of them as lines."""
+    """A section as the index shows it: the number of entries, and the newest entries as lines."""
 
     total: int
     newest: Sequence[str]

@@ -31,7 +31,7 @@ FRAMING = Framing(
     message=4,
     part=2,
     call=6,
-    result=-2,  # a result is a message in this API, not a part of one as in foldline
+    result=-2,  # in this API, a result is a message; in foldline, it is a part of a message
     reply=0,
     tool=0,
     media=MediaRule(tile_pixels=0, base_tokens=1_024, unknown_tokens=1_024, page_tokens=1_024),

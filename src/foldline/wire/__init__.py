@@ -1,8 +1,8 @@
 """Converts the bytes of a provider's format to messages, and messages to that format.
 
 parse(source, format=None, *, default=None) -> Transcript
-    `source` is bytes, text, a dict, a list, one message or an SDK's object. `format` is its format. If it is not given,
-    the format is detected; `default` is used if the source does not clearly show its format.
+    `source` is bytes, text, a dict, a list, one message or an SDK's object. `format` is the format of the
+    source. If it is None, the format is detected. `default` is used if the source does not clearly show its format.
 sign_of(value) -> str | None
     The request format that a value clearly has; None if it is not clear.
 render(messages, format) -> Rendered

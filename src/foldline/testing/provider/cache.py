@@ -99,7 +99,7 @@ class PromptCache:
             self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
 
     def _longest_hit(self, prefixes: list[bytes], marks: Mapping[int, str]) -> int:
-        """The index of the last piece that is read from the cache; -1 if no piece is.
+        """The index of the last piece that is read from the cache; -1 if nothing is read from the cache.
 
         A hit renews the entry's time to live.
         """

@@ -40,8 +40,8 @@ def compaction_block(seal: Seal, *, summary: str, model: str, account: str, posi
 def check_compaction(body: Mapping[str, Any], seal: Seal, account: str) -> ConversationHash | None:
     """Check the signed compaction block of a request, and return the position after it; None if there is no such block.
 
-    Blocks without a signature come from an earlier beta, in which they may be anywhere. These blocks are not checked
-    here.
+    Blocks without a signature come from an earlier beta, in which they may be anywhere. Blocks without a signature are
+    not checked here.
     """
     places = [
         (number, index, message["role"], block)

@@ -58,7 +58,7 @@ _RETRIES = RetryLimits(seconds=600.0, attempts=1)
 
 
 class DigestText(NamedTuple):
-    """A digest as text. `cause` says why it was written locally; "" if a model wrote it."""
+    """A digest as text. `cause` says why the digest was written locally; "" if a model wrote it."""
 
     text: str
     cause: str = ""

@@ -157,7 +157,7 @@ def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
             return {"type": "refusal", "refusal": part.text}
         base = value if value.get("type") == kind else {"type": kind}
         if base.get("annotations") and base.get("text") != part.text:
-            base = {**base, "annotations": []}  # they point into the old text
+            base = {**base, "annotations": []}  # annotations point into the old text
         return {**base, "text": part.text}
     if own is None:
         loss.add(kind_of(part), "the Responses API has no place for it")

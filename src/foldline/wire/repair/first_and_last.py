@@ -30,7 +30,7 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         context.notes.append(note)
         repaired.append(OutgoingMessage(last.origin, message, "user"))
     if first.message.parts and is_signed_summary(first.message.parts[0]):
-        return repaired  # nothing may be in front of a compaction block of the provider
+        return repaired  # no message may come before a compaction block of the provider
     if grammar.start and first.side not in grammar.start:
         code, words = "start", "the history starts with the assistant: a placeholder of the user was added before it"
     elif grammar.needs_user and not any(is_from_user(out[place], context) for place in talk):

@@ -152,7 +152,7 @@ class ResultOrder:
         """A message of a reply with calls, joined with the assistant's messages directly before it.
 
         If the format demands that a call follows a user message, two replies of the provider are not joined. A
-        placeholder of the user separates them.
+        placeholder of the user separates the two replies.
         """
         own = OutgoingMessage(entry.index, message, "assistant")
         before: list[Part] = []
@@ -252,7 +252,7 @@ class ResultOrder:
     def _joined_results(self, results: list[OutgoingMessage]) -> list[OutgoingMessage]:
         """The results of one reply, joined into one message.
 
-        If the renderer joins them itself, they are returned unchanged.
+        If the renderer joins the results itself, they are returned unchanged.
         """
         context = self.context
         spoken = [each for each in results if each.side]

@@ -1,7 +1,7 @@
 """Invariant: a reasoning item is directly followed by the output that it led to.
 
-A note, a pin or a user message that was added between them is moved before the reasoning. The provider would refuse an
-output without its reasoning.
+A note, a pin or a user message between the reasoning and its output is moved before the reasoning. The provider would
+refuse an output without its reasoning.
 """
 
 from __future__ import annotations

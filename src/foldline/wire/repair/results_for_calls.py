@@ -51,7 +51,7 @@ class CallIndex:
         self._by_name: defaultdict[tuple[bool, str], _SlotStack] = defaultdict(_SlotStack)
         """Maps (whether the call has an id, the name of the call) to calls.
 
-        The name "" holds the calls of all names.
+        Calls of all names are also under the name "".
         """
         self._indexed = 0
 

@@ -1,13 +1,13 @@
 """Claude Code session files: one JSON object per line, read as the conversation that the API saw.
 
-A file is a tree. A reply has several lines, one per block. Lines with results may come between them. After the user
-edits a prompt, the old branch stays in the file. Most lines are not messages. The reader makes one message from each
-reply, at the position of the reply's first line. It makes one message from each line with results. Where the tree
-forks, the reader follows only the branch with the last message.
+A file is a tree. A reply has several lines, one per block. Lines with results may come between the lines of a reply.
+After the user edits a prompt, the old branch stays in the file. Most lines are not messages. The reader makes one
+message from each reply, at the position of the reply's first line. The reader also makes one message from each line
+with results. Where the tree forks, the reader follows only the branch with the last message.
 
-Lines that are parents of others are often missing. So the file's order is kept, a line with an unknown parent follows
-the line before it, and only the descendants of a *replaced* prompt or reply are left out. The transcript has all
-messages of a file, including those before a compaction; `segments` returns what the model saw.
+The parent of a line is often missing from the file. So the order of the file is kept, and a line with an unknown parent
+follows the line before it. Only the descendants of a *replaced* prompt or reply are left out. The transcript has all
+messages of a file, including those before a compaction. `segments` returns the messages that the model saw.
 """
 
 from __future__ import annotations

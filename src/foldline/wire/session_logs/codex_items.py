@@ -61,7 +61,7 @@ def sendable(line: Any) -> StoredElements:
             try:
                 item(entry)
                 kept.append(without_log_fields(entry))
-            except WireError:  # it lacks a field of its type: the API would refuse the request
+            except WireError:  # a required field is missing: the API would refuse the request
                 lost.append(f"opaque {kind}")
     return StoredElements(kept, lost=tuple(lost))
 
