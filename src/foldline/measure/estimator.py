@@ -27,7 +27,8 @@ This is the 95th percentile of the errors on prose, code and tool output.
 DEFAULT_FAMILY = "cl100k_base"
 """The family for unknown models.
 
-The counts of this family are close to those of newer vocabularies for English and code, and higher for other scripts.
+For English and code, the counts of this family are close to those of newer vocabularies. For other scripts, the counts
+are higher.
 """
 
 

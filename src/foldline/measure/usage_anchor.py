@@ -32,18 +32,21 @@ RATIO = (0.5, 2.0)
 If a ratio is outside this range, hidden tokens have changed; the tokenizer is not the cause.
 """
 SURE = 0.03
-"""The least relative uncertainty of the ratio, however many measurements there were, because content differs."""
+"""The smallest uncertainty of the ratio, as a share.
+
+Even after many measurements, the uncertainty is not lower, because contents differ.
+"""
 OTHER_TOKENIZER = 0.5
-"""The relative uncertainty of an estimate if another model has counted the request."""
+"""The uncertainty of an estimate, as a share, if another model counted the request."""
 MOST_HIDDEN = 150_000
-"""A first figure that shows more hidden tokens than this is doubted until the next figure shows as many."""
+"""If the first figure shows more hidden tokens than this, it is doubted until another figure shows the same number."""
 JUMP = 0.5
-"""A figure that is smaller than the estimate of the messages by more than this share is never trusted."""
+"""A figure is never trusted if it is lower than the estimate of the messages by more than this share."""
 DRIFT = 0.2
 """A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share.
 
-In addition, the estimated part of the expected size may be wrong by its whole size. If another model has answered, the
-share is `JUMP`, because its tokenizer may be another one.
+A figure above the expected size may differ by more: the estimated part of the expected size is added to the allowed
+difference. If another model answered, the share is `JUMP`, because that model may have another tokenizer.
 """
 SLACK = 1_000
 """If the difference is smaller than this number of tokens, the figure is not doubted.
@@ -84,9 +87,9 @@ class Evidence(NamedTuple):
     change: int = 0
     """Estimated tokens by which the rest of the view (for example the tools) has grown since; negative if it shrank."""
     is_own: bool = True
-    """Whether the model, format and counter were those of the current view.
+    """Whether the measured request had the same model, format and counter as the current view.
 
-    Otherwise the figure only shows how many hidden tokens there are.
+    If it had not, the figure only shows how many hidden tokens there are.
     """
 
 
@@ -136,14 +139,15 @@ class Calibration:
 
     @property
     def uncertainty(self) -> float:
-        """The share of an estimate by which the estimate, corrected by the ratio, may be wrong."""
+        """How wrong an estimate may be after it was corrected by the ratio, as a share of the estimate."""
         return max(MARGIN * CREDIT / self.estimated, SURE)
 
     def with_figure(self, tokens: int, estimated: int, uncertainty: float | None = None) -> Calibration:
-        """The calibration after a figure of `tokens` tokens for a request with messages of `estimated` tokens.
+        """The calibration after one more usage figure.
 
-        Hidden tokens explain only what an error of the estimate cannot explain. The first figures of a session are the
-        most precise here, because their requests are small.
+        The figure is `tokens`, and the messages of the request are estimated as `estimated` tokens. A difference counts
+        as hidden tokens only if an error of the estimate cannot explain it. The first figures of a session show the
+        hidden tokens best, because their requests are small.
         """
         messages = self.ratio * estimated
         band = messages * (self.uncertainty if uncertainty is None else uncertainty)
@@ -175,8 +179,8 @@ class _Doubt(NamedTuple):
         """Whether a later figure deviates by about the same amount, although the request has grown.
 
         Hidden tokens cause a constant deviation. A deviation that grows with the request comes from tokens that are
-        counted twice. A deviation of the size of the previous request comes from cached tokens that are counted twice
-        or not at all.
+        counted twice. If the deviation is as large as the previous request, cached tokens were counted twice or not at
+        all.
         """
         growth = expected - self.expected
         if growth < LEAST_GROWTH or abs(gap - self.gap) > AGREE * growth:
@@ -454,12 +458,18 @@ class Gauge:
         return self.doubt is None and not counts_twice and 0 < gap <= allowed + estimated
 
     def _is_confirmed(self, prompt: int, expected: int, evidence: Evidence) -> bool:
-        """Whether the last doubted figure deviated by the same amount, and the figure includes all messages."""
+        """Whether the last doubted figure deviated by the same amount.
+
+        The figure must also be high enough to include all messages.
+        """
         confirmed = self.doubt is not None and self.doubt.is_confirmed_by(expected, prompt - expected)
         return confirmed and self._is_enough(prompt, evidence)
 
     def _is_enough(self, prompt: int, evidence: Evidence) -> bool:
-        """False if a figure is far below the estimate of the messages, as a figure without its cached tokens is."""
+        """False if a figure is far below the estimate of the messages.
+
+        For example, a figure may lack the cached tokens.
+        """
         return prompt >= (1 - JUMP) * self.calibration.ratio * (self.total - evidence.missing_tokens) - SLACK
 
     def _calibrate(self, prompt: int, model: str, plausible: bool, evidence: Evidence) -> Calibration:

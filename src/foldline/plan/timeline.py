@@ -97,7 +97,7 @@ class Timeline:
     def blocks(self, tools: int, fold: Fold | None = None, tail: int | None = None) -> dict[str, int]:
         """Tokens of each block, in the order of the view. `tools` is the number of tokens of the block `tools`.
 
-        By default, the blocks are those of the current view. With `fold`, they are the blocks of the view after that
+        By default, these are the blocks of the current view. With `fold`, they are the blocks of the view after that
         fold. `tail` is then the number of tokens that stay unfolded.
         """
         fold = fold or self.fold

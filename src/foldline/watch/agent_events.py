@@ -56,7 +56,7 @@ def load(line: bytes) -> RawEvent | None:
 
 @cache
 def _fast_parser() -> Callable[[bytes], Any]:
-    """The parser of orjson if it is installed, else that of json.
+    """The parser of orjson if it is installed, else the parser of the module json.
 
     Parsing is half of the work, and orjson is twice as fast.
     """

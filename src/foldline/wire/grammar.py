@@ -51,9 +51,9 @@ class Grammar:
     roles: tuple[str, ...]
     """Roles that an element may have."""
     start: tuple[str, ...] = ()
-    """Roles that the first message may have; empty if any."""
+    """Roles that the first message may have. Empty if every role is allowed."""
     end: tuple[str, ...] = ()
-    """Roles that the last message may have; empty if any."""
+    """Roles that the last message may have. Empty if every role is allowed."""
     conversation_fields: tuple[str, ...] = ()
     """Request fields that refer to messages which the server stores.
 
@@ -79,7 +79,8 @@ class Grammar:
     blank: Literal["whitespace", "empty", "allowed"] = "allowed"
     """Which texts are refused.
 
-    With "whitespace", texts without a visible character are refused; with "empty", only ""; with "allowed", none.
+    With "whitespace", texts without a visible character are refused. With "empty", only "" is refused. With "allowed",
+    no text is refused.
     """
     empty: tuple[str, ...] = ()
     """Roles whose messages may have no content."""

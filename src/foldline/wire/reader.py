@@ -141,7 +141,7 @@ def _from_objects(items: Sequence[Any], known: _Known) -> Transcript:
 
 
 def _from_events(events: list[Any], known: _Known) -> Transcript:
-    """The transcript of the reply whose stream events are in a list."""
+    """The transcript of a streamed reply, whose events are given as a list."""
     assembler = EventAssembler(known.format or "")
     for event in events:
         assembler.take(event)
@@ -222,7 +222,7 @@ def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
 
 
 def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
-    """Each line as JSON. A note names every line that is no JSON object or list.
+    """Each line as JSON. A note names every line that is not a JSON object or list.
 
     A last line without a line end may be incomplete.
     """

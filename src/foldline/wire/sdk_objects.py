@@ -1,4 +1,4 @@
-"""The JSON values of objects of the providers' SDKs."""
+"""Converts objects of the providers' SDKs to JSON values."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class _Function(NamedTuple):
 
 
 def json_tools(tools: Iterable[Any]) -> tuple[Any, ...]:
-    """The definitions, with SDK objects converted to JSON. Raises `InputError` for a function and for a text."""
+    """The definitions, with SDK objects converted to JSON. Raises `InputError` for a Python function and for a text."""
     found = []
     for tool in tools:
         if is_sdk_object(tool):
@@ -60,7 +60,7 @@ def convert_tools(tools: Iterable[Mapping[str, Any]], format: str) -> list[Any]:
 
 
 def _format_of(tool: Mapping[str, Any]) -> str:
-    """The request format of a definition; "" if it is a function without a clear format, such as an MCP tool."""
+    """The request format of a definition; "" if the format is not clear, as for an MCP tool."""
     kind = tool.get("type")
     if any(key in tool for key in _DECLARATIONS) or ("name" not in tool and kind is None):
         return "gemini"

@@ -1,7 +1,7 @@
 """Parses Anthropic messages. A message is `{role, content}`, and its content is a text or a list of blocks.
 
 Signed thinking, server-side calls and unknown block types must go back exactly as they came, so every part keeps its
-block. A reply of the API is a message too.
+block. A reply of the API is also a message.
 """
 
 from __future__ import annotations

@@ -27,10 +27,7 @@ class References:
     """Ids of calls that have no result after them; "" for a call without an id."""
     items: set[str] = field(default_factory=set)
     server_calls: set[str] = field(default_factory=set)
-    """Ids of server-side calls (calls that the provider runs itself) without a result.
-
-    A later reply exists, so no result can come.
-    """
+    """Ids of server-side calls (calls that the provider runs itself) that have no result and can no longer get one."""
 
     def add(self, run: RepairRun, last: int) -> bool:
         """Add the ids of a run's messages up to index `last`.

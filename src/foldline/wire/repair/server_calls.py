@@ -23,10 +23,11 @@ class ServerCalls(NamedTuple):
     is_running: bool
     """Whether the calls of the last turn may still run.
 
-    The provider runs them if the request ends with the paused turn, or with results for the client's calls beside them.
+    The provider runs these calls if the request ends with the paused turn. It also runs them if the last turn has calls
+    for the client and the request ends with their results.
     """
     callers: set[str]
-    """Ids of server-side calls that made calls of the client, and so wait for their results."""
+    """Ids of server-side calls that wait for the client, because they made calls that the client must answer."""
 
     @property
     def lost(self) -> list[tuple[str, int, int, int]]:
@@ -92,9 +93,10 @@ def without_places(each: OutgoingMessage, places: set[int], context: RepairConte
 
 
 def is_paused(out: Sequence[OutgoingMessage], context: RepairContext) -> bool:
-    """True if the messages end with a paused reply, which is sent back as it is, so that the provider continues it.
+    """True if the messages end with a paused reply.
 
-    Such a reply has the stop reason "pause_turn", or ends with a server-side call or its result.
+    A paused reply is sent back unchanged, so that the provider continues it. It has the stop reason "pause_turn", or it
+    ends with a server-side call or its result.
     """
     if not context.grammar.server_calls:
         return False

@@ -1,4 +1,4 @@
-"""The events of a streamed reply as SDKs give them: their JSON values, and the request format that they belong to."""
+"""Reads the events of a streamed reply that an SDK yields: converts them to JSON, and finds their request format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_stream(thing: Any) -> bool:
 
 
 def is_stream_manager(thing: Any) -> bool:
-    """True for an SDK's context manager that gives a stream when it is entered (`client.messages.stream(…)`)."""
+    """True for a context manager of an SDK that returns a stream when it is entered (`client.messages.stream(…)`)."""
     return type(thing).__name__.endswith("StreamManager") and (
         hasattr(thing, "__enter__") or hasattr(thing, "__aenter__")
     )
@@ -61,7 +61,7 @@ def is_event_list(value: Any) -> bool:
 
 
 class EventAssembler:
-    """Assembles the events of one reply; the format is taken from the first event that shows it."""
+    """Assembles the events of one reply. The format is taken from the first event that clearly shows it."""
 
     def __init__(self, format: str = "", *, default: str = "openai") -> None:
         self.format = format

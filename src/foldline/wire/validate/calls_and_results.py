@@ -123,7 +123,8 @@ def check_anywhere(turns: list[PlainTurn]) -> Iterator[Violation]:
 def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
     """Violations in server-side calls (calls that the provider runs itself) and in approvals.
 
-    A server-side call that made calls of the client waits for their results, so it may be without one.
+    A server-side call can make calls that the client must answer. Such a server-side call needs no result yet, because
+    it waits for the client.
     """
     callers = {block.caller for turn in turns for block in turn.blocks}
     pending: defaultdict[str, list[int]] = defaultdict(list)
