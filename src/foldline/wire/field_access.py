@@ -1,4 +1,4 @@
-"""Reads fields of dicts and of objects: by type, and by names in camel or snake case.
+"""Reads fields of dicts and of objects. The field names may be in camel case or in snake case.
 
 Gemini and pi messages come as wire JSON (`toolCallId`), as dumps of Python objects (`tool_call_id`), or as objects.
 With the functions of this module, one parser can read all three forms.

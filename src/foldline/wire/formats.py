@@ -56,7 +56,7 @@ class LossCollector:
     """Collects the content that is lost while messages are rendered one after another.
 
     `names` and `kinds` hold the name and the kind of each call rendered so far, by its id. Some formats repeat the
-    function's name in the result; others have a kind of result for each kind of call.
+    function's name in the result. Other formats have a separate kind of result for each kind of call.
     """
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ def plain_message(value: Any, name: str) -> Message | None:
 
 
 def request_format(name: str) -> Format:
-    """The format of that name, if requests can be written in it."""
+    """The request format with this name. Raises `ConfigError` for the name of a session log."""
     found = format_of(name)
     if name not in _REQUEST_MODULES:
         raise ConfigError(f"{name!r} is not a request format", hint=f"use one of {', '.join(REQUEST_FORMATS)}")

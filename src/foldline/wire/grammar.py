@@ -1,8 +1,8 @@
 """The type of a wire format's grammar: the provider's rules as plain data, which repair and validation use.
 
 Each format's grammar is in its folder (`anthropic/grammar.py`, ...). If a request breaks a rule, the provider answers
-it and every later request with status 400, because the history is sent again. The field `says` holds the texts of these
-answers.
+with status 400. It then refuses every later request, too, because the history is sent again. The field `says` holds the
+texts of these answers.
 
 A grammar leaves out rules that cannot be checked on a request alone: whether a signature is genuine, which reasoning
 item a built-in call belongs to, the pixels of an image, and what depends on parameters (thinking switched on or off).
@@ -63,7 +63,8 @@ class Grammar:
     alternation: Literal["merged", "required", "free"] = "free"
     """How the provider treats consecutive messages of one role.
 
-    With "merged" they count as one turn, with "required" they are refused, with "free" they are accepted.
+    With "merged", such messages count as one turn. With "required", such messages are refused. With "free", they are
+    accepted.
     """
     pairing: Literal["id", "name"] = "id"
     """How a result is matched with its call: by id, or by name and order if ids are missing."""

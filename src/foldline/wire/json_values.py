@@ -40,7 +40,7 @@ def fault_of(value: Any) -> str:
 
 
 def is_json_object(value: Any) -> bool:
-    """True for the text of a JSON object, without the constants NaN and Infinity that Python accepts.
+    """True for the text of a JSON object. NaN and Infinity, which Python's parser accepts, are not allowed in it.
 
     >>> is_json_object('{"a": 1}'), is_json_object('{"a": NaN}'), is_json_object("[]")
     (True, False, False)

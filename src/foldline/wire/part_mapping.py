@@ -63,7 +63,8 @@ def wire_object(wire: Wire | None, format: str) -> dict[str, Any]:
 
 
 def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector) -> str:
-    """The role of a message in a request. The role in its old element `base` is kept if it still fits the message.
+    """The role of a message in a request. If the role in the message's old element (`base`) still fits the message, it
+    is kept.
 
     Otherwise messages with a kind, tool messages and messages with an unknown role get the role "user".
     """

@@ -2,8 +2,8 @@
 
 OpenAI and Gemini include cached tokens in the input figure; Anthropic and pi do not. So one rule for all formats would
 count cached tokens twice or not at all. In `Usage` the three input figures never overlap, and their sum is the number
-of input tokens in the window. Nulls, texts, negative and absurdly large numbers count as 0, and nothing raises. If no
-figure is above 0, the result is None.
+of input tokens in the window. Nulls, texts, negative numbers and absurdly large numbers count as 0. No function of this
+module raises. If no figure is above 0, the result is None.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class RewrittenFile(NamedTuple):
 
 
 def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> RewrittenFile:
-    """The content of a file with these messages instead of its own."""
+    """The content of a file in which these messages replace the original messages."""
     source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)
     found = detect(value, format)
@@ -51,7 +51,10 @@ def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -
 
 
 def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
-    """The JSON value of the file, or the list of its lines' values if the first of several lines is a JSON value."""
+    """The JSON value of the file.
+
+    If the file has several lines and the first one is a JSON value, the list of the values of all lines.
+    """
     if len(source) > 1:
         try:
             loads(source[0].value)

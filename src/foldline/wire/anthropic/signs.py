@@ -13,7 +13,7 @@ _BLOCKS = {
     *("document", "search_result", "container_upload", "compaction", "mcp_tool_listing", "tool_reference"),
 }
 _SERVER_RESULT = "_tool_result"
-"""The end of the type of every block that holds the result of a server-side tool."""
+"""The types of all blocks that hold a result of a server-side tool end with this text."""
 _BODY_FIELDS = {"system", "anthropic_version", "stop_sequences", "thinking", "top_k", "mcp_servers"}
 
 

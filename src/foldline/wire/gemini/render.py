@@ -132,7 +132,7 @@ def join(left: Any, right: Any) -> Any | None:
 
 
 def join_turns(contents: list[Any]) -> list[Any]:
-    """The contents, with consecutive contents of one role merged: some versions of Gemini demand that roles alternate.
+    """The contents, with consecutive contents of one role merged. Some versions of Gemini demand that roles alternate.
 
     >>> join_turns([{"role": "user", "parts": [{"text": "a"}]}, {"role": "user", "parts": [{"text": "b"}]}])
     [{'role': 'user', 'parts': [{'text': 'a'}, {'text': 'b'}]}]

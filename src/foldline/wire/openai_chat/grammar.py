@@ -128,9 +128,8 @@ def _check_input(arguments: Any, kind: str, index: int, request: PlainRequest) -
 
 
 def _is_malformed(element: Mapping[str, Any]) -> bool:
-    """True for a message that is malformed.
-
-    Malformed are an empty list of calls or parts, a call among the parts, and a result without content or call id.
+    """True for a message with an empty list of calls or parts, with a call among its parts, or with a result that has
+    no content or no call id.
     """
     content = element.get("content")
     no_result = content is None or not isinstance(element.get("tool_call_id"), str)

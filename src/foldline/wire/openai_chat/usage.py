@@ -17,8 +17,8 @@ def chat_usage(value: Any) -> Usage | None:
 def openai_usage(value: Any, prompt: str, output: str, read: str = "") -> Usage | None:
     """The usage in a usage object.
 
-    `prompt` and `output` are the keys of these figures. `read` is the key of the cached tokens for servers that do not
-    use OpenAI's key.
+    `prompt` and `output` are the keys of the prompt figure and of the output figure. `read` is the key of the cached
+    tokens for servers that do not use OpenAI's key.
     """
     if not isinstance(value, dict):
         return None

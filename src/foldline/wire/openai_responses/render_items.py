@@ -1,7 +1,7 @@
 """Renders calls, results and content as items of OpenAI's Responses API. Each kind of call has its own item types.
 
-An unchanged part is rendered as its own wire value. An edited part is rendered as that value with the new fields and
-without the item id, because the id refers to the version that the server stores.
+An unchanged part is rendered as its own wire value. An edited part is rendered as its wire value with the new fields
+and without the item id. The item id would refer to the old version, which the server stores.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def kind_of(part: Part) -> str:
 
 
 def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
-    """The item for a call. If the call's own kind cannot hold its arguments, it becomes a function call."""
+    """The item for a call. If the call's own kind cannot hold the arguments, the call becomes a function call."""
     name, key = _CALL_TYPES.get(call.kind, ("", ""))
     source = wire_object(call.wire, NAME)
     if source.get("type") != name:

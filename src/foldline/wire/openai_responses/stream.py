@@ -1,7 +1,7 @@
 """Assembles Responses events into a Responses reply.
 
-The last event holds the complete response. Some backends send no last event, or a last event with an empty `output`.
-Then the reply is assembled from the events of its items.
+The last event holds the complete response. Some backends send no last event, or a last event with an empty `output`. In
+both cases, the reply is assembled from the events of its items.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class ResponsesStream:
     def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
         """The index of an event's item.
 
-        The event has its number; for servers without numbers (llama.cpp), the item is found by its id. An event without
-        a number or a known id belongs to the last item, or to a new one if `following` is true.
+        An event names the number of its item. Some servers send no numbers (llama.cpp); there, the item is found by its
+        id. An event without a number or a known id belongs to the last item, or to a new one if `following` is true.
         """
         index = value.get("output_index")
         if isinstance(index, int):

@@ -73,7 +73,7 @@ class ResultSlot:
     def may_stay(self) -> bool:
         """True for a result in a user message after its call.
 
-        In formats that accept results anywhere after their calls, it is not moved.
+        In formats that accept results anywhere after their calls, such a result is not moved.
         """
         return self.entry.side == "user" and not self.is_early
 

@@ -173,8 +173,8 @@ def _ends_with_reasoning(run: RepairRun, origin: int) -> bool:
 def _last_settled(run: RepairRun) -> int:
     """The index in `run.out` of the last user message at which the history can be split; -1 if there is none.
 
-    In `run.out`, all messages before this one come from earlier input messages, and all messages after it come from
-    later input messages. The returned index is never that of a placeholder that repair added.
+    In `run.out`, all messages before that user message come from earlier input messages, and all messages after it come
+    from later input messages. The returned index is never that of a placeholder that repair added.
     """
     users = {entry.index for entry in run.entries if entry.side == "user"}
     origins = [each.origin for each in run.out]

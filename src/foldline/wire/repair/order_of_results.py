@@ -95,7 +95,10 @@ class ResultOrder:
         return slot.answer is None and not slot.dropped and slot.call.kind not in self.context.grammar.open_calls
 
     def _emit(self, entry: RepairEntry, message: Message | None, side: str) -> None:
-        """Append `message`, the repaired form of the entry, and the messages after it that render to nothing."""
+        """Append `message`, which is the repaired form of the entry.
+
+        Then append the entry's messages that render to nothing.
+        """
         if message is entry.message:
             self.out.append(OutgoingMessage(entry.index, message, side))
         elif message is not None and message.parts:
@@ -149,7 +152,7 @@ class ResultOrder:
         return entry.message.with_parts(*parts)
 
     def _joined_reply(self, entry: RepairEntry, message: Message) -> Message:
-        """A message of a reply with calls, joined with the assistant's messages directly before it.
+        """One message of a reply with calls, joined with the assistant's messages directly before this message.
 
         If the format demands that a call follows a user message, two replies of the provider are not joined. A
         placeholder of the user separates the two replies.

@@ -32,7 +32,7 @@ class References:
     def add(self, run: RepairRun, last: int) -> bool:
         """Add the ids of a run's messages up to index `last`.
 
-        Returns False if a server-side call there is still pending.
+        Returns False if one of these messages has a server-side call that is still pending.
         """
         context = run.context
         if context.has_thinking and context.grammar.server_calls:

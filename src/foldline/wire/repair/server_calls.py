@@ -23,15 +23,15 @@ class ServerCalls(NamedTuple):
     is_running: bool
     """Whether the calls of the last turn may still run.
 
-    The provider runs these calls if the request ends with the paused turn. It also runs them if the last turn has calls
-    for the client and the request ends with their results.
+    The provider runs these calls if the request ends with the paused turn. The provider also runs these calls if the
+    last turn has calls for the client and the request ends with their results.
     """
     callers: set[str]
     """Ids of server-side calls that wait for the client, because they made calls that the client must answer."""
 
     @property
     def lost(self) -> list[tuple[str, int, int, int]]:
-        """Unanswered calls that can get no result any more."""
+        """Unanswered calls that can no longer get a result."""
         return [
             each
             for each in self.unanswered
@@ -95,8 +95,8 @@ def without_places(each: OutgoingMessage, places: set[int], context: RepairConte
 def is_paused(out: Sequence[OutgoingMessage], context: RepairContext) -> bool:
     """True if the messages end with a paused reply.
 
-    A paused reply is sent back unchanged, so that the provider continues it. It has the stop reason "pause_turn", or it
-    ends with a server-side call or its result.
+    A paused reply is sent back unchanged, so that the provider continues it. A paused reply has the stop reason
+    "pause_turn", or it ends with a server-side call or its result.
     """
     if not context.grammar.server_calls:
         return False

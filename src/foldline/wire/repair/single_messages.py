@@ -73,7 +73,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
 
 
 def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
-    """The message, changed to a user message if the format does not know the role in its wire form."""
+    """The message. If the format does not know the role in its wire form, the message becomes a user message."""
     wire = message.wire
     role = (wire.value.get("role", "user") or "user") if wire and isinstance(wire.value, dict) else "user"
     if role in context.grammar.roles:
@@ -211,7 +211,8 @@ def _repair_result(part: ToolResult, index: int, message: Message, _side: str, c
 
 
 def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairContext) -> Part | None:
-    """The part of a result, a placeholder for it, or None if it must be left out."""
+    """The repaired form of a part inside a result: the same part or a placeholder. None if the part must be left out.
+    """
     if isinstance(inner, Text):
         accepted = own and inner.wire is None and not inner.text
         return inner if accepted or not context.grammar.is_blank(inner.text) else None

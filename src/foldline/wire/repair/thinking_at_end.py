@@ -30,8 +30,8 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
 
 
 def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
-    """The indexes of the thinking parts at the end, and whether this message or a later one of the reply has other
-    parts.
+    """The indexes of the thinking parts at the end of a message, and whether this or a later message of the reply has
+    other parts.
     """
     places = set[int]()
     followed = followed or not message.parts

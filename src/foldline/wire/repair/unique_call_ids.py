@@ -28,7 +28,8 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 
 
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Handle several calls with one id: drop repetitions; of the other calls, all except the first get new ids.
+    """Separate several calls with one id. Repetitions are dropped. Of the remaining calls, all except the first get new
+    ids.
 
     A call of an earlier turn was already sent. So if a call of a later turn repeats a call of an earlier turn, the
     later call is dropped.
@@ -102,7 +103,7 @@ def _rename(slot: CallSlot, new: str) -> None:
 def _give_ids(slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
     """Give ids to calls without an id.
 
-    A call gets none if the renderer adds it later, or if the call has a legacy form without ids.
+    A call gets no id here if the renderer adds an id later, or if the call has a legacy form without ids.
     """
     if context.grammar.pairing != "id":
         return

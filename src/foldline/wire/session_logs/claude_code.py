@@ -147,7 +147,7 @@ def _abandoned_places(lines: list[JsonLine]) -> set[int]:
     """Indexes of the messages on abandoned branches.
 
     These are prompts and replies that a later sibling replaced, and all their descendants. Results, further lines of a
-    reply and digests do not start a branch, although they can be siblings too.
+    reply and digests can also be siblings, but they do not start a branch.
     """
     place: dict[Any, int] = {}
     above: list[int] = []
@@ -288,7 +288,7 @@ _OWN_LINE_TYPES = {"file-history-snapshot", "queue-operation", "last-prompt", "c
 def _is_line(item: Mapping[str, Any]) -> bool:
     """True for a line of a Claude Code session.
 
-    Qwen writes similar lines with Gemini parts or a `systemPayload`; they give False.
+    Qwen writes similar lines, with Gemini parts or a `systemPayload`. For these lines, the result is False.
     """
     kind = string_at(item, "type")
     if kind in _OWN_LINE_TYPES or (kind == "summary" and "leafUuid" in item):

@@ -2,7 +2,7 @@
 
 Shell commands, notes of extensions, branch summaries and compaction summaries become messages with a `kind` and the
 text that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The messages
-before a compaction are read too. Messages may also be objects with attributes instead of JSON.
+before a compaction are also read. Messages may also be objects with attributes instead of JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KINDS = {
     "compactionSummary": "digest",
 }
 _ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary", "compaction": "compactionSummary"}
-"""Types of entries that are special messages, with the role that pi gives to such a message."""
+"""Types of entries that are special messages, each with the role that pi gives to the message."""
 _SILENT = {"session", "model_change", "thinking_level_change", "custom", "label", "session_info"}
 """Types of entries that are never sent to a model."""
 _SENT_KINDS = {"shell": "custom", "note": "custom", "branch_digest": "branchSummary", "digest": "compactionSummary"}
@@ -141,7 +141,7 @@ def _block(value: Any) -> Part:
 def render(message: Message, loss: LossCollector) -> list[Any]:
     """The original line or bare message, if the message is unchanged.
 
-    For an edited message or a message from another format, new pi messages.
+    For an edited message or a message from another format, new pi messages are returned.
     """
     wire = message.wire
     if wire is not None and is_exact(message, NAME):

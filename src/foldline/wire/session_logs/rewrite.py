@@ -95,8 +95,8 @@ def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_
     there: set[Any] = set()
     """The ids of the lines since the last new line.
 
-    A line whose parent is not among them gets the line before it as parent; otherwise the new line would not be on its
-    branch.
+    If the parent of a line is not in this set, the line before becomes its parent. So every line stays on the branch of
+    the new line.
     """
     before: str | None = None
     for line in lines:

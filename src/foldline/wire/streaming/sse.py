@@ -35,7 +35,7 @@ class EventReader:
 
     def __init__(self, *, event_bytes: int = EVENT_BYTES) -> None:
         self.overflow = False
-        """True after an event that was larger than allowed; nothing more is read then."""
+        """True after an event that was larger than allowed. After such an event, nothing more is read."""
         self._event_bytes = event_bytes
         self._line: list[bytes] = []
         self._line_bytes = 0
@@ -73,7 +73,7 @@ class EventReader:
         return [] if event is None else [event]
 
     def _take(self, line: bytes) -> ServerSentEvent | None:
-        """Read one line; a blank line ends an event, which is returned."""
+        """Read one line. A blank line ends an event, and this event is returned."""
         if not self._begun:  # the first line with content shows whether this is an event stream or plain JSON
             line = line.removeprefix(_BOM)
             head = line.lstrip()[:1]
@@ -110,5 +110,5 @@ class EventReader:
 
 
 def _value(line: bytes, at: int) -> bytes:
-    """The value of a field, which begins at index `at`, without one leading space."""
+    """The value of a field. The value begins at index `at`; one leading space is left out."""
     return line[at + 1 :] if line[at : at + 1] == b" " else line[at:]

@@ -28,7 +28,7 @@ _FAULTS = {
 def check(
     format: str, body: Any, *, grammar: Grammar | None = None, limits: RequestLimits | None = None
 ) -> tuple[Violation, ...]:
-    """All rules that a request body, or a bare list of messages, breaks.
+    """All rules that a request breaks. The request is a body or a bare list of messages.
 
     >>> [str(found) for found in check("openai", [{"role": "user"}])]
     ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
@@ -177,7 +177,7 @@ def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator
 
 
 def _check_thinking(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations for thinking at the end of a reply, for formats that refuse it."""
+    """Violations for thinking at the end of a reply, in formats that refuse such thinking."""
     if grammar.reasoning_followed:
         following = ""
         for turn in reversed(turns):
@@ -193,7 +193,10 @@ def _check_thinking(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violat
 
 
 def _check_sizes(request: PlainRequest, elements: int, limits: RequestLimits) -> Iterator[Violation]:
-    """Violations of the limits for counts and sizes. The total is a lower bound, so no valid request is refused."""
+    """Violations of the limits for counts and sizes.
+
+    The computed size is a lower bound of the true size, so no valid request is refused.
+    """
     blocks = [block for turn in request.turns for block in turn.blocks]
     blocks += [inner for block in blocks if block.inner for inner in block.inner]
     media = [block for block in blocks if block.kind == "media"]
