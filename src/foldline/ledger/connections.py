@@ -66,9 +66,10 @@ class Database(Protocol):
     delete_words: str
     """Statement that removes a message from the table `words`, by its row id and its terms."""
     for_update: str
-    """Suffix of a SELECT that makes it lock the rows that it returns."""
+    """Suffix of a SELECT statement. With this suffix, the statement locks the rows that it returns."""
     lock_writers: str
-    """Statement that blocks all other writers until the transaction ends; "" if a write transaction blocks them anyway.
+    """Statement that blocks all other writers until the transaction ends. "" if every write transaction blocks other
+    writers.
     """
     reclaim_space: tuple[str, ...]
     """Statements that free disk space after rows were deleted."""
@@ -206,7 +207,9 @@ class ConnectionPool:
                 slot.loan = None
 
     def _raise_translated(self, cause: Exception) -> None:
-        """If the exception comes from the database driver, raise the foldline error for it; otherwise return."""
+        """If the exception comes from the database driver, raise the corresponding error of foldline; otherwise do
+        nothing.
+        """
         error = self.database.translate_error(cause)
         if isinstance(error, ConnectionLost):
             self._close_free()  # these connections are lost, too

@@ -31,7 +31,7 @@ BATCH = 256
 
 
 def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[str]:
-    """The lines of an export of the named sessions; of all sessions if `sessions` is None."""
+    """The lines of an export of the named sessions. If `sessions` is None, all sessions are exported."""
 
     def lines(connection: Connection) -> Iterator[str]:
         names = sessions

@@ -123,7 +123,7 @@ def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
 
 
 def root_key(owner: Tenant, branch: Branch) -> bytes:
-    """The key that the first entry of a branch has as its previous key."""
+    """The first entry of a branch uses this key instead of the key of a previous entry."""
     return link(owner.name, ROOT, dump([branch.session, branch.name]))
 
 

@@ -130,7 +130,7 @@ class FoldReference:
     seq: int
     at: float
     shortest: int | None = None
-    """If the branch was shortened after the fold, its smallest number of messages since then; otherwise None."""
+    """The smallest number of messages that the branch has had since the fold; None if it was never shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

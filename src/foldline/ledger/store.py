@@ -245,7 +245,7 @@ class Store:
         return self._mark(branch, "fold", body, mark, op)
 
     def unfold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
-        """Take back the newest fold, so that the previous one is in force again."""
+        """Take back the newest fold, so that the previous fold is in force again."""
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             folds = derive(log.marks(connection, self.tx.owner, branch), before).folds
@@ -318,7 +318,10 @@ class Store:
     # Maintenance
 
     def verify(self) -> Iterator[IntegrityFault]:
-        """Yield a fault for every row that is missing or does not match its key; none if the ledger is intact."""
+        """Yield a fault for every row that is missing or does not match its key.
+
+        If the ledger is intact, nothing is yielded.
+        """
         return verify.verify(self.tx)
 
     def export(self, sessions: Iterable[str] | None = None) -> Iterator[str]:

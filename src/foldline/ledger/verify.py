@@ -1,4 +1,4 @@
-"""Integrity check: computes every key again and compares it with the stored one.
+"""Integrity check: computes every key again and compares it with the stored key.
 
 A changed, missing or damaged row is reported with its position, and the check goes on. Nothing is repaired.
 """

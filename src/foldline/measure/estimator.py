@@ -4,7 +4,7 @@ or too slow.
 The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and multiplies each count
 by a weight of the vocabulary. This counter needs no package, takes linear time, never raises, and marks its counts as
 estimates. Other counters are the rules of thumb that some presets use: characters divided by 4 or 3.6, or words. An
-estimate is the likeliest size. Before it is compared with a limit, `with_margin` adds a margin.
+estimate is the likeliest size. Before an estimate is compared with a limit, `with_margin` adds a margin.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class CharRatioCounter:
 
 
 CHARS_4 = CharRatioCounter("chars/4", 40)
-"""The most common rule of thumb. For Claude 4.7 and later, its counts are a third to a half too low."""
+"""The most common rule of thumb. For Claude 4.7 and later, the counts of this rule are a third to a half too low."""
 CHARS_36 = CharRatioCounter("chars/3.6", 36)
 """A rule of thumb with counts a little higher than those of `CHARS_4`. For CJK, base64 and dense JSON, the counts are
 far too low.
@@ -133,8 +133,9 @@ WORDS = WordCounter()
 class Estimator:
     """The default counter: counts patterns of byte classes, with the weights of one family of vocabularies.
 
-    Two corrections are added. The first is for a script that is in the same byte class as a more common script (Lao and
-    Hindi, Hebrew and Arabic). The second is for long runs without white space or punctuation (base64, a key).
+    Two corrections are added. The first correction is for a script that is in the same byte class as a more common
+    script (Lao and Hindi, Hebrew and Arabic). The second correction is for long runs without white space or punctuation
+    (base64, a key).
     """
 
     family: str = DEFAULT_FAMILY

@@ -86,10 +86,11 @@ def tools_tokens(tools: Iterable[Any], counter: Counter, framing: Framing) -> in
 
 
 def encrypted_tokens(chars: int) -> int:
-    """The size of encrypted reasoning, from the length of its base64.
+    """The size of encrypted reasoning, computed from the length of its base64 text.
 
     This is the rule that Codex uses: three quarters of the characters, minus 650 bytes, divided by four bytes per
-    token. The result has an upper limit. No reply has more reasoning than that, and a large string may be an image.
+    token. The result has an upper limit, because no reply has more reasoning than the limit, and because a large string
+    may be an image.
     """
     return min(max(1, (chars * 3 // 4 - 650) // 4), _MAX_ENCRYPTED_TOKENS) if chars else 0
 
@@ -123,7 +124,7 @@ def value_tokens(value: Any, counter: Counter) -> int:
 
 
 def _text_of_value(item: object) -> str:
-    """A number, null or unknown object as text; the name of its type if it cannot be converted to text."""
+    """A number, null or unknown object as text. If the value cannot be converted to text, the name of its type."""
     try:
         return str(item)
     except Exception:  # noqa: BLE001 (a foreign object's own __str__ may raise anything, and a count must not)

@@ -1,7 +1,7 @@
 """Counts tokens with a model's own vocabulary, if a tokenizer for it is installed.
 
-Exact counters are native code of third parties, which can fail. So before an exact counter is used, its counts are
-compared with known counts (golden counts). An exact counter gets only texts of limited length. If an exact counter
+Exact counters are native code of third parties, and such code can fail. So before an exact counter is used, its counts
+are compared with known counts (golden counts). An exact counter gets only texts of limited length. If an exact counter
 fails, the estimator replaces it. This module opens no network connection: splintr ships its vocabularies, and tiktoken
 is used only if its vocabulary file is already on disk.
 """

@@ -2,9 +2,9 @@
 
 An estimate of a whole context is off by several per cent and misses tool schemas. The usage of the last reply is
 usually exact and includes tool schemas. But the usage of a reply is for an earlier request, and it is sometimes wrong.
-It says nothing about a view that did not grow from that request. A `Gauge` receives every message of a view in order.
-With each usage figure it also receives the difference between the measured request and the view (`Evidence`). A gauge
-depends on nothing else, so two processes that read the same messages compute the same size.
+The usage says nothing about a view that did not grow from that request. A `Gauge` receives every message of a view in
+order. With each usage figure, the gauge also receives the difference between the measured request and the view
+(`Evidence`). A gauge depends on nothing else, so two processes that read the same messages compute the same size.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ thinking.
 
 
 class Evidence(NamedTuple):
-    """How the request that a usage figure measured differs from the current view."""
+    """The difference between the current view and the request for which a usage figure was reported."""
 
     missing: int = 0
     """Number of messages that come before the reply in the current view, but were not in the measured request."""
@@ -89,7 +89,7 @@ class Evidence(NamedTuple):
     is_own: bool = True
     """Whether the measured request had the same model, format and counter as the current view.
 
-    If it had not, the figure only shows how many hidden tokens there are.
+    If this is False, the figure only shows how many hidden tokens there are.
     """
 
 
@@ -190,7 +190,7 @@ class _Doubt(NamedTuple):
     def followed_by(self, expected: int, gap: int) -> _Doubt:
         """The doubted figure to remember after one more doubted figure.
 
-        This is the new figure or, if both are nearly equal, the old figure.
+        If the two figures are nearly equal, the old figure is returned, otherwise the new figure.
         """
         is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
         return self if is_same else _Doubt(expected, gap)
@@ -212,7 +212,7 @@ class _NewestReply(NamedTuple):
 
     @property
     def reported(self) -> int:
-        """The tokens that the reply adds to the next prompt, from its usage; 0 if there is no usable figure."""
+        """The tokens that the reply adds to the next prompt, by its own usage; 0 if there is no usable figure."""
         output = self.usage.output - (0 if self.has_thinking else self.usage.reasoning)
         return output if output >= PLACEHOLDER_SHARE * self.size else 0
 

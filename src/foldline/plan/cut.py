@@ -1,8 +1,9 @@
 """Computes the cut: the index of the first kept message.
 
-A floor is a minimum size of the newest part, which is not folded. The largest floor applies. A fold removes no more
-than is needed to reach the target size. The newest unit always stays: the unanswered prompts or, if there are none, the
-newest step. Even a single long turn can be folded: its first steps are folded, and its prompt stays verbatim.
+The newest part of the messages is not folded. A floor is a minimum size of this part. The largest floor applies. A fold
+removes no more than is needed to reach the target size. The newest unit always stays: the unanswered prompts or, if
+there are none, the newest step. Even a single long turn can be folded: its first steps are folded, and its prompt stays
+verbatim.
 """
 
 from __future__ import annotations

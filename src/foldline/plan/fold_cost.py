@@ -22,8 +22,8 @@ from foldline.plan.timeline import Timeline
 STAKE = 0.01
 """How much folds may add to the cost of a session, as a share of its cost without folds.
 
-Values from 0 to 0.05 were tried (`bench/economy.py`). This is the largest value with which no session became more
-expensive, in the half of the sessions that was used for tuning. With 0, folds come later.
+Values from 0 to 0.05 were tried (`bench/economy.py`). One half of the recorded sessions was used for tuning. This is
+the largest value with which none of them became more expensive. With 0, folds come later.
 """
 
 
@@ -68,7 +68,10 @@ def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
 
 
 def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) -> bool:
-    """True if the request sent at `last` is still in the cache at `now`, or if one of the two times is unknown."""
+    """True if the request that was sent at the time `last` is still in the cache at the time `now`.
+
+    True also if a time is unknown.
+    """
     return last is None or now is None or now - last <= prices.ttl_seconds
 
 
@@ -100,8 +103,7 @@ def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm
 
 
 def break_even(prices: TokenPrices, *, rewritten: int, gain: int, digest_price: float, warm: bool) -> int | None:
-    """The number of requests after which the savings are at least as high as the price of the fold; None if this never
-    happens.
+    """The number of requests after which the fold has saved as much as it cost; None if it never saves that much.
 
     The number includes the first request after the fold.
 
@@ -208,7 +210,7 @@ class FoldAccount:
         """The amount paid for sending the removable part since the last fold, divided by the price of the fold.
 
         The share is 0 if the fold is not worthwhile, and `inf` if the fold is free. The amount includes the cost of
-        sending the removable part in this request. What earlier requests cost counts only up to the limit that the
+        sending the removable part in this request. The costs of earlier requests count only up to the limit that the
         module docstring describes.
         """
         if not proposal.is_worthwhile or proposal.folded < prices.min_prefix:

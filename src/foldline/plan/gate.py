@@ -25,11 +25,11 @@ class Need(IntEnum):
 class Load(NamedTuple):
     """The figures that the gate tests. Sizes are in the counter's unit.
 
-    `usable` is the largest request allowed. `fixed` is the part of the request that is not in the timeline, so that no
-    fold can remove it: tool schemas, memory, and hidden tokens that only the usage shows. `upper` is the size of the
-    request plus the margin of its estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not
-    based on usage, as a share. `earned_share` is the amount paid for sending the removable messages, divided by the
-    price of a fold (see fold_cost.py).
+    `usable` is the largest request allowed. `fixed` is the part of the request that no fold can remove: tool schemas,
+    memory, and hidden tokens that only the usage shows. `upper` is the size of the request plus the margin of its
+    estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not based on usage, as a share.
+    `earned_share` is the amount paid for sending the removable messages, divided by the price of a fold (see
+    fold_cost.py).
     """
 
     request: int

@@ -47,7 +47,7 @@ class MediaTotals(NamedTuple):
     large: int = 0
 
     def plus(self, media: Media, allowance: MediaAllowance, sign: int = 1) -> MediaTotals:
-        """The totals with one more medium, or with one less if `sign` is -1."""
+        """The totals with one more medium. If `sign` is -1, the totals with one medium less."""
         is_image = media.kind == "image"
         large = is_image and is_large(media, allowance.max_pixels_of_many)
         size = self.size + sign * len(media.data)
@@ -77,7 +77,8 @@ def is_large(media: Media, pixels: int | None) -> bool:
 def bytes_for_media(request: int | None, usable: int) -> int | None:
     """The bytes that are left for media.
 
-    The request may have `request` bytes, and `usable` tokens of text must fit into it. None if `request` is None.
+    `request` is the largest size of a request in bytes. Room for `usable` tokens of text is subtracted from it. None if
+    `request` is None.
     """
     return None if request is None else request - min(request // 2, TEXT_BYTES * usable)
 
@@ -210,7 +211,7 @@ def _has_large_among_many(totals: MediaTotals, allowance: MediaAllowance, share:
 
 
 def _replaced(parts: Iterable[Part], chosen: Mapping[int, Media | None], name: str, reason: str) -> tuple[Part, ...]:
-    """The parts, in which each chosen medium is replaced by a smaller image or by a placeholder."""
+    """The parts, with each chosen medium replaced by a smaller image or by a placeholder."""
     left: list[Part] = []
     for part in parts:
         if isinstance(part, Media) and id(part) in chosen:

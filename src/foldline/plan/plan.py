@@ -28,7 +28,7 @@ OPEN_SHARE = 0.05
 All these steps together may take at most this share of the usable window.
 """
 DIGEST_SHARE = 0.175
-"""The largest share of the usable window that is reserved for a digest, so that a small window has room for history."""
+"""At most this share of the usable window is reserved for a digest, so that a small window has room for history."""
 
 
 _FLOORS = ("keep_tokens", "keep_ratio", "keep_messages", "keep_turns")
@@ -70,7 +70,7 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
 def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
     """The plan for a verdict that asks for a fold.
 
-    Messages that the floors protect are folded only if the view does not fit otherwise.
+    Messages that the floors protect are folded only if the view does not fit without this.
     """
     draft = _FoldDraft(timeline, load, policy, size)
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
@@ -176,10 +176,9 @@ class _FoldDraft:
         self.digest = digest_reserve(policy, load.usable)
 
     def cut_to(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
-        """Cut at the first legal position from `start` on with which the view reaches the goal, but at most at
-        `floor_at`.
+        """Cut at the first legal position from `start` on with which the view reaches the goal.
 
-        Then prune.
+        If `floor_at` comes before this position, cut at `floor_at`. Then prune.
         """
         timeline = self.timeline
         tail = max(0, goal - (0 if basis == "history" else self._tokens_before(floor_at)))

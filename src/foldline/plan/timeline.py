@@ -23,8 +23,8 @@ GONE = Message(role="gone")
 class Timeline:
     """The messages of a branch, their sizes in the view, and the positions where the branch may be cut.
 
-    A cut between two messages is legal if no call is open there, the second message is not a result, and the first is
-    not reasoning that belongs to the second.
+    A cut between two messages is legal if no call is open at this point. The second message must not be a result. The
+    first message must not be reasoning that belongs to the second.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -213,7 +213,7 @@ class Timeline:
     def apply(self, fold: Fold, stubs: Mapping[int, tuple[Message, int]] | None = None) -> None:
         """Put a fold in force.
 
-        The view then shows `stubs` (by default those of the fold) in place of the pruned messages.
+        The view then shows `stubs` in place of the pruned messages. By default, the stubs of the fold are used.
         """
         self.fold = fold
         stubs = fold.stubs if stubs is None else stubs

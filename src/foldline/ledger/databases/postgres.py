@@ -22,7 +22,7 @@ SCHEMA = "foldline"
 CONNECTIONS = 8
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 MAX_IDLE_S = 60
-"""The server ends a write transaction after this many seconds without a statement, because its client may hang."""
+"""If a write transaction has no statement for this many seconds, the server ends it, because the client may hang."""
 BEGIN = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{MAX_IDLE_S}s'; {CLOCK}"
 IDLE, OPEN_TRANSACTION = 0, (2, 3)
 """The numbers of two states in libpq (PQtransactionStatus): no transaction, and an open or failed transaction."""
@@ -197,7 +197,8 @@ class PostgresConnection:
 def _without_password(message: str, url: str) -> str:
     """An error message of the driver, without any part of the password in the address.
 
-    If a password contains `/` or `:`, the driver takes a part of it for a host or a port and quotes that part.
+    If a password contains `/` or `:`, the driver mistakes a part of the password for a host or a port, and quotes this
+    part.
     """
     user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
 

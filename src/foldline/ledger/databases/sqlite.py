@@ -140,7 +140,7 @@ class SqliteConnection:
     def write(self, work: Callable[[pool.Connection], T]) -> T:
         """Call `work` as the only writer, and commit when `work` returns. After the commit, the data is on disk.
 
-        The `with` statement of a sqlite3 connection commits or rolls back in C code, which no interrupt can stop
+        The `with` statement of a sqlite3 connection commits or rolls back in C code. No interrupt can stop this code
         halfway.
         """
         with self.link:
@@ -148,7 +148,7 @@ class SqliteConnection:
             return work(self)
 
     def begin_read(self) -> None:
-        """Start a transaction that sees one snapshot, taken at its first statement."""
+        """Start a transaction that sees one snapshot. The snapshot is taken at the first statement."""
         self.link.execute("BEGIN DEFERRED")
 
     def reset(self) -> bool:

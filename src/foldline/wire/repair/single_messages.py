@@ -211,8 +211,7 @@ def _repair_result(part: ToolResult, index: int, message: Message, _side: str, c
 
 
 def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairContext) -> Part | None:
-    """The repaired form of a part inside a result: the same part or a placeholder. None if the part must be left out.
-    """
+    """The repaired form of a part in a result: the same part or a placeholder. None if the part must be left out."""
     if isinstance(inner, Text):
         accepted = own and inner.wire is None and not inner.text
         return inner if accepted or not context.grammar.is_blank(inner.text) else None
