@@ -62,8 +62,7 @@ NO_TARGET = Target()
 class NativeSummary:
     """A provider's own summary of the folded messages: a signed or encrypted block that only this provider can read.
 
-    The block can be read only by the account that received it. foldline assumes that the session still uses this
-    account.
+    The block can be read only by the account that received it. A session is assumed to use the same account later.
     """
 
     message: Message

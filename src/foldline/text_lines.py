@@ -233,7 +233,7 @@ def _follow_chunks(path: str, stream: BufferedReader, splitter: LineSplitter, id
 def _open_successor(path: str, stream: BufferedReader) -> BufferedReader | None:
     """Open the file that now has this path.
 
-    Returns None if it is the file that is being read, or if it cannot be opened.
+    Returns None if that file is already being read, or if it cannot be opened.
     """
     try:
         same = os.path.samestat(os.stat(path), os.fstat(stream.fileno()))

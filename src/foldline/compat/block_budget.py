@@ -256,7 +256,8 @@ def _omission_marker(left_out: int) -> Message:
 def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:
     """A tuple with a user message that says how many messages are omitted; () if the list needs no such message.
 
-    A list needs it if the format demands a user message at the start and the first kept message is not from the user.
+    A list needs this message if the format demands a user message at the start and the first kept message is not from
+    the user.
     """
     cut = fitted.report.left_out
     opens = format not in _STRICT or not cut or fitted.history[0].role == "user"

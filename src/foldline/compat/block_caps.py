@@ -1,8 +1,8 @@
 """Caps for the blocks of a request: memory, summary and history.
 
-If all blocks together exceed the total cap, they are reduced in this order: the oldest messages of the history are
-removed, the summary is shortened, memory is shortened. The newest messages must stay. If the newest messages alone
-exceed the total cap, their texts are shortened.
+If all blocks together exceed the total cap, first the oldest messages of the history are removed. If this is not
+enough, the summary is shortened, and then memory. The newest messages must stay. If the newest messages alone exceed
+the total cap, their texts are shortened.
 """
 
 from __future__ import annotations

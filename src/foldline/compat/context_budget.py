@@ -41,8 +41,8 @@ DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
 class ContextBudget:
     """Tracks how much of its window an agent uses, and whether a warning or a compaction is due.
 
-    The thresholds are shares of the window. The compaction threshold may be below the warning threshold, because
-    reaching it always sets both flags.
+    The thresholds are shares of the window. The compaction threshold may be below the warning threshold. When the
+    compaction threshold is reached, both flags are set.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ _MAX_USD = 1e9
 _MAX_REPLIES = 100
 """Maximum number of replies that are remembered.
 
-The pieces of different replies can alternate, but there are never so many such replies.
+The pieces of different replies can alternate, but only those of a few replies.
 """
 _MAX_SESSIONS = 1_000
 """Maximum number of sessions whose last figure is remembered. One job never resumes so many sessions."""
@@ -103,9 +103,9 @@ class Spending:
         """Replace the computed cost of a session since its last figure by the stream's own figure.
 
         When a session is resumed, some versions of the agent report a figure that includes earlier runs. Other versions
-        of the agent start at 0 again. So the computed cost is compared with the increase since the last figure and with
-        the whole figure, and the nearer one is added. If a session has no replies, its figures are from separate runs,
-        and the whole figure is added.
+        of the agent start at 0 again. So the computed cost is compared with two amounts: the increase since the last
+        figure, and the whole figure. The nearer amount is added. If a session has no replies, its figures are from
+        separate runs, and the whole figure is added.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return

@@ -87,7 +87,7 @@ class ScratchModel:
     weight: int = field(default=0, init=False, repr=False)
     """Number of characters that were collected since the last call to `forget`."""
     session: str = field(default="", init=False, repr=False)
-    """The current session. Entries that are collected before the first session is known belong to that session."""
+    """The current session. Entries that are collected before any session is known belong to the first session."""
     _earlier_sessions: list[tuple[str, dict[str, int]]] = field(default_factory=list, init=False, repr=False)
     """The earlier sessions in order. For each session: how many entries every list had when the session ended."""
     _expects_digest: bool = field(default=False, init=False, repr=False)

@@ -2,7 +2,8 @@
 """The message, block and model types that the documented examples use.
 
 You need not use these types: every function of this API also accepts wire dicts and any object with `role` and
-`content`. foldline itself uses `UserMessage` for the digest that it adds.
+`content`. A digest has the type of your own user messages. If that type cannot be created, the digest is a
+`UserMessage`.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Account:
     cannot read content that was signed for another account. `models` maps model names to a window or a
     `SimulatedModel`; other models are then unknown. `counter` counts the tokens of a text. With `takes_foreign`, the
     account accepts signatures and encrypted reasoning that another provider wrote. Use it for recorded histories.
-    `enforces_binding=False` simulates an old account, which accepts signed thinking after the messages before it
-    changed.
+    `enforces_binding=False` simulates an old account. An old account accepts signed thinking even if the messages
+    before it have changed.
     """
 
     def __init__(  # noqa: PLR0913

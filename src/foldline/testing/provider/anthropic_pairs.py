@@ -81,8 +81,8 @@ def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str
 def check_server_tools(messages: list[dict[str, Any]]) -> None:
     """Raise if a result of a server tool has no earlier call, or if a call has no result.
 
-    A call that is still running needs no result yet: a call in the last message, or one beside calls of the client that
-    the last message answers.
+    A call that is still running needs no result yet. A call may still be running if it is in the last message. It may
+    also be running if its message has calls for the client and the last message answers them.
     """
     calls: dict[str, tuple[int, str, str]] = {}
     waiting = set[str]()

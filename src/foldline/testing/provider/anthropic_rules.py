@@ -31,7 +31,7 @@ USER_ONLY = frozenset({"tool_result", "image", "document", "search_result", "con
 def check_anthropic(
     body: Any, *, betas: Iterable[str] = (), endpoint: str = "request", needs_tools: bool = True
 ) -> None:
-    """Raise the API's answer if it refuses the request; `endpoint` is `request` or `count`."""
+    """Raise the API's error if the API refuses the request; `endpoint` is `request` or `count`."""
     if check_json("anthropic", body) > MAX_BODY_BYTES:
         refuse("request_too_large", "Request exceeds the maximum size", status=413, type="request_too_large")
     check_anthropic_fields(body, betas, endpoint)
@@ -120,7 +120,7 @@ def _check_messages(messages: list[dict[str, Any]]) -> None:
 def _check_system_messages(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
     """Raise if a system message is at a wrong position.
 
-    Each one must come directly after a user message, and before an assistant message or at the end.
+    A system message must come directly after a user message, and before an assistant message or at the end.
     """
     first = messages[0]
     if first["role"] == "system":

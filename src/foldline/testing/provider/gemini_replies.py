@@ -45,7 +45,7 @@ def gemini_body(name: str, model: str, reply: ScriptedReply, signature: str, usa
 
 
 def gemini_chunks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The chunks of a stream that carries a reply; the last one has the finish reason and the final usage."""
+    """The chunks of a streamed reply. The last chunk has the finish reason and the final usage."""
     candidate = body["candidates"][0]
     opening = {**body["usageMetadata"], "candidatesTokenCount": 0}
     for part in candidate["content"]["parts"]:

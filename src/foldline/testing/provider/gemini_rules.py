@@ -62,7 +62,10 @@ def _check() -> Check:
 
 
 def check_gemini(body: Any, *, model: str = "") -> None:
-    """Raise the API's answer if it refuses the request. `model` is an argument, because the body does not name it."""
+    """Raise the API's error if the API refuses the request.
+
+    `model` is an argument, because the body does not name it.
+    """
     check_json(FORMAT, body)
     try:
         _check()(body)
@@ -236,7 +239,7 @@ def signatures_of(body: dict[str, Any]) -> list[str]:
 
 
 def _check_signatures(turns: list[_GeminiTurn]) -> None:
-    """Raise unless the first function call of each step in the current turn has a thought signature."""
+    """Raise if the first function call of a step in the current turn has no thought signature."""
     start = max((number for number, turn in enumerate(turns) if turn.role != "model" and not turn.responses), default=0)
     for number in range(start, len(turns)):
         turn = turns[number]

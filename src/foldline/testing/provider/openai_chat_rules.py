@@ -23,7 +23,7 @@ def _refuse(rule: str, message: str, *, param: str | None = None, code: str | No
 
 
 def check_openai_chat(body: Any) -> None:
-    """Raise the API's answer if it refuses the request."""
+    """Raise the API's error if the API refuses the request."""
     check_json(FORMAT, body)
     openai_fields.check_openai_fields(FORMAT, body)
     messages = body["messages"]

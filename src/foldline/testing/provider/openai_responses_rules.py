@@ -62,7 +62,7 @@ def _refuse(
 def check_openai_responses(
     body: Any, *, earlier: list[Item] | None = None, reasoning_of: Mapping[str, str] | None = None
 ) -> None:
-    """Raise the API's answer if it refuses the request.
+    """Raise the API's error if the API refuses the request.
 
     `earlier` are the items of the response that `previous_response_id` names. If `earlier` is None and the request
     names an earlier response, outputs of unknown calls are accepted. `reasoning_of` maps the id of an item to the id of

@@ -136,7 +136,7 @@ class _Compiler:
         return check
 
     def _tagged(self, names: list[str]) -> Check:
-        """A function that chooses the object type by the value of its tag field, and checks it."""
+        """A function that checks a value of a union. The tag field of the value decides which object type is used."""
         for key in _DISCRIMINATORS:
             tags = {name: _tags(self.types[name], key) for name in names}
             if all(tags.values()):

@@ -59,9 +59,10 @@ class ScriptedReply:
 class ScriptedFailure:
     """A failure of the provider.
 
-    With `error`, the provider answers with an error status. With `timeout`, it never answers. With `broken_stream`, it
-    closes the connection in the middle of a stream. With `stream_error`, it sends an error in the middle of a stream.
-    With `garbage`, it answers with a text that is not JSON. With `empty`, it answers with an empty body.
+    With `error`, the provider answers with an error status. With `timeout`, the provider never answers. With
+    `broken_stream`, the provider closes the connection in the middle of a stream. With `stream_error`, the provider
+    sends an error in the middle of a stream. With `garbage`, the answer is a text that is not JSON. With `empty`, the
+    answer is an empty body.
     """
 
     kind: FailureKind = "error"

@@ -32,7 +32,7 @@ Block = dict[str, Any]
 class ConversationHash:
     """The hash of a conversation up to a position.
 
-    Thinking blocks are not part of this hash; they have a chain of their own.
+    Thinking blocks are not part of this hash. There is a separate hash chain for thinking blocks.
     """
 
     system: str

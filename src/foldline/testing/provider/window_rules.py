@@ -18,8 +18,8 @@ class SimulatedModel:
     """A model of the simulated provider.
 
     `overflow` says what happens to a prompt that is too long. With `refuse`, the provider answers with the vendor's
-    error. With `truncate`, it replies and reports a prompt of half a window, as Ollama does. With `ignore`, it replies
-    and reports the full size of the prompt, as z.ai does.
+    error. With `truncate`, the provider replies and reports a prompt of half a window, as Ollama does. With `ignore`,
+    the provider replies and reports the full size of the prompt, as z.ai does.
     """
 
     window: int = 0
