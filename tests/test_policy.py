@@ -108,6 +108,7 @@ def test_the_squidbot_preset_has_its_documented_numbers() -> None:
         ({"keep_tokens": -1}, "keep_tokens"),
         ({"keep_ratio": 1.5}, "between 0 and 1"),
         ({"atom": "half"}, "message, step, turn"),
+        ({"counter": "bogus"}, "model, estimate, chars/4"),
         ({"preview_lines": 0}, "preview_lines"),
         ({"breakpoints": 5}, "breakpoints"),
         ({"rules": ["fold when request > 50%"], "target_ratio": 0.6}, "lower target_ratio"),

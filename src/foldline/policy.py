@@ -23,6 +23,11 @@ Basis = Literal["request", "history", "count", "cost"]
 Action = Literal["warn", "fold", "clip", "pause"]
 Atom = Literal["message", "step", "turn"]
 Snap = Literal["forward", "backward"]
+COUNTERS = ("model", "estimate", "chars/4", "chars/3.6", "words")
+"""The allowed values of `Policy.counter`.
+
+`model` means the model's own tokenizer if it is installed, otherwise the estimator.
+"""
 Leave = Literal["digest", "marker", "nothing"]
 
 ENVIRONMENT = "FOLDLINE_"
@@ -103,7 +108,7 @@ class Policy:
     reserve_tokens: int = 0
     """Tokens reserved in addition to the reply."""
     counter: str = "model"
-    """How text is counted: `model` (exact if a tokenizer is installed), `chars/4`, `chars/3.6` or `words`."""
+    """How text is counted: `model` (exact if a tokenizer is installed), `estimate`, `chars/4`, `chars/3.6`, `words`."""
 
     # When to fold
     rules: tuple[Rule, ...] = ()
@@ -222,6 +227,7 @@ class Policy:
                 f"digest_form {self.digest_form} has fixed prompts",
                 hint='to use your own prompts, set digest_form = "cumulative"',
             )
+        _one_of("counter", self.counter, COUNTERS)
         _check_window(self)
 
     @classmethod

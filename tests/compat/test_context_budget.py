@@ -93,7 +93,8 @@ def test_thresholds_may_be_given_in_any_order() -> None:
 def test_a_state_change_takes_the_documented_keywords() -> None:
     scratch = ScratchModel()
     scratch.record_state_change(previous_state="PLAN", new_state="WORK")
-    assert scratch.state_changes == [{"from": "PLAN", "to": "WORK"}]
+    scratch.record_state_change(previous="WORK", new="DONE")
+    assert scratch.state_changes == [{"from": "PLAN", "to": "WORK"}, {"from": "WORK", "to": "DONE"}]
 
 
 def test_an_impossible_setting_is_a_value_error() -> None:

@@ -73,6 +73,8 @@ def test_length_and_model_of_the_summary_follow_the_settings() -> None:
     function, digester = scripted()
     compact(talk(9), POLICY, CompactionConfig(summary_max_tokens=77), digester=digester)
     assert function.asks[0].max_tokens == 77
+    compact(talk(9), POLICY, CompactionConfig(summary_model="claude-haiku-4-5"), digester=digester)
+    assert function.asks[-1].model == "claude-haiku-4-5"
     assert summarizer_model(CompactionConfig(), "claude-sonnet-5") == "claude-sonnet-5"
     other = CompactionConfig(summary_model="anthropic/claude-haiku-4-5")
     assert summarizer_model(other, "claude-sonnet-5") == "claude-haiku-4-5"

@@ -495,10 +495,24 @@ class TestHostCommand:
         assert len(rebuilt) < len(messages)
 
     @pytest.mark.promise("S0.53")
-    def test_a_forced_fold_works_on_small_sessions(self) -> None:
-        messages = [UserMessage(content="hi"), AssistantMessage(content="hello"), UserMessage(content="bye")]
+    @pytest.mark.parametrize("turns", [2, 3, 6])
+    @pytest.mark.parametrize("chars", [40, 200])
+    def test_a_forced_fold_works_on_small_sessions_and_keeps_their_facts(self, turns: int, chars: int) -> None:
+        messages: list[Any] = []
+        for number in range(turns):
+            messages.append(UserMessage(content=f"The port is {4_000 + number}. " + "w " * (chars // 2)))
+            messages.append(AssistantMessage(content=f"Noted in /srv/app{number}.py. " + "v " * (chars // 2)))
+        messages.append(UserMessage(content="bye"))
         rebuilt = asyncio.run(condense_transcript(messages, force=True))
-        assert [text_of(message) for message in rebuilt] == [f"{SESSION}\n2 earlier messages were condensed.", "bye"]
+        assert text_of(rebuilt[-1]) == "bye"
+        assert text_of(rebuilt[0]).startswith(f"{SESSION}\n")
+        assert estimate_tokens(rebuilt) < estimate_tokens(messages)
+        assert "4000" in text_of(rebuilt[0])
+        assert all(f"/srv/app{number}.py" in text_of(rebuilt[0]) for number in range(turns))
+
+    def test_a_forced_fold_never_makes_the_list_larger(self) -> None:
+        messages = [UserMessage(content="hi"), AssistantMessage(content="hello"), UserMessage(content="bye")]
+        assert asyncio.run(condense_transcript(messages, force=True)) is messages
 
     @pytest.mark.promise("S0.52")
     def test_a_forced_fold_of_one_turn_returns_the_same_list(self) -> None:

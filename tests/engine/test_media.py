@@ -111,7 +111,7 @@ def test_a_policy_that_never_folds_refuses() -> None:
 @pytest.mark.promise("I8")
 def test_pins_and_the_newest_results_keep_theirs() -> None:
     made = Session(model="claude-sonnet-5")
-    made.timeline.pins.update((0, 2))
+    made.timeline.pins.update({0: "#1", 2: "#3"})
     made.add(prompt(0, SMALL), *shots(0, SMALL), assistant("I see."))
     for n in range(1, MOST):
         made.add(prompt(n, SMALL), assistant("I see."))

@@ -155,6 +155,17 @@ class TestHintsForViewsThatDoNotFit:
         with pytest.raises(ViewTooLarge, match=r"shorten the system messages, or raise window_tokens by 1,\d\d\d"):
             session.view()
 
+    def test_a_pin_that_does_not_fit_is_named(self) -> None:
+        session = Session(policy=SMALL)
+        session.add(*chat(4), user("so?"))
+        session.pin("never push to main " * 1_000, name="rules")
+        session.add(*chat(4), user("and now?"))
+        with pytest.raises(ViewTooLarge, match="unpin 'rules'") as caught:
+            session.view()
+        assert caught.value.bill["pins"] > 4_000
+        session.unpin("rules")
+        assert session.view()
+
     def test_the_named_window_is_large_enough(self) -> None:
         for words in (400, 2_000, 9_000):
             policy = Policy.preset("balanced").but(window_tokens=600, counter="chars/4")
@@ -174,3 +185,20 @@ class TestHintsForViewsThatDoNotFit:
         session = Session(policy=SMALL.but(**{**knobs, knob: {"False": False}.get(value, value.strip("'"))}))
         session.add(*chat(10, 1_500), user("so?"))
         assert session.view().tokens <= session.usable
+
+
+class TestNothingToSend:
+    @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gpt-5.1", "gemini-2.5-pro"])
+    @pytest.mark.parametrize("text", ["", "  ", "\u200b", "\ufeff\u2060\n", "\x00"])
+    @pytest.mark.parametrize("role", [user, assistant])
+    def test_a_session_of_blank_messages_is_an_error(self, role: Any, text: str, model: str) -> None:
+        session = Session(model=model)
+        session.add(system("Be brief."), role(text))
+        with pytest.raises(InputError, match="nothing to send"):
+            session.view().render()
+
+    @pytest.mark.parametrize("text", ["?", "…", "👍", "好"])
+    def test_a_sign_is_a_message(self, text: str) -> None:
+        session = Session(model="claude-sonnet-4-5")
+        session.add(user(text))
+        assert session.view().render().body["messages"]

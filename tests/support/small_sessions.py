@@ -16,7 +16,7 @@ def session(window: int, *rules: str, pins: tuple[int, ...] = (), **knobs: Any) 
     """A session in a small window, counted in characters over 4 so that sizes can be read off."""
     knobs = {"counter": "chars/4", "leave": "marker", "reply_tokens": 0, "window_tokens": window, **knobs}
     made = Session(policy=Policy().but(**{"rules": rules or (FULL,), **knobs}))
-    made.timeline.pins.update(pins)
+    made.timeline.pins.update((index, f"#{index + 1}") for index in pins)
     return made
 
 

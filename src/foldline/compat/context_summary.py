@@ -31,7 +31,7 @@ from foldline.compat.context_policy import (
     truncation_policy,
 )
 from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester
+from foldline.digest.digester import Digester, with_policy_model
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.markup import body_of
 from foldline.digest.prompt import cumulative_prompt
@@ -172,6 +172,8 @@ class _PendingCompaction:
         plan = plan_compaction(messages, policy, config)
         if plan is None:
             return state
+        other = PRESET.but(digest_model=summarizer_model(config, digester.model))
+        digester = with_policy_model(digester, other) or digester
         read = CallerMessages(messages).messages
         covered = [read[index] for index in plan.covered]
         before = next((body_of(each.text, PRESET.digest_header) for each in read if is_summary(each)), "")

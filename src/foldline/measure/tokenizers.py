@@ -25,14 +25,9 @@ from typing import Any
 from foldline.errors import ConfigError
 from foldline.measure.estimator import CHARS_4, CHARS_36, WORDS, Count, Counter, Estimator
 from foldline.models.table import model as model_of
+from foldline.policy import COUNTERS
 
 _log = logging.getLogger("foldline")
-
-COUNTERS = ("model", "estimate", "chars/4", "chars/3.6", "words")
-"""The allowed values of the policy's `counter`.
-
-`model` means the model's own tokenizer if it is installed, otherwise the estimator.
-"""
 
 PIECE = 16_384
 """The largest number of characters that is given to native code at once, to limit its time and memory."""

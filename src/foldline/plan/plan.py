@@ -63,7 +63,8 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
     if not can_fold(policy):
         fits = partial(_fits, timeline, load, size)
         tokens = max(load.request, load.upper)
-        raise too_large(load, policy, blocks=timeline.blocks(load.fixed), tokens=tokens, fits=fits)
+        draft = _FoldDraft(timeline, load, policy, size)
+        raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits, pins=draft.pins())
     return fold_now(timeline, verdict, load, policy, size)
 
 
@@ -88,7 +89,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
         if verdict.need is Need.HARD:
             fits = partial(_fits, timeline, load, size)
             tokens = ceil(draft.after * (1 + load.margin))
-            raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits)
+            raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits, pins=draft.pins())
         return Plan(verdict=verdict, skip_reason="the protected part does not fit below the trigger")
     fold = draft.fold(before=load.request, reason=verdict.reason)
     gain, covered = load.request - fold.after, timeline.prefix[fold.cut] - timeline.prefix[timeline.cut]
@@ -301,8 +302,15 @@ class _FoldDraft:
         return fold is None or index >= fold.cut or index in fold.carried
 
     def blocks(self) -> dict[str, int]:
-        """Tokens of each block of the resulting view."""
-        return self.timeline.blocks(self.load.fixed, self.fold(before=0, reason=""), self.tail)
+        """Tokens of each block of the resulting view. All pinned messages belong to the block `pins`."""
+        fold = self.fold(before=0, reason="")
+        blocks = self.timeline.blocks(self.load.fixed, fold, self.tail)
+        other = sum(map(self.timeline.tokens, (index for index in self.timeline.pins if index not in fold.pinned)))
+        return {**blocks, "pins": blocks["pins"] + other, "history": max(blocks["history"] - other, 0)}
+
+    def pins(self) -> dict[str, int]:
+        """Tokens of each pinned message, by the name of its pin."""
+        return {name: self.timeline.tokens(index) for index, name in self.timeline.pins.items()}
 
     def fold(self, *, before: int, reason: str) -> Fold:
         """The fold record, without its digest."""

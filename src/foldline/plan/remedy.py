@@ -37,27 +37,34 @@ _OF_BLOCK = {
 }
 
 
-def too_large(
+def too_large(  # noqa: PLR0913 (all are named at the call)
     load: Load,
     policy: Policy,
     *,
     blocks: Mapping[str, int],
     tokens: int,
     fits: Callable[[Policy], bool],
+    pins: Mapping[str, int],
 ) -> ViewTooLarge:
     """The error for a view that does not fit. `tokens` is the size of the view, including the margin.
 
     `fits` tells whether the view would fit under another policy. The first change in `_KNOBS` that helps becomes the
-    hint.
+    hint; then a pin without which the view would fit, by its name in `pins`.
     """
     folds = can_fold(policy)
     knobs = [knobs for knobs in _KNOBS if ("rules" in knobs) != folds and _differs(policy, knobs)]
     help_by_knob = next((_setting(knobs) for knobs in knobs if fits(policy.but(**knobs))), "")
     largest = max(_OF_BLOCK, key=lambda name: blocks.get(name, 0))
     window = f"raise window_tokens by {ceil((tokens - load.usable) * _WINDOW_PER_TOKEN):,}"
-    remedy = f"{help_by_knob or _OF_BLOCK[largest]}, or {window}"
+    remedy = f"{help_by_knob or _unpin(pins, tokens - load.usable) or _OF_BLOCK[largest]}, or {window}"
     hint = remedy if folds else f"{_NEVER_FOLDS}: {remedy}"
     return ViewTooLarge(tokens, load.usable, {**blocks, "margin": tokens - sum(blocks.values())}, hint=hint)
+
+
+def _unpin(pins: Mapping[str, int], excess: int) -> str:
+    """The advice to remove the largest pin; "" if the view would not fit without it either."""
+    name, tokens = max(pins.items(), key=lambda pin: pin[1], default=("", 0))
+    return f"unpin {name!r} ({tokens:,} tokens)" if tokens >= excess > 0 else ""
 
 
 def can_fold(policy: Policy) -> bool:

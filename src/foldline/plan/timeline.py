@@ -40,8 +40,8 @@ class Timeline:
     """The number of system messages at the start."""
     tail: int = 0
     """Start of the newest unit: the unanswered prompts, or else the newest step. The newest unit is never folded."""
-    pins: set[int] = field(default_factory=set)
-    """Indexes of messages that every fold must keep."""
+    pins: dict[int, str] = field(default_factory=dict)
+    """The pinned messages: the name of the pin by the index of its message."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Maps the id of each call that has only an interim result to the index of this result.
 

@@ -51,7 +51,7 @@ class State:
         self.tools = setup.tools + setup.extra
         """Tokens of each request that are in no message: tools and `extra_tokens`."""
         self.timeline = Timeline()
-        self.timeline.pins = set(snapshot.pins.values())
+        self.timeline.pins = {position: name for name, position in snapshot.pins.items()}
         self.timeline.target = Target(element_format(setup.format), setup.model.name, setup.model.vendor)
         self.gauge = Gauge(calibration=self._initial_calibration())
         self.latched: tuple[Rule, ...] = ()

@@ -5,16 +5,17 @@ Order: system, memory, pins, digest, history, input. Between folds a view only g
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from foldline.errors import InputError
 from foldline.fold import Digest, Fold
 from foldline.measure.estimator import format_tokens
-from foldline.message import Message, user
+from foldline.message import Message, Text, user
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
-from foldline.placeholders import missing_messages
+from foldline.placeholders import NO_EARLIER_PROMPT, missing_messages
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.bound_thinking import BINDING_BETA, DROP_BLOCK
@@ -24,6 +25,8 @@ from foldline.view.request_body import request_body
 from foldline.wire.formats import request_format
 from foldline.wire.rendering import Rendered, render
 from foldline.wire.repair import RepairedHistory, repair
+
+_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff]")
 
 
 class View(NamedTuple):
@@ -98,7 +101,7 @@ class View(NamedTuple):
             messages = repair(self._readable_messages(), target).messages
         rendered, wire_format = render(messages, target), request_format(target)
         elements = rendered.body[wire_format.list_key]
-        if not elements:
+        if not elements or not any(map(_shows_something, self.messages)):
             held = f"all {len(self.messages)} messages are blank or system texts" if self.messages else "no message"
             raise InputError(f"there is nothing to send: {held}", hint="add a message of the user first")
         if wire_format.join_turns is not None:
@@ -238,3 +241,10 @@ class ComposedView:
         if _is_broken(timeline):
             return self._broken.update(self._list, grown=True, ending=False).messages
         return tuple(self._list)
+
+
+def _shows_something(message: Message) -> bool:
+    """Whether a message is no system message and has visible text, or a part that is no text."""
+    if message.role == "system" or message.text == NO_EARLIER_PROMPT:
+        return False
+    return any(not isinstance(part, Text) or _VISIBLE.search(part.text) for part in message.parts)

@@ -125,9 +125,14 @@ class ScratchModel:
         elif kind == "session_meta":
             self._switch_session(text_at(dict_at(event.raw, "payload"), "id") or self.session)
 
-    def record_state_change(self, previous_state: str, new_state: str) -> None:
-        """Add a change of the job's state. The caller reports such a change, because the stream does not contain it."""
-        self.state_changes.append({"from": str(previous_state), "to": str(new_state)})
+    def record_state_change(
+        self, previous: str = "", new: str = "", *, previous_state: str = "", new_state: str = ""
+    ) -> None:
+        """Add a change of the job's state. The caller reports such a change, because the stream does not contain it.
+
+        `previous_state` and `new_state` are other names of the two arguments.
+        """
+        self.state_changes.append({"from": str(previous or previous_state), "to": str(new or new_state)})
         self.weight += 1
 
     def add_dead_end(self, description: str) -> None:

@@ -18,6 +18,7 @@ from foldline.window_budget.summarize.condense import (
     condense_scope,
     local_digest_text,
     model_digest_text,
+    quoted_digest_text,
     summarize,
 )
 
@@ -63,22 +64,22 @@ async def condense_transcript(messages: Any, force: bool = False, deps: Condense
     """Fold everything except the newest `keep_recent` tokens, even if no fold is due.
 
     A host can call this for a user's command. With `force` (for `/compact`), fold everything before the last user turn,
-    even if this saves little. Without a model, the digest is written locally.
+    even if this saves little. A list that cannot become smaller is returned as it is. Without a model, the digest is
+    written locally.
     """
     deps = deps or CondenserDeps()
     host = HostMessages(messages)
     if force:
         turns = host.timeline.cuts["turn"]
-        return await _fold(host, turns[-1] if turns else 0, deps, force=True)
+        return await _fold(host, turns[-1] if turns else 0, deps)
     return await _fold(host, slice_at(host, deps.policy or DEFAULT_POLICY), deps)
 
 
-async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: bool = False) -> Any:
+async def _fold(host: HostMessages, cut: int, deps: CondenserDeps) -> Any:
     """The list with a digest in place of the messages before the cut. If the digest saves no tokens, the same list is
     returned.
 
-    Leading system messages stay. The saving is computed before the model is called, and again afterwards. With `force`,
-    a fold of more than one message is made even if it saves nothing.
+    Leading system messages stay. The saving is computed before the model is called, and again afterwards.
     """
     lead = host.timeline.lead
     head = host.messages[lead:cut]
@@ -88,11 +89,12 @@ async def _fold(host: HostMessages, cut: int, deps: CondenserDeps, *, force: boo
     request = _request(source, host, cut)
     gain = host.timeline.prefix[cut] - host.timeline.prefix[lead]
     local = local_digest_text(source, needs)
-    if _size(local, request) >= gain and not (force and len(head) > 1):
+    local = quoted_digest_text(source, local, gain - 1 - (_size(local, request) - _size(local, "")))
+    if _size(local, request) >= gain:
         return host.items
     made = await model_digest_text(source, needs)
-    if _size(made, request) >= gain:
-        made = local._replace(cause="the digest is larger than the messages it replaces")
+    if made.cause or _size(made, request) >= gain:
+        made = local._replace(cause=made.cause or "the digest is larger than the messages it replaces")
     if made.cause and deps.model is not None:
         # Log only the kind of failure: an error text may contain an address with a key.
         _LOG.warning("digest written locally: %s", made.cause.partition(":")[0])

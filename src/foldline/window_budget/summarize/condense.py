@@ -21,6 +21,7 @@ from foldline.digest.local import write_local_digest
 from foldline.digest.markup import scope_of
 from foldline.digest.prompt import sections_prompt
 from foldline.message import Message, user
+from foldline.redact.redact import redact
 from foldline.window_budget.budget.estimate import window_of
 from foldline.window_budget.contract import CompleteFn, SummarizeDeps, Summary
 from foldline.window_budget.host_messages import (
@@ -53,6 +54,8 @@ _SECTIONS_CAP = 240
 
 A digest may always be this large, if it is smaller than the messages that it replaces.
 """
+_QUOTED_CHARS = (1_000, 500, 250, 120, 60, 30)
+"""The lengths to which the messages of a small list are shortened in turn, until their quotation fits."""
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
 """A completer is called only once per digest, because it makes its own retries and the host sets a deadline."""
 
@@ -93,12 +96,37 @@ def local_digest_text(source: DigestInput, deps: SummarizeDeps, cause: str = "")
     return _digest_text(write_local_digest(_digest_request(source, deps), cause=cause))
 
 
+def quoted_digest_text(source: DigestInput, local: DigestText, max_tokens: int) -> DigestText:
+    """A digest of a small list that quotes its messages, each at the greatest length that fits `max_tokens`.
+
+    If none fits, the shortest quotation is returned. The local digest is returned if it has more than one line.
+    """
+    header, _, body = local.text.partition("\n")
+    found = local
+    if "\n" in body or not all(message.text for message in source.messages):
+        return local
+    for chars in _QUOTED_CHARS:
+        quoted = "\n".join(f"{each.role}: {_shortened(redact(each.text), chars)}" for each in source.messages)
+        found = _escaped(f"{header}\n{quoted}", local.cause)
+        if _size(found.text) <= max_tokens:
+            break
+    return found
+
+
+def _shortened(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
 def _digest_text(made: Any) -> DigestText:
     if isinstance(made, FoldRefused):  # not reached: the request asks for a local digest on failure
         return DigestText("", made.cause)
-    text = made.message.text
+    return _escaped(made.message.text, made.cause)
+
+
+def _escaped(text: str, cause: str) -> DigestText:
+    """The digest. Lines after the header that look like its own mark are escaped."""
     first, _, body = text.partition("\n")
-    return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", made.cause)
+    return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", cause)
 
 
 def _digest_request(source: DigestInput, deps: SummarizeDeps) -> DigestRequest:
