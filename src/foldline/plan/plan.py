@@ -305,12 +305,13 @@ class _FoldDraft:
         """Tokens of each block of the resulting view. All pinned messages belong to the block `pins`."""
         fold = self.fold(before=0, reason="")
         blocks = self.timeline.blocks(self.load.fixed, fold, self.tail)
-        other = sum(map(self.timeline.tokens, (index for index in self.timeline.pins if index not in fold.pinned)))
+        other = sum(self.pins().values()) - sum(map(self.timeline.tokens, self.timeline.pins.keys() & fold.pinned))
         return {**blocks, "pins": blocks["pins"] + other, "history": max(blocks["history"] - other, 0)}
 
     def pins(self) -> dict[str, int]:
         """Tokens of each pinned message, by the name of its pin."""
-        return {name: self.timeline.tokens(index) for index, name in self.timeline.pins.items()}
+        timeline = self.timeline
+        return {name: timeline.tokens(index) for index, name in timeline.pins.items() if index < len(timeline)}
 
     def fold(self, *, before: int, reason: str) -> Fold:
         """The fold record, without its digest."""
