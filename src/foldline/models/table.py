@@ -102,6 +102,10 @@ class Model:
     """Whether the provider removes the thinking of earlier turns from the prompt when a new user message arrives."""
     binds_thinking: bool
     """Whether the provider refuses thinking behind other messages than those it was written behind."""
+    system_messages: bool
+    """Whether a request may hold system messages between other messages (Anthropic)."""
+    signed_calls: bool
+    """Whether the first function call of a reply needs its thought signature (Gemini)."""
     prices: Prices | None
     """None if the table has no prices for the model."""
     cache: CacheRules
@@ -170,6 +174,8 @@ def _build(name: str, values: dict[str, Any], media: MediaRule, source: str) -> 
         media=media,
         drops_thinking=values["drops_thinking"],
         binds_thinking=values["binds_thinking"],
+        system_messages=values["system_messages"],
+        signed_calls=values["signed_calls"],
         prices=prices,
         cache=CacheRules(
             min_tokens=values["cache_min"],
@@ -305,8 +311,7 @@ _ENTRY_FIELDS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
     **dict.fromkeys(("cache_min", "cache_ttl", "cache_lookback", "cache_breakpoints"), _WHOLE),
     **dict.fromkeys(("input", "output", "read", "write", "write_1h"), _PRICE),
     **dict.fromkeys(("vendor", "format", "family", "vocabulary", "media"), _WORD),
-    "drops_thinking": _FLAG,
-    "binds_thinking": _FLAG,
+    **dict.fromkeys(("drops_thinking", "binds_thinking", "system_messages", "signed_calls"), _FLAG),
 }
 """For each field of an entry: a function that checks the value, a description of valid values, and a hint."""
 _MEDIA_FIELDS = dict.fromkeys([field.name for field in fields(MediaRule)], (_is_amount, "a number", "write 0 or more"))

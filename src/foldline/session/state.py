@@ -59,7 +59,7 @@ class State:
         self.pruned = 0
         """Number of messages that were shortened on arrival."""
         self.media = MediaBudget(self.timeline, setup.media)
-        self._composed = ComposedView(self.timeline, setup.format)
+        self._composed = ComposedView(self.timeline, setup.format, setup.model)
         self._prices = prices_of(setup.model)
         self._account = FoldAccount() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
         """The costs and savings of the conversation; None if no rule of the policy depends on costs."""

@@ -217,13 +217,14 @@ def _is_broken(timeline: Timeline) -> bool:
 class ComposedView:
     """The messages of a timeline's view, reused from view to view; until the next fold, only new messages are read."""
 
-    def __init__(self, timeline: Timeline, format: str) -> None:
+    def __init__(self, timeline: Timeline, format: str, model: Model | None = None) -> None:
         self.timeline, self.format = timeline, format
+        self.model = model if model and model.name else None
         self._fold: Fold | None = None
         self._list: list[Message] = []
         self._shown = 0
-        self._broken = RepairedHistory(format)
-        self.repairs = RepairedHistory(format)
+        self._broken = RepairedHistory(format, self.model)
+        self.repairs = RepairedHistory(format, self.model)
         self.native: Digest | None = None
         """The digest whose native summary the view shows."""
 
@@ -232,7 +233,8 @@ class ComposedView:
         timeline = self.timeline
         if timeline.fold is not self._fold:
             self._fold, self._list, self._shown = timeline.fold, list(head(timeline)), timeline.cut
-            self._broken, self.repairs = RepairedHistory(self.format), RepairedHistory(self.format)
+            self._broken = RepairedHistory(self.format, self.model)
+            self.repairs = RepairedHistory(self.format, self.model)
             digest = timeline.fold.digest if timeline.fold else None
             is_native = digest is not None and digest.message_for(timeline.target) is not digest.message
             self.native = digest if is_native else None

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from foldline.errors import ConfigError
 from foldline.measure.message_size import Framing
 from foldline.message import Message, Usage
-from foldline.models.table import MediaRule
+from foldline.models.table import MediaRule, Model
 from foldline.wire.grammar import Grammar
 
 _REQUEST_MODULES = {
@@ -203,6 +203,8 @@ class Format:
     """The tokens that the provider adds around messages, parts, calls and tools."""
     grammar: Grammar | None = None
     """What the provider accepts; None for a session log."""
+    model_grammar: Callable[[Model], Grammar] | None = None
+    """Returns what the provider accepts for one model, if that differs between models."""
     plain_fields: tuple[str, ...] = ()
     """Fields of the format.
 
@@ -269,12 +271,13 @@ def request_format(name: str) -> Format:
     return found
 
 
-def grammar_of(name: str) -> Grammar:
-    """The grammar of a request format.
+def grammar_of(name: str, model: Model | None = None) -> Grammar:
+    """The grammar of a request format, for a model if one is given.
 
     For a session log, it is the grammar of the request format that the log records.
     """
-    found = request_format(element_format(name)).grammar
+    format = request_format(element_format(name))
+    found = format.model_grammar(model) if format.model_grammar and model else format.grammar
     if found is None:
         raise ConfigError(f"the wire format {name!r} has no grammar", hint="register one as FORMAT.grammar")
     return found

@@ -114,6 +114,15 @@ class Grammar:
     name_form: str = r"[a-zA-Z0-9_-]{1,64}"
     renders_legal_ids: bool = False
     """Whether the renderer makes call ids and tool names legal. Messages that are sent verbatim are not changed."""
+    sendable_element: Callable[[dict[str, Any]], dict[str, Any]] = lambda element: element
+    """Returns an element without fields that the provider refuses; the same object if it has none."""
+    sendable_block: Callable[[Any], Any] = lambda block: block
+    """Returns a block of an element without fields that the provider refuses; the same object if it has none."""
+    signed_call: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Returns the first call of a reply with a signature; the same object if it has one.
+
+    None if calls need no signature.
+    """
     is_malformed: Callable[[Mapping[str, Any]], bool] = lambda _element: False
     """Returns True if an element breaks a rule for its JSON form. The parsed message does not show such a mistake."""
     has_valid_input: Callable[[Mapping[str, Any]], bool] = lambda _call: True

@@ -2,7 +2,7 @@
 
 from foldline.wire.anthropic import parse, render, signs
 from foldline.wire.anthropic.framing import FRAMING
-from foldline.wire.anthropic.grammar import GRAMMAR
+from foldline.wire.anthropic.grammar import GRAMMAR, model_grammar
 from foldline.wire.anthropic.stream import AnthropicStream, is_anthropic_event
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.formats import Format, ReplyFormat
@@ -15,6 +15,7 @@ FORMAT = Format(
     sign=signs.ELEMENT,
     framing=FRAMING,
     grammar=GRAMMAR,
+    model_grammar=model_grammar,
     plain_fields=("role",),
     body_sign=signs.BODY,
     list_key="messages",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from foldline.models.table import Model
+from foldline.wire.anthropic.sendable import sendable_block, sendable_element
 from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.validate.plain_request import (
     PlainBlock,
@@ -194,6 +197,8 @@ GRAMMAR = Grammar(
     name_form=r"[a-zA-Z0-9_-]{1,200}",
     renders_legal_ids=True,
     has_valid_input=lambda call: isinstance(call.get("input"), dict),
+    sendable_element=sendable_element,
+    sendable_block=sendable_block,
     says={
         "empty-request": "messages: at least one message is required",
         "start": "first message must use the user role",
@@ -225,3 +230,9 @@ GRAMMAR = Grammar(
         "system-place": "use the top-level 'system' parameter for the initial system prompt",
     },
 )
+_WITHOUT_SYSTEM_MESSAGES = replace(GRAMMAR, roles=("user", "assistant"), inline_system="refused")
+
+
+def model_grammar(model: Model) -> Grammar:
+    """The rules for a model. Most models refuse system messages inside the list."""
+    return GRAMMAR if model.system_messages else _WITHOUT_SYSTEM_MESSAGES

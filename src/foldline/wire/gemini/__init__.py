@@ -3,7 +3,7 @@
 from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.gemini import parse, render, signs
 from foldline.wire.gemini.framing import FRAMING
-from foldline.wire.gemini.grammar import GRAMMAR
+from foldline.wire.gemini.grammar import GRAMMAR, model_grammar
 from foldline.wire.gemini.stream import GeminiStream, is_gemini_chunk
 from foldline.wire.gemini.usage import gemini_usage
 
@@ -15,6 +15,7 @@ FORMAT = Format(
     sign=signs.ELEMENT,
     framing=FRAMING,
     grammar=GRAMMAR,
+    model_grammar=model_grammar,
     list_key="contents",
     system_key="systemInstruction",
     parse_system=parse.parse_system,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from foldline.models.table import Model
 from foldline.wire.field_access import snake
 from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
@@ -138,3 +140,19 @@ GRAMMAR = Grammar(
         "result-orphan": "Please ensure that function response turn comes immediately after a function call turn.",
     },
 )
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""The value that Gemini 3 accepts instead of a signature, for a call that another model made (see its page on thought
+signatures).
+"""
+
+
+def _signed_call(part: dict[str, Any]) -> dict[str, Any]:
+    return part if _field(part, "thoughtSignature", "thought_signature") else {**part, "thoughtSignature": NO_SIGNATURE}
+
+
+_WITH_SIGNED_CALLS = replace(GRAMMAR, signed_call=_signed_call)
+
+
+def model_grammar(model: Model) -> Grammar:
+    """The rules for a model. Since Gemini 3, the first call of a reply needs a signature."""
+    return _WITH_SIGNED_CALLS if model.signed_calls else GRAMMAR

@@ -37,11 +37,27 @@ def parse(value: Any, raw: str | None = None) -> Message:
     if parts is not None and not isinstance(parts, (list, tuple)):
         raise WireError("parts must be a list", field="parts")
     name = role or "user"
+    if any(isinstance(part, Mapping) and _holds_bytes(part) for part in parts or ()):
+        parts = [_json_part(part) for part in parts or ()]
+        value, raw = {**value, "parts": parts}, None
     return Message(
         role=_ROLES.get(name, name),
         parts=tuple(parse_part(part, f"parts[{index}]") for index, part in enumerate(parts or ())),
         wire=Wire(NAME, value, raw),
     )
+
+
+def _holds_bytes(part: Mapping[str, Any]) -> bool:
+    """True for a part of an SDK's dump, whose signature or data is bytes instead of base64."""
+    return any(isinstance(value, bytes) for value in part.values()) or any(
+        isinstance(data, Mapping) and isinstance(data.get("data"), bytes) for data in part.values()
+    )
+
+
+def _json_part(part: Any) -> Any:
+    if isinstance(part, bytes):
+        return _base64(part)
+    return {key: _json_part(value) for key, value in part.items()} if isinstance(part, Mapping) else part
 
 
 def parse_part(value: Any, field: str) -> Part:

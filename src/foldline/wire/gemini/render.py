@@ -12,14 +12,10 @@ from typing import Any
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.field_access import key_in, pick
 from foldline.wire.formats import LossCollector, element_format
+from foldline.wire.gemini.grammar import NO_SIGNATURE
 from foldline.wire.gemini.parse import NAME, parse_part
 from foldline.wire.part_mapping import arguments_value, media_placeholder
 from foldline.wire.rendering import is_exact
-
-_NO_SIGNATURE = "skip_thought_signature_validator"
-"""The value that Gemini 3 accepts instead of a signature, for a call that another model made (see its page on thought
-signatures).
-"""
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
@@ -57,7 +53,7 @@ def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
     own = any(part.wire is not None and element_format(part.wire.format) == NAME for part in parts)
     first = next((place for place, each in enumerate(written) if "functionCall" in each), None)
     if first is not None and not own:
-        written[first] = {**written[first], "thoughtSignature": _NO_SIGNATURE}
+        written[first] = {**written[first], "thoughtSignature": NO_SIGNATURE}
     return written
 
 

@@ -3,7 +3,7 @@
 from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.openai_chat import parse, render, signs
 from foldline.wire.openai_chat.framing import FRAMING
-from foldline.wire.openai_chat.grammar import GRAMMAR
+from foldline.wire.openai_chat.grammar import GRAMMAR, model_grammar
 from foldline.wire.openai_chat.stream import ChatStream, is_chat_chunk
 from foldline.wire.openai_chat.usage import chat_usage
 
@@ -15,6 +15,7 @@ FORMAT = Format(
     sign=signs.ELEMENT,
     framing=FRAMING,
     grammar=GRAMMAR,
+    model_grammar=model_grammar,
     plain_fields=("role",),
     body_sign=signs.BODY,
     list_key="messages",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from foldline.models.table import Model
 from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.json_values import is_json_object
+from foldline.wire.openai_chat.sendable import sendable_element, sendable_to_openai
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
@@ -159,6 +162,8 @@ GRAMMAR = Grammar(
     empty_must_be_text=True,
     kinds_are_user=True,
     media_in_results=False,
+    id_form=r".{1,40}",
+    sendable_element=sendable_element,
     is_malformed=_is_malformed,
     has_valid_input=_has_valid_input,
     says={
@@ -173,6 +178,12 @@ GRAMMAR = Grammar(
         "result-orphan": "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
         "media-role": "Image URLs are only allowed for messages with role 'user'",
         "media-result": "Image URLs are only allowed for messages with role 'user'",
-        "id-form": "string too long. Expected a string with maximum length 64",
+        "id-form": "string too long. Expected a string with maximum length 40",
     },
 )
+_FOR_OPENAI = replace(GRAMMAR, sendable_element=sendable_to_openai)
+
+
+def model_grammar(model: Model) -> Grammar:
+    """The rules for a model. OpenAI refuses fields that other servers accept."""
+    return _FOR_OPENAI if model.vendor == "openai" else GRAMMAR

@@ -8,6 +8,7 @@ from typing import Any
 from foldline.wire.grammar import Grammar
 from foldline.wire.json_values import is_json_object
 from foldline.wire.openai_chat.grammar import LIMITS, ROLES, media_size
+from foldline.wire.openai_responses.sendable import sendable_item
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
@@ -215,6 +216,8 @@ GRAMMAR = Grammar(
     media_roles=("user", "system"),
     item_ids=True,
     conversation_fields=("previous_response_id", "conversation", "prompt"),
+    sendable_element=sendable_item,
+    sendable_block=sendable_item,
     is_malformed=_is_malformed,
     has_valid_input=lambda call: call.get("type") != "function_call" or is_json_object(call.get("arguments")),
     says={

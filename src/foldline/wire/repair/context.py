@@ -9,6 +9,7 @@ from operator import is_not
 from typing import Any, NamedTuple, TypeGuard
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
+from foldline.models.table import Model
 from foldline.wire.formats import Format, LossCollector, element_format, format_of, grammar_of
 from foldline.wire.grammar import Grammar
 
@@ -119,10 +120,13 @@ class RepairContext:
     """Whether a placeholder is added if the history ends with a reply and the format demands a user message there."""
 
     @classmethod
-    def of(cls, format: str) -> RepairContext:
-        """The context for a wire format. For a session log, this is the context for the messages inside the log."""
+    def of(cls, format: str, model: Model | None = None) -> RepairContext:
+        """The context for a wire format, and for a model if one is given.
+
+        For a session log, this is the context for the messages inside the log.
+        """
         name = element_format(format)
-        return cls(name, grammar_of(format), format_of(name))
+        return cls(name, grammar_of(format, model), format_of(name))
 
     def note(self, code: str, index: int, words: str) -> None:
         """Record a change."""

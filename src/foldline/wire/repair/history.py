@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from foldline.message import Message, ToolCall, ToolResult, user
+from foldline.models.table import Model
 from foldline.wire.rendering import is_exact
 from foldline.wire.repair.context import (
     OutgoingMessage,
@@ -58,7 +59,7 @@ class RepairRun(NamedTuple):
     """The messages after all stages have run."""
 
 
-def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
+def repair(messages: Iterable[Message], format: str = "anthropic", model: Model | None = None) -> Repaired:
     """The messages, changed so that the wire format accepts them. Valid messages are returned as the same objects.
 
     >>> from foldline.message import ToolCall, assistant, user
@@ -67,7 +68,7 @@ def repair(messages: Iterable[Message], format: str = "anthropic") -> Repaired:
     [call-unanswered] message 1: the call run a has no result: a closing result was added
     """
     everything = tuple(messages)
-    run = repair_part(everything, RepairContext.of(format))
+    run = repair_part(everything, RepairContext.of(format, model))
     if not run.context.notes:
         return Repaired(messages=everything)
     notes = tuple(sorted(run.context.notes, key=lambda note: note.index))

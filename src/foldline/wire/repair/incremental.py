@@ -15,6 +15,7 @@ from operator import is_not
 from threading import Lock
 
 from foldline.message import Message, Text
+from foldline.models.table import Model
 from foldline.wire.json_values import is_encodable
 from foldline.wire.repair.context import RepairContext, RepairNote
 from foldline.wire.repair.first_and_last import end_placeholder, is_from_user
@@ -44,16 +45,16 @@ class _StoredPart:
 class RepairedHistory:
     """Repairs a growing history. `update` returns what `repair` would return for all messages."""
 
-    def __init__(self, format: str) -> None:
-        context = RepairContext.of(format)
-        self.format = context.format
+    def __init__(self, format: str, model: Model | None = None) -> None:
+        context = RepairContext.of(format, model)
+        self.format, self.model = context.format, model
         self._grammar = context.grammar
         self._stored = _StoredPart()
         self.lock = Lock()
         """A lock for callers that share the object between threads."""
 
     def __eq__(self, other: object) -> bool:  # the same format gives the same repairs, whatever is stored
-        return isinstance(other, RepairedHistory) and self.format == other.format
+        return isinstance(other, RepairedHistory) and (self.format, self.model) == (other.format, other.model)
 
     def __hash__(self) -> int:
         return hash(self.format)
@@ -90,7 +91,7 @@ class RepairedHistory:
         return repaired
 
     def _run(self, rest: Sequence[Message], start: int, ending: bool) -> RepairRun:
-        context = RepairContext.of(self.format)
+        context = RepairContext.of(self.format, self.model)
         context.ending = ending
         return repair_part(rest, context, start=start)
 

@@ -23,6 +23,7 @@ from foldline.wire.repair.context import (
     is_signed_summary,
     native_summary,
 )
+from foldline.wire.repair.sendable_fields import with_sendable_fields, with_signed_call
 from foldline.wire.validate import check
 
 _BROKEN = frozenset(("", "untyped", "part", "text", "thinking", "redacted_thinking", "tool_use", "tool_result"))
@@ -34,6 +35,8 @@ Repair leaves such calls out.
 """
 _MEDIA = frozenset(("image", "document", "image_url", "input_audio", "file", "input_image", "input_file"))
 _LONGEST_NAME = 64
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+").fullmatch
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 
 
 def with_sendable_values(index: int, message: Message, context: RepairContext) -> Message:
@@ -47,6 +50,7 @@ def with_sendable_values(index: int, message: Message, context: RepairContext) -
 
 def repair_message(index: int, message: Message, side: str, context: RepairContext) -> Message | None:
     """The message without the content that the format refuses; None if nothing is left."""
+    message = with_signed_call(index, with_sendable_fields(index, message, context), context)
     own = context.own(message.wire)
     if own:
         message = _with_known_role(index, message, context)
@@ -129,7 +133,19 @@ def _repair_thinking(part: Thinking, index: int, _message: Message, side: str, c
     return None if _is_duplicate_item(index, part.wire, context) else part
 
 
+def _is_readable(part: Media) -> bool:
+    """False for an image whose data is not base64, or whose address has no scheme. Only the ends of data are read."""
+    if part.kind != "image":
+        return True
+    if part.data:
+        return _BASE64(part.data[:64]) is not None and _BASE64(part.data[-64:]) is not None
+    return not part.url or _ADDRESS(part.url) is not None
+
+
 def _repair_media(part: Media, index: int, message: Message, side: str, context: RepairContext) -> Part | None:
+    if not _is_readable(part):
+        context.note("media-unreadable", index, "a placeholder replaced an image that cannot be read")
+        return Text(text=unsupported_media(part))
     if side in context.grammar.media_roles:
         return part
     alone = message if context.exact(message.wire) else replace(message, parts=(part,))
@@ -215,6 +231,8 @@ def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairCon
     if isinstance(inner, Text):
         accepted = own and inner.wire is None and not inner.text
         return inner if accepted or not context.grammar.is_blank(inner.text) else None
+    if isinstance(inner, Media) and not _is_readable(inner):
+        return Text(text=unsupported_media(inner))
     if context.grammar.error_text_only and result.is_error:
         return Text(text=unsupported_media(inner)) if isinstance(inner, Media) else None
     if isinstance(inner, Media) and not context.grammar.media_in_results and context.own(inner.wire):

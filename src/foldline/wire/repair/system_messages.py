@@ -15,7 +15,7 @@ def belongs_to_prompt(message: Message, context: RepairContext) -> bool:
     """True for a leading system message that goes into the request's system field, even if it came in the list."""
     if leading_system((message,), context.target):
         return True
-    return bool(message.parts) and context.grammar.inline_system == "after user"
+    return bool(message.parts) and context.grammar.inline_system != "free"
 
 
 def repair_prompt(index: int, message: Message, context: RepairContext) -> list[OutgoingMessage]:

@@ -1,0 +1,141 @@
+"""Fields that a provider refuses do not reach the wire: null fields of SDK dumps, fields of the agent, illegal ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from foldline import Session
+from foldline.message import Message, tool, user
+from foldline.testing import assert_sendable
+from foldline.testing.provider import judge
+
+MODELS = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai": "gpt-4o",
+    "openai-responses": "gpt-5",
+    "gemini": "gemini-3-pro",
+}
+
+
+def accepted(format: str, *messages: Any, model: str = "") -> list[Any]:
+    """The elements of a request that the provider accepts."""
+    model = model or MODELS[format]
+    session = Session(model=model, format=format)
+    session.add(*messages, format=format)
+    rendered = session.view().render()
+    assert_sendable(rendered)
+    body = rendered.body if format == "gemini" else {**rendered.body, "model": model}
+    body |= {"max_tokens": 100} if format == "anthropic" else {}
+    refused = judge(format, body, model=model, needs_tools=False)
+    assert refused is None, refused
+    elements: list[Any] = body.get("messages") or body.get("input") or body["contents"]
+    return elements
+
+
+def test_null_fields_of_dumped_blocks_are_left_out() -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "run", "input": {"a": None}, "caller": None}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": None, "is_error": None}
+    text = {"type": "text", "text": "hm", "citations": None}
+    sent = accepted(
+        "anthropic", user("go"), {"role": "assistant", "content": [text, call]}, {"role": "user", "content": [result]}
+    )
+    assert sent[1]["content"] == [text, {key: call[key] for key in ("type", "id", "name", "input")}]
+
+
+def test_null_fields_of_a_chat_message_are_left_out() -> None:
+    reply = {"role": "assistant", "content": "hi", "tool_calls": None, "refusal": None, "name": None}
+    sent = accepted("openai", user("go"), reply, user("on"))
+    assert sent[1] == {"role": "assistant", "content": "hi", "refusal": None}
+
+
+def test_null_fields_of_items_are_left_out() -> None:
+    call = {"type": "function_call", "id": None, "call_id": "c1", "name": "run", "arguments": "{}", "status": None}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "done", "id": None, "status": None}
+    reasoning: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "status": None, "content": None}
+    sent = accepted("openai-responses", user("go"), reasoning, call, output)
+    assert [item["type"] for item in sent[1:]] == ["reasoning", "function_call", "function_call_output"]
+
+
+def test_fields_of_the_agent_are_not_sent_to_openai_and_anthropic() -> None:
+    message = {"role": "user", "content": "go", "timestamp": 7, "valid": True}
+    assert accepted("openai", message) == [{"role": "user", "content": "go"}]
+    assert accepted("anthropic", message)[0].keys() == {"role", "content"}
+
+
+def test_fields_of_another_server_are_sent_to_it() -> None:
+    session = Session(model="deepseek-chat", format="openai")
+    reply = {"role": "assistant", "content": "hi", "reasoning_content": "so"}
+    session.add(user("go"), reply, user("on"))
+    assert session.view().render().body["messages"][1] == reply
+
+
+def test_a_call_id_of_more_than_40_characters_is_shortened_for_chat_completions() -> None:
+    name = "call_" + "x" * 60
+    call = {"id": name, "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    sent = accepted(
+        "openai",
+        user("go"),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": name, "content": "done"},
+    )
+    assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] != name
+
+
+@pytest.mark.parametrize("name", ["x" * 70, "chatcmpl-1", "fc_" + "y" * 70])
+def test_an_item_id_that_openai_refuses_is_left_out(name: str) -> None:
+    call = {"type": "function_call", "id": name, "call_id": "c1", "name": "run", "arguments": "{}"}
+    reasoning = {"type": "reasoning", "id": name + "r", "summary": [], "encrypted_content": "e"}
+    message = {"type": "message", "id": name + "m", "role": "assistant", "status": "completed", "content": []}
+    text = {"type": "output_text", "text": "hi", "annotations": []}
+    sent = accepted("openai-responses", user("go"), reasoning, {**message, "content": [text]}, call, tool("c1", "done"))
+    assert [item["type"] for item in sent] == [
+        *("message", "reasoning", "message", "function_call", "function_call_output")
+    ]
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-sonnet-4-5", "claude-haiku-4-5"])
+def test_a_system_message_in_the_list_is_sent_as_the_users_to_a_model_that_refuses_it(model: str) -> None:
+    reminder = {"role": "system", "content": "be brief"}
+    sent = accepted("anthropic", user("go"), reminder, model=model)
+    assert [message["role"] for message in sent] == ["user"] * len(sent)
+    assert "be brief" in str(sent)
+
+
+def test_a_system_message_in_the_list_stays_for_a_model_that_accepts_it() -> None:
+    sent = accepted("anthropic", user("go"), {"role": "system", "content": "be brief"}, model="claude-opus-5")
+    assert [message["role"] for message in sent] == ["user", "system"]
+
+
+def test_calls_of_an_older_gemini_get_the_value_that_stands_for_a_signature() -> None:
+    call = {"functionCall": {"name": "run", "args": {}}}
+    answer = {"functionResponse": {"name": "run", "response": {"output": "done"}}}
+    history = ({"role": "model", "parts": [call, call]}, {"role": "user", "parts": [answer, answer]})
+    sent = accepted("gemini", user("go"), *history)
+    assert [part.get("thoughtSignature") for part in sent[1]["parts"]] == ["skip_thought_signature_validator", None]
+    older = accepted("gemini", user("go"), *history, model="gemini-2.5-pro")
+    assert "thoughtSignature" not in str(older)
+
+
+def test_bytes_of_a_gemini_signature_are_sent_as_base64() -> None:
+    call = {"function_call": {"name": "run", "args": {}}, "thought_signature": b"\x01\x02\xff"}
+    answer = {"function_response": {"name": "run", "response": {"output": "done"}}}
+    sent = accepted("gemini", user("go"), {"role": "model", "parts": [call]}, {"role": "user", "parts": [answer]})
+    assert "AQL/" in str(sent[1])
+
+
+def test_an_image_that_cannot_be_read_is_replaced_by_a_placeholder() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "[removed]", "data_len": 7}
+    sent = accepted("anthropic", {"role": "user", "content": [{"type": "image", "source": source}]}, user("see?"))
+    assert "[removed]" not in str(sent)
+    part = {"type": "image_url", "image_url": {"url": "[removed]"}}
+    assert "[removed]" not in str(accepted("openai", {"role": "user", "content": [part]}))
+
+
+def test_messages_without_such_fields_are_sent_as_they_came() -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": "go", "cache_control": None}]}
+    session = Session(model="claude-sonnet-4-5", format="anthropic")
+    session.add(message)
+    assert isinstance(session.messages[0], Message)
+    assert session.view().render().body["messages"][0]["content"][0]["text"] == "go"
