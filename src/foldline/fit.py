@@ -2,8 +2,8 @@
 
     messages = foldline.fit(messages, model="gpt-5")
 
-It applies the default policy without a record: a digest replaces the oldest messages, the first prompt stays, and
-large tool results become previews. A list of messages has no recall tool, so no text of the result mentions one.
+`fit` applies the default policy without a record. A digest replaces the oldest messages, the first prompt stays, and
+large tool results become previews. A list of messages has no recall tool, so the result does not mention recall.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ def fit(  # noqa: PLR0913 (all but one are named at the call)
     tools: Sequence[Any] = (),
     policy: Policy | str = DEFAULT_POLICY,
 ) -> Messages:
-    """The messages in the same format, shortened so that they fit; the same list if nothing had to be done.
+    """The messages in the same format, shortened so that they fit. A list that already fits is returned as the same
+    object.
 
-    `budget` is the largest number of tokens, with the tools; by default it is the window of `model` without the tokens
-    that are reserved for the reply. `format` is a wire format; by default it is detected. `digester` writes the digest
-    with a model. Keep the returned list and append to it, or pass the whole history every time: either way, the
-    beginning of the result changes only when more has to be folded. Raises `ViewTooLarge` if the newest messages alone
-    do not fit.
+    `budget` is the largest number of tokens, including the tools. By default, it is the window of `model` minus the
+    tokens that are reserved for the reply. `format` is a wire format; by default, the format is detected. `digester`
+    writes the digest with a model. You can append to the returned list, or pass the whole history every time. In both
+    cases, the beginning of the result changes only when more messages must be folded. Raises `ViewTooLarge` if the
+    newest messages alone do not fit.
     """
     chosen = Policy.preset(policy) if isinstance(policy, str) else policy
     if budget is not None:
@@ -78,7 +79,7 @@ def _session(model: str, policy: Policy, tools: Sequence[Any], caller: CallerMes
 
 
 def _replay(session: Session, messages: Sequence[Message]) -> None:
-    """Add the messages as the agent did, and fold where the agent would have folded before each request.
+    """Add the messages one by one, and fold before each reply if a fold is due, as a session does before each request.
 
     So a list that grows is folded at the same places every time, and the provider's prompt cache stays valid.
     """
@@ -94,7 +95,10 @@ def _replay(session: Session, messages: Sequence[Message]) -> None:
 
 
 def _with_kind(message: Message, policy: Policy) -> Message:
-    """The message; an earlier digest in the list is marked as one, so that it is carried over into the next digest."""
+    """The message.
+
+    If it is a digest of an earlier call, it gets the kind "digest", so that the next digest includes it.
+    """
     is_digest = message.role == policy.digest_role and message.text.startswith(policy.digest_header)
     return replace(message, kind="digest") if is_digest and not message.kind else message
 
@@ -107,7 +111,10 @@ def _plain(message: Message) -> Message:
 
 
 def _with_memory(given: Digester | Callable[[DigesterCall], Any] | None) -> Digester | None:
-    """The digester; a call with the text of an earlier call gets the earlier reply, without a request."""
+    """The digester, with a memory of its replies.
+
+    If it is called again with the same text, it returns the earlier reply without a request.
+    """
     digester = digester_of(given)
     try:
         owner = given.complete if isinstance(given, Digester) else given

@@ -49,7 +49,8 @@ def too_large(  # noqa: PLR0913 (all are named at the call)
     """The error for a view that does not fit. `tokens` is the size of the view, including the margin.
 
     `fits` tells whether the view would fit under another policy. The first change in `_KNOBS` that helps becomes the
-    hint; then a pin without which the view would fit, by its name in `pins`.
+    hint. If no change helps, the hint names a pin without which the view would fit. `pins` maps the names of pins to
+    their tokens.
     """
     folds = can_fold(policy)
     knobs = [knobs for knobs in _KNOBS if ("rules" in knobs) != folds and _differs(policy, knobs)]
@@ -62,7 +63,7 @@ def too_large(  # noqa: PLR0913 (all are named at the call)
 
 
 def _unpin(pins: Mapping[str, int], excess: int) -> str:
-    """The advice to remove the largest pin; "" if the view would not fit without it either."""
+    """The advice to remove the largest pin; "" if the view would still not fit after that."""
     name, tokens = max(pins.items(), key=lambda pin: pin[1], default=("", 0))
     return f"unpin {name!r} ({tokens:,} tokens)" if tokens >= excess > 0 else ""
 

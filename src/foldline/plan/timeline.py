@@ -41,7 +41,7 @@ class Timeline:
     tail: int = 0
     """Start of the newest unit: the unanswered prompts, or else the newest step. The newest unit is never folded."""
     pins: dict[int, str] = field(default_factory=dict)
-    """The pinned messages: the name of the pin by the index of its message."""
+    """Maps the index of each pinned message to the name of its pin."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Maps the id of each call that has only an interim result to the index of this result.
 

@@ -130,7 +130,7 @@ class ScratchModel:
     ) -> None:
         """Add a change of the job's state. The caller reports such a change, because the stream does not contain it.
 
-        `previous_state` and `new_state` are other names of the two arguments.
+        `previous_state` and `new_state` are other names for the two arguments.
         """
         self.state_changes.append({"from": str(previous or previous_state), "to": str(new or new_state)})
         self.weight += 1

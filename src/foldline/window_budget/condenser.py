@@ -64,7 +64,7 @@ async def condense_transcript(messages: Any, force: bool = False, deps: Condense
     """Fold everything except the newest `keep_recent` tokens, even if no fold is due.
 
     A host can call this for a user's command. With `force` (for `/compact`), fold everything before the last user turn,
-    even if this saves little. A list that cannot become smaller is returned as it is. Without a model, the digest is
+    even if this saves little. A list that cannot become smaller is returned unchanged. Without a model, the digest is
     written locally.
     """
     deps = deps or CondenserDeps()

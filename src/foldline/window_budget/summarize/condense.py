@@ -55,7 +55,10 @@ _SECTIONS_CAP = 240
 A digest may always be this large, if it is smaller than the messages that it replaces.
 """
 _QUOTED_CHARS = (1_000, 500, 250, 120, 60, 30)
-"""The lengths to which the messages of a small list are shortened in turn, until their quotation fits."""
+"""Maximum lengths of a quoted message, in characters.
+
+They are tried in this order until the quoting digest of a small list fits.
+"""
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
 """A completer is called only once per digest, because it makes its own retries and the host sets a deadline."""
 
@@ -97,9 +100,10 @@ def local_digest_text(source: DigestInput, deps: SummarizeDeps, cause: str = "")
 
 
 def quoted_digest_text(source: DigestInput, local: DigestText, max_tokens: int) -> DigestText:
-    """A digest of a small list that quotes its messages, each at the greatest length that fits `max_tokens`.
+    """A digest of a small list that quotes every message.
 
-    If none fits, the shortest quotation is returned. The local digest is returned if it has more than one line.
+    The quoted messages are as long as `max_tokens` allows. If even the shortest quotations do not fit, they are used
+    anyway. If the local digest has more than one line, it is returned instead.
     """
     header, _, body = local.text.partition("\n")
     found = local
@@ -124,7 +128,7 @@ def _digest_text(made: Any) -> DigestText:
 
 
 def _escaped(text: str, cause: str) -> DigestText:
-    """The digest. Lines after the header that look like its own mark are escaped."""
+    """The digest. Text after the header that looks like the mark of a quoted request is escaped."""
     first, _, body = text.partition("\n")
     return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", cause)
 
