@@ -16,6 +16,7 @@ from pathlib import Path
 from foldline.errors import InputError
 from foldline.ledger import branches as branch_table
 from foldline.ledger import schema
+from foldline.ledger.address import SERVER_SCHEMES, check_address
 from foldline.ledger.chains import Tenant
 from foldline.ledger.connections import Connection, ConnectionPool, Database
 from foldline.ledger.index_feed import MessageIndex
@@ -78,7 +79,8 @@ def _database(url: str, wait_s: float) -> Database:
         raise InputError(
             f"invalid ledger address {url.rpartition('@')[2]!r:.60}", hint='use a path, "postgresql://…" or ":memory:"'
         )
-    if url.startswith(("postgresql://", "postgres://")):
+    check_address(url)
+    if url.startswith(SERVER_SCHEMES):
         from foldline.ledger.databases.postgres import Postgres  # noqa: PLC0415  # an extra
 
         return Postgres(url, wait_s=wait_s)

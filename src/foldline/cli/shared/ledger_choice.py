@@ -7,7 +7,6 @@ prints its choice on standard error, so that standard output stays clean for pip
 from __future__ import annotations
 
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,7 @@ from foldline.cli.shared.output import printable
 from foldline.cli.shared.settings import Settings, load_settings
 from foldline.errors import ConfigError, FoldlineError, InputError
 from foldline.ledger import MAIN, Branch, Store
+from foldline.ledger.address import check_address, hide_password
 from foldline.ledger.records import SessionInfo
 from foldline.recall.text_index import TextIndex
 from foldline.session import Ledger
@@ -37,7 +37,6 @@ COMPLETION_WAIT_SECONDS = 1.0
 """Seconds to wait for another writer's lock during shell completion."""
 CANDIDATES = 5
 """How many sessions an error lists when a name is ambiguous."""
-_PASSWORD = re.compile(r"(://[^:/@]*):\S*@|(?<=password=)[^&\s]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ class LedgerLocation:
         return not self.remote and not Path(self.url).exists()
 
     def __str__(self) -> str:
-        return _PASSWORD.sub(lambda found: f"{found[1]}:…@" if found[1] else "…", self.url)
+        return hide_password(self.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +77,7 @@ def ledger_location(settings: Settings, environment: Mapping[str, str] | None = 
     """The ledger that the settings name, or else the default file."""
     env = os.environ if environment is None else environment
     url = settings.values["ledger"] or str(_default_file(env))
-    if "://" in url and not url.startswith(("postgresql://", "postgres://")):
-        raise ConfigError(
-            f"unknown kind of ledger address: {LedgerLocation(url=url)}", hint="use a file or a postgresql:// address"
-        )
+    check_address(url)
     if url == ":memory:":
         raise ConfigError("a ledger in memory is lost when the command ends", hint="name a file with --ledger")
     if "://" not in url:
