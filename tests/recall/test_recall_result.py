@@ -112,3 +112,8 @@ def test_an_excerpt_contains_a_matching_word(words: list[str], wanted: set[str],
     shown = excerpt(text, weights, chars)
     assert bool(list(occurrences(text, weights))) == bool(list(occurrences(shown, weights)))
     assert max(map(len, wanted)) < TERM_CHARS
+
+
+def test_a_long_reply_without_a_matching_word_is_left_out() -> None:
+    session = session_of([user("The worker listens on port 8081."), assistant("Well, " * 400), user("Go on.")])
+    assert "Well" not in str(session.recall("which port does the worker use?"))

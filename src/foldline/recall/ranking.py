@@ -40,6 +40,10 @@ EXPANSION_TERMS = 25
 EXPANSION_SHARE = 0.4
 """The total weight of the expansion terms, relative to that of the query's own terms."""
 QUERY_TERMS = 48
+SIMILARITY_SHARE = 0.5
+"""Share of a message's score that its similarity to the query in meaning has, where word vectors are installed."""
+SIMILARITY_LENGTH_WEIGHT = 0.2
+"""How strongly the length of a message lowers its similarity."""
 PASSAGE_GAP = 4
 """Messages that are at most this many positions apart belong to one result. The messages between them are shown only if
 they match well themselves.
@@ -129,6 +133,22 @@ def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> l
     return [sqrt(square) for square in out]
 
 
+def add_similarities(
+    docs: Sequence[Document], scores: Sequence[float], similarities: Mapping[int, float]
+) -> list[float]:
+    """The scores, without neighbours, combined with the similarity of messages to the query in meaning.
+
+    `similarities` are by message id. Both parts are scaled so that the best message has 1.
+    """
+    values = [
+        similarities.get(doc.id, 0.0) ** 2 / (1 + SIMILARITY_LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS)
+        for doc in docs
+    ]
+    terms_scale = (1 - SIMILARITY_SHARE) / (max(scores, default=0.0) or 1.0)
+    scale = SIMILARITY_SHARE / (max(values, default=0.0) or 1.0)
+    return [score * terms_scale + value * scale for score, value in zip(scores, values, strict=True)]
+
+
 def are_adjacent(one: Document, other: Document) -> bool:
     """Whether two messages are consecutive."""
     return one.segment == other.segment and abs(one.position - other.position) == 1
@@ -169,17 +189,20 @@ def expansion_weights(
     return {term: value * scale for term, value in best}
 
 
-def worth_showing(docs: Sequence[Document], scores: Sequence[float], long_chars: int) -> tuple[list[int], list[int]]:
+def worth_showing(
+    docs: Sequence[Document], own: Sequence[float], scores: Sequence[float], long_chars: int
+) -> tuple[list[int], list[int]]:
     """The messages that score well enough to be shown, best first, and those long replies that are shown at length.
 
-    Both are indexes into `docs`. A message without text is never shown.
+    Both are indexes into `docs`. `own` are the scores without neighbours: a long reply that scores only by its
+    neighbours is not shown, and a message without text is never shown.
     """
     best = max(scores, default=0.0)
     wanted = [at for at, score in enumerate(scores) if score > 0 and score >= FLOOR * best and docs[at].size]
     order = sorted(wanted, key=lambda at: (-scores[at], -docs[at].id))
     long_ones = [at for at in order if not docs[at].is_prompt and docs[at].size > long_chars]
-    at_length = long_ones[:LONG_REPLIES]
-    weak = {at for at in long_ones[LONG_REPLIES:] if scores[at] < REPLY_FLOOR * best}
+    at_length = [at for at in long_ones if own[at] > 0][:LONG_REPLIES]
+    weak = {at for at in long_ones if not own[at] or scores[at] < REPLY_FLOOR * best} - set(at_length)
     return [at for at in order if at not in weak], at_length
 
 

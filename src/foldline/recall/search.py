@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from itertools import combinations, groupby
 from operator import itemgetter
 
@@ -31,6 +31,7 @@ from foldline.recall.excerpt import excerpt, indexed_text
 from foldline.recall.ranking import Document
 from foldline.recall.result import RecalledMessage, RecalledPassage, RecallResult, text_of_passages
 from foldline.recall.text_index import IndexReader, catch_up
+from foldline.recall.word_vectors import installed_vectors
 
 TOKENS = 2000
 """Default token budget of a recall."""
@@ -56,6 +57,8 @@ CANDIDATES = 150
 """Number of best messages that are scored together with their neighbours."""
 CANDIDATES_TRIED = 2000
 """Maximum number of messages that are examined to find the candidates, because many may belong to other branches."""
+SIMILAR = 150
+"""Number of best messages whose similarity to the query in meaning is computed, where word vectors are installed."""
 NEIGHBOURS = 4
 """Number of neighbours on each side of a candidate."""
 CHARS_PER_TOKEN = 4
@@ -123,9 +126,16 @@ class _Search:
         expansion = ranking.expansion_weights(weights, pool, rare)
         term_scores |= {term: weight * rare[term] for term, weight in expansion.items()}
         matched = ranking.add_term_scores(matched, {term: found[term] for term in expansion}, term_scores)
-        docs, scores = self._with_neighbours(matched)
-        scores = ranking.add_neighbour_scores(docs, scores)
-        order, at_length = ranking.worth_showing(docs, scores, OTHER_CHARS)
+        docs, own = self._with_neighbours(matched)
+        scores = ranking.add_neighbour_scores(docs, own)
+        if vectors := installed_vectors():
+            best = nlargest(SIMILAR, range(len(docs)), key=lambda at: scores[at])
+            read = self.index.messages([docs[at].id for at in best])
+            texts = [indexed_text(message) for message in read.values()]
+            found_similar = dict(zip(read, vectors.similarities(query.query[:QUERY_CHARS], texts), strict=True))
+            own = ranking.add_similarities(docs, own, found_similar)
+            scores = ranking.add_neighbour_scores(docs, own)
+        order, at_length = ranking.worth_showing(docs, own, scores, OTHER_CHARS)
         chars = [PROMPT_CHARS if doc.is_prompt else OTHER_CHARS for doc in docs]
         for at in at_length:
             chars[at] = LONG_REPLY_CHARS
