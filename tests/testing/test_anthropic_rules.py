@@ -267,6 +267,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "`max_tokens` must be greater than `thinking.budget_tokens`.",
     ),
     "temperature on a new model": (anthropic(user(), temperature=1), "sampling", "`temperature` is not supported"),
+    "temperature with thinking": (
+        anthropic(
+            user(),
+            model="claude-sonnet-4-5",
+            max_tokens=3_000,
+            temperature=0.5,
+            thinking={"type": "enabled", "budget_tokens": 2_000},
+        ),
+        "temperature",
+        "`temperature` may only be set to 1",
+    ),
     "block binding without its header": (
         anthropic(user(), thinking={"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}),
         "field_unknown",

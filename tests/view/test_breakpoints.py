@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline import Session
+from foldline.testing.provider import judge
 from foldline.view.breakpoints import count, place
 from foldline.wire.rendering import Rendered
 
@@ -138,3 +140,24 @@ def test_thinking_and_empty_messages_bear_no_mark() -> None:
     body = {"messages": [{"role": "user", "content": ""}, {"role": "assistant", "content": thinking}]}
     assert count(place(Rendered(format="anthropic", body=body)).body) == 0
     assert place(Rendered(format="anthropic", body={"messages": []})).body == {"messages": []}
+
+
+def test_marks_on_the_tools_of_the_session_count_towards_the_limit() -> None:
+    mark = {"type": "ephemeral"}
+    tools = [{"name": f"t{number}", "input_schema": {"type": "object"}, "cache_control": mark} for number in range(3)]
+    session = Session(model="claude-opus-5", format="anthropic", tools=tools)
+    blocks = [{"type": "text", "text": str(n), "cache_control": {**mark, "ttl": "1h"}} for n in range(3)]
+    session.add({"role": "user", "content": blocks})
+    request = session.view().request(max_tokens=100)
+    assert count(request) == 4
+    assert judge("anthropic", request) is None
+
+
+def test_marks_on_thinking_are_removed() -> None:
+    thinking = {"type": "thinking", "thinking": "so", "signature": "s", "cache_control": {"type": "ephemeral"}}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [thinking, {"type": "text", "text": "x"}]},
+    ]
+    placed = place(Rendered(format="anthropic", body={"messages": [*messages, {"role": "user", "content": "on"}]}))
+    assert "cache_control" not in placed.body["messages"][1]["content"][0]

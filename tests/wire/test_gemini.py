@@ -373,3 +373,19 @@ def test_a_view_joins_consecutive_contents_of_one_role() -> None:
     for text in ("one", "two"):
         session.add({"role": "user", "parts": [{"text": text}]})
     assert session.view().render().body["contents"] == [{"role": "user", "parts": [{"text": "one"}, {"text": "two"}]}]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"role": "model"},
+        {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}},
+        {"candidates": [{"content": {"role": "model"}, "finishReason": "MAX_TOKENS"}]},
+        {"candidates": [{"finishReason": "SAFETY"}]},
+    ],
+)
+def test_a_reply_without_parts_and_a_blocked_reply_can_be_added(reply: dict[str, Any]) -> None:
+    session = Session(model="gemini-3-pro", format="gemini")
+    session.add({"role": "user", "parts": [{"text": "go"}]})
+    session.add(reply)
+    assert session.view().render().body["contents"] == [{"role": "user", "parts": [{"text": "go"}]}]

@@ -267,7 +267,7 @@ def test_a_failed_result_says_so() -> None:
         ),
         (
             {"type": "local_shell_call", "call_id": "a", "action": {"type": "exec", "command": ["ls"]}},
-            {"type": "local_shell_call_output", "call_id": "a", "id": "a", "output": "none"},
+            {"type": "local_shell_call_output", "id": "a", "output": '"none"'},
         ),
         (
             {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}},

@@ -11,7 +11,7 @@ because the tokens before it are written for an hour anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,15 +29,16 @@ BlockPath = tuple[str | int, ...]
 """The keys and indexes that lead from the request body to a block."""
 
 
-def place(rendered: Rendered, most: int = LIMIT) -> Rendered:
+def place(rendered: Rendered, most: int = LIMIT, tools: Sequence[Any] = ()) -> Rendered:
     """The request with added marks, up to `most` marks in total.
 
     The caller's legal marks stay. Other formats are returned unchanged.
     """
     if rendered.format != "anthropic":
         return rendered
-    body = _with_legal_marks(rendered.body)
-    room = min(most, LIMIT) - count(body)
+    marks = [tool["cache_control"] for tool in tools if isinstance(tool, dict) and tool.get("cache_control")]
+    body = _with_legal_marks(_without_marked_thinking(rendered.body), marks)
+    room = min(most, LIMIT) - count(body) - len(marks)
     if room > 0:
         body = _with_new_marks(body, room)
     return rendered if body is rendered.body else replace(rendered, body=body)
@@ -68,13 +69,24 @@ def _marked_blocks(body: dict[str, Any]) -> Iterator[tuple[BlockPath, dict[str, 
                 todo.append(((*path, "content"), content))
 
 
-def _with_legal_marks(body: dict[str, Any]) -> dict[str, Any]:
-    """The body with at most four marks of the caller, and without a one-hour mark after a five-minute mark."""
+def _without_marked_thinking(body: dict[str, Any]) -> dict[str, Any]:
+    """The body without marks on thinking, which the provider refuses."""
+    for path, block in list(_marked_blocks(body)):
+        if block.get("type") in _UNMARKABLE:
+            body = _with_mark(body, path, None)
+    return body
+
+
+def _with_legal_marks(body: dict[str, Any], tool_marks: Sequence[Any] = ()) -> dict[str, Any]:
+    """The body with at most four marks of the caller, and without a one-hour mark after a five-minute mark.
+
+    `tool_marks` are the marks on tools. They come first in the request and count too.
+    """
     found = list(_marked_blocks(body))
-    surplus = len(found) + _automatic(body) - LIMIT
+    surplus = len(tool_marks) + len(found) + _automatic(body) - LIMIT
     for path, _ in found[: max(0, surplus)]:
         body = _with_mark(body, path, None)
-    is_short = False
+    is_short = any(not _is_hour(mark) for mark in tool_marks)
     for path, block in found[max(0, surplus) :]:
         if not _is_hour(block["cache_control"]):
             is_short = True

@@ -106,7 +106,7 @@ class View(NamedTuple):
             raise InputError(f"there is nothing to send: {held}", hint="add a message of the user first")
         if wire_format.join_turns is not None:
             rendered = replace(rendered, body={**rendered.body, wire_format.list_key: wire_format.join_turns(elements)})
-        rendered = place(rendered, self.breakpoints)
+        rendered = place(rendered, self.breakpoints, self.tools or ())
         if self.unbound and self.drops_blocks and target == "anthropic":
             return replace(rendered, parameters=DROP_BLOCK, betas=(BINDING_BETA,))
         return rendered

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from foldline.wire.field_access import block_types
+from foldline.wire.field_access import block_types, key_in
 from foldline.wire.formats import FORMATS, REQUEST_FORMATS, Format, ReplyFormat, Sign, element_format, format_of
 
 WRAPPERS = ("messages", "history", "traj", "trajectory")
@@ -128,7 +128,8 @@ def _detect_object(value: Mapping[str, Any], given: str | None, default: str | N
     The object is tried as a reply, a request body, a wrapper around a list, and an element, in this order.
     """
     for name, reply in _replies().items():
-        if given in (name, None) and _has_list(value, reply.list_key):
+        is_blocked = bool(reply.blocked_key) and key_in(value, reply.blocked_key) in value
+        if given in (name, None) and (_has_list(value, reply.list_key) or is_blocked):
             object_type = reply.object_type
             if object_type is not None and value.get("object", object_type) == object_type and "type" not in value:
                 return Detected(name, "reply")

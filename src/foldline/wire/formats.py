@@ -151,6 +151,8 @@ class ReplyFormat:
 
     None if a reply has the form of a list element.
     """
+    blocked_key: str = ""
+    """The field of a reply that the provider blocked. Such a reply has no content."""
     chunked: bool = False
     """True if a list of replies is one reply that was streamed in chunks."""
 

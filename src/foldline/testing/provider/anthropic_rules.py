@@ -58,6 +58,8 @@ def _check_parameters(body: dict[str, Any], features: ModelFeatures, endpoint: s
     for name in ("temperature", "top_p", "top_k"):
         if name in body and not features.sampling:
             refuse("sampling", f"`{name}` is not supported on this model.")
+    if (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"} and body.get("temperature", 1) != 1:
+        refuse("temperature", "`temperature` may only be set to 1 when thinking is enabled.")
     if "compaction" in body and "context_management" in body:
         refuse("compaction", "compaction: may not be combined with `context_management`")
     edits = [edit["type"] for edit in (body.get("context_management") or {}).get("edits") or ()]

@@ -30,6 +30,7 @@ FORMAT = Format(
         usage=gemini_usage,
         list_key="candidates",
         usage_key="usageMetadata",
+        blocked_key="promptFeedback",
         object_type="",
         chunked=True,
     ),

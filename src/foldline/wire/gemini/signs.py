@@ -9,7 +9,8 @@ from foldline.wire.formats import Sign
 
 
 def _is_content(item: Mapping[str, Any]) -> bool:
-    return isinstance(item.get("parts"), list) and "content" not in item and "type" not in item
+    is_empty_reply = item.get("role") == "model" and item.get("parts") is None
+    return (isinstance(item.get("parts"), list) or is_empty_reply) and "content" not in item and "type" not in item
 
 
 ELEMENT = Sign("contents with parts", _is_content)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from foldline.errors import WireError
+from foldline.json_text import dumps, loads
 from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.formats import LossCollector
 from foldline.wire.openai_responses import parse as items
@@ -77,7 +78,8 @@ def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -
         return {**source, **fields}
     error, result = result.is_error, with_error_text(result, loss)
     if kind == "local_shell":
-        fields |= {"id": result.call_id, "output": _words(result, loss)}
+        text = _words(result, loss)
+        fields = {"type": fields["type"], "id": result.call_id, "output": text if source else _json_words(text)}
     elif kind == "shell":
         own = [unchanged_value(part) for part in result.parts]
         if None in own:
@@ -109,6 +111,15 @@ def _words(result: ToolResult, loss: LossCollector) -> str:
             text += media_placeholder(part, loss, "this kind of call is answered with text only").text
         else:
             loss.add(kind_of(part), "this kind of call is answered with text only")
+    return text
+
+
+def _json_words(text: str) -> str:
+    """The output of a local shell call, which must be JSON: the text itself if it is JSON, else a JSON string."""
+    try:
+        loads(text)
+    except WireError:
+        return dumps(text)
     return text
 
 
