@@ -13,15 +13,10 @@ from typing import Any
 
 import pytest
 
+from bench.secrets import stays
 from foldline.redact.redact import redact
 
 HERE = Path(__file__).parent
-RUN = 8
-"""A secret is missed if this many characters of it in a row stay."""
-KNOWN_MISSES = {
-    "RubyGems key": "the prefix of the key, `rubygems`, is also in the name before it; the key is removed",
-}
-"""Notes of secrets that count as missed, with the reason."""
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -29,11 +24,6 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 SECRETS, HARMLESS = rows("secrets.jsonl"), rows("harmless.jsonl")
-
-
-def stays(secret: str, text: str) -> bool:
-    """Whether a part of a secret is in a text."""
-    return any(secret[at : at + RUN] in text for at in range(max(1, len(secret) - RUN + 1)))
 
 
 def test_the_corpus_is_large_and_half_of_it_was_written_with_fresh_eyes() -> None:
@@ -45,8 +35,7 @@ def test_the_corpus_is_large_and_half_of_it_was_written_with_fresh_eyes() -> Non
 
 @pytest.mark.parametrize("row", SECRETS, ids=lambda row: row["note"])
 def test_no_part_of_a_secret_stays(row: dict[str, Any]) -> None:
-    missed = stays(row["secret"], redact(row["text"]))
-    assert missed == (row["note"] in KNOWN_MISSES), redact(row["text"])
+    assert not stays(row), redact(row["text"])
 
 
 @pytest.mark.parametrize("row", HARMLESS, ids=lambda row: row["text"][:40].encode("unicode_escape").decode())

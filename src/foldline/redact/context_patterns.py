@@ -18,7 +18,7 @@ class ContextPattern(NamedTuple):
     """Fixed strings, one of which every match contains. A text without any of them is not searched."""
     pattern: re.Pattern[str]
     check: str = ""
-    """What else the value must be: `digit` (has a digit), `typed` (looks like a password), `random`, or nothing."""
+    """What else the value must be: a key of `CHECKS` in `context_values.py`, or nothing."""
 
 
 def _row(kind: str, marks: str, pattern: str, check: str = "", flags: int = 0) -> ContextPattern:
@@ -56,6 +56,81 @@ HEADERS = (
 """Credentials in headers."""
 
 COMMANDS = (
+    _row(
+        "password",
+        "-u |-U |--user",
+        r"(?<!\S)(?:-[uU]|--user(?:name)?)[ \t=]\S{1,80}(?:[ \t]++[^\s|;]++){0,8}?[ \t]++(?:-[pP]|--pass)[ \t=]{0,2}"
+        r"[\"']?(?P<v>[^\s\"'`|;<>]{5,100})",
+        "strong",
+    ),
+    _row(
+        "password",
+        "-u|-U|-A|--user|--auth|--creds|--proxy-user",
+        r"(?<!\S)(?:-[uUA]|--(?:user|auth|auth-cred|creds|proxy-user))[ \t=]{0,2}(?:"
+        r"[\"'][\w.@+/\\-]{0,80}[:%](?P<v>[^\"'\n]{4,100})[\"']|[\w.@+/\\-]{0,80}[:%](?P<w>[^\s\"'`|;<>]{4,100}))",
+        "typed or spaced",
+    ),
+    _row("password", "-u", r"(?<!\S)-u[ \t]{0,2}[\"']?(?P<v>[A-Za-z0-9_-]{16,200}):[\w\"' ]", "random"),
+    _row(
+        "password",
+        "auth|login|digest",
+        r"(?<![\w-])(?:auth|login|digest)[ \t]+[\w.-]{1,40}:(?P<v>[^\s\"'`|;<>:]{5,100})",
+        "strong",
+    ),
+    _row(
+        "password",
+        "mc alias set|authorize-account|http-basic.|mc config host add",
+        r"(?:mc[ \t]+(?:alias[ \t]+set|config[ \t]+host[ \t]+add)[ \t]+\S{1,60}[ \t]+\S{1,120}|authorize-account|http-basic\.\S{1,60})"
+        r"[ \t]+\S{1,80}[ \t]+(?P<v>[^\s\"'`|;<>]{5,100})",
+    ),
+    _command("vault operator unseal|wandb login|heroku auth:login|op signin", r"", "random"),
+    _command("db2 connect|db2 attach", r"using[ \t]+"),
+    _command("signtool|certutil|psexec|sc.exe|schtasks", r"[-/][pP][ \t]{1,4}"),
+    _command("qpdf", r"--encrypt[ \t]+"),
+    _row(
+        "password",
+        "mkpasswd|openssl passwd|rclone obscure|wpa_passphrase|dscl",
+        r"(?:mkpasswd|openssl passwd|rclone obscure|wpa_passphrase|dscl)(?:[ \t]++[^\s|;>]++){0,8}?[ \t]++"
+        r"[\"']?(?P<v>[^\s|;>\"']{5,100})[\"']?(?=[ \t]*(?:$|[\n|;>]))",
+        "strong",
+    ),
+    _command("security", r"-[wp][ \t]+", "strong"),
+    _command("keytool", r"-new[ \t]+"),
+    _row(
+        "password",
+        "user",
+        r"\buser(?:name)?[ \t]+[\"']?[\w.@+-]{1,60}[\"']?[ \t,]+pass(?:word)?[ \t]+[\"']?(?P<v>[^\s\"']{4,100})",
+        "typed",
+    ),
+    _command("x11vnc", r"-passwd[ \t]+"),
+    _row("password", "-setcookie", r"-setcookie[ \t]+(?P<v>\S{8,100})"),
+    _row("password", "SETUSER| on >", r"(?:SETUSER|\buser)[ \t]+\S{1,40}[^\n]{0,40}?[ \t]>(?P<v>[^\s\"']{4,100})"),
+    _row(
+        "password",
+        "LOGIN ",
+        r"(?:^|\n|[\w.]{1,8}[ \t])LOGIN[ \t]+[\"']?[\w.@+-]{1,60}[\"']?[ \t]+[\"']?(?P<v>[^\s\"']{4,100})(?=[\"'\s]|$)",
+        "strong",
+    ),
+    _row("password", "AUTH PLAIN|AUTH LOGIN", r"AUTH[ \t]+(?:PLAIN|LOGIN)[ \t]+(?P<v>[A-Za-z0-9+/=]{12,})"),
+    _row(
+        "password",
+        "-server|neighbor",
+        r"(?:radius|tacacs|ntp)[-\w]{0,8}[ \t][^\n]{0,60}?\bkey[ \t]+(?:\d[ \t]+)?(?P<v>\S{5,80})",
+        "typed",
+    ),
+    _row("password", "ontent", r"Key Content[ \t]*:[ \t]*(?P<v>\S{8,63})"),
+    _row(
+        "password",
+        "chpasswd",
+        r"chpasswd:\s{1,20}list:[ \t]*\|\s{1,20}(?P<v>\w[\w.-]{0,40}:[^\s:]{4,100}(?:\n[ \t]+\w[\w.-]{0,40}:[^\s:]{4,100}){0,20})",
+    ),
+    _row(
+        "password",
+        ">",
+        r"(?:echo|printf)[ \t]+(?:-[ne]{1,2}[ \t]+)?(?:[\"'](?P<v>[^\"'\n\\]{4,120})[\"']|(?P<w>[^\s\"'|\\]{4,120}))[ \t]*>{1,2}[ \t]*[^\s|;&]{0,80}"
+        r"(?i:pass|secret|token|credential|\.key\b)",
+        "strong",
+    ),
     _row("password", "login ", r"login[ \t]+\S{1,80}\s+password[ \t]+(?P<v>\S{3,200})"),
     _command("wget|xh|http|https|httpie", r"(?:-u|--user|-a|--auth|--proxy-user|-U)[ \t=]*[\"']?[^\s:\"']{1,80}:"),
     _row(
@@ -107,8 +182,10 @@ COMMANDS = (
     ),
     _row(
         "password",
-        "sudo -S|--with-|passwd|chpasswd|-stdin|kinit|cryptsetup|su ",
-        r"(?:echo|printf)[ \t]+(?:-[ne]{1,2}[ \t]+)?(?:[\"']%s(?:\\n)?[\"'][ \t]+)?(?:\\?[\"'](?P<v>[^\"'\n\\]{3,120})|(?P<w>[^\s\"'|\\]{3,120}))[^\n|]{0,20}\|[ \t]*(?:sudo[ \t]+(?:-\w+[ \t]+)*-S|[^\n|]{0,60}--?(?:password|pass|token|with|api-?key)[\w-]{0,20}stdin|(?:sudo[ \t]+)?(?:passwd|chpasswd|kinit|cryptsetup|smbpasswd)\b|[^\n|]{0,40}--with-token)",
+        "echo |printf ",
+        r"(?:echo|printf)[ \t]+(?:-[ne]{1,2}[ \t]+)?(?:[\"']%s(?:\\n)?[\"'][ \t]+)?(?:\\?[\"'](?P<v>[^\"'\n\\]{3,120})|(?P<w>[^\s\"'|\\]{3,120}))"
+        r"[^\n|]{0,20}\|[ \t]*(?:sudo[ \t]+(?:-\w+[ \t]+)*-S|[^\n|]{0,60}(?:secret|passw|pass-stdin|token|login|kinit|cryptsetup|openconnect|vault|keyring|credential))",
+        "typed or phrase",
     ),
     _row(
         "password",
@@ -142,7 +219,7 @@ COMMANDS = (
     _row(
         "password",
         "requirepass|masterauth|bindpw|rootpw|rootdn|user-pass",
-        r"\b(?:requirepass|masterauth|bindpw|rootpw)[ \t]+[\"']?(?P<v>[^\s\"']{4,200})",
+        r"\b(?:requirepass|masterauth|bindpw|rootpw)[ \t]+(?:--?\w{1,12}[ \t]+)?[\"']?(?P<v>(?!foobared|-)[^\s\"']{4,200})",
     ),
     _row("password", "user-pass", r"<auth-user-pass>\s{1,4}[^\s<]{1,80}\s{1,4}(?P<v>[^\s<]{3,200})\s{0,4}</"),
     _row("password", "PASS ", r"(?:^|\n|> |C: )PASS[ \t]+:?(?P<v>[^\s\"']{5,100})(?=\r?\n|$)", "typed"),
@@ -156,23 +233,127 @@ COMMANDS = (
 """Secrets that are passed to commands."""
 
 CODE = (
+    _row(
+        "secret",
+        "jwt.|Hmac|hmac|HMAC|Fernet|cookie|Cipher|JWT.",
+        r"(?:\b(?:jwt|JWT)\.(?:sign|verify|encode|decode)|createHmac|createCipheriv|createDecipheriv|hash_hmac|(?:hmac|HMAC)\.new|Fernet|cookieParser|"
+        r"cookieSession)[ \t]{0,2}\((?:[\w.\[\]\"'{}: -]{1,40},[ \t]*){0,2}[bu]?[\"'](?P<v>[^\"'\n]{6,200})[\"']",
+        "typed",
+    ),
+    _row(
+        "api key",
+        "lient(|Api(|API(|SDK(|Sdk(|Bot(|nalytics(|earch(|Service(|rovider(|Wallet(",
+        r"(?:Client|Api|API|SDK|Sdk|Bot|[Aa]nalytics|[Ss]earch|Service|Provider|Wallet)\([ \t]{0,2}(?:[\"'][^\"'\n]{2,100}[\"'],[ \t]{0,4}){0,2}"
+        r"[\"'](?P<v>[\w+/=-]{24,200})[\"']",
+        "random",
+    ),
+    _row(
+        "api key",
+        "lient(|Api(|API(",
+        r"(?:Client|Api|API)\([ \t]{0,2}[\"'](?P<v>[A-Za-z0-9_+/=-]{32,200})[\"'],",
+        "random",
+    ),
+    _row(
+        "secret",
+        "Buffer.from|fromhex(|Decode",
+        r"(?:Buffer\.from|fromhex|HexDecode|DecodeString)\([ \t]{0,2}[\"'](?P<v>(?:[0-9a-fA-F]{32}){1,4})[\"']",
+    ),
+    _row("private key", "accounts", r"\baccounts\b[^\n\[]{0,10}\[[\s\"']{0,20}(?P<v>0x[0-9a-fA-F]{64})"),
+    _row("private key", "[", r"\[[ \t]{0,4}(?P<v>\d{1,3}(?:,[ \t]?\d{1,3}){31,127})\]", "bytes"),
+    _row(
+        "token",
+        "-oauth",
+        r"\"\w{2,12}-oauth\"[ \t]*:[ \t]*\{\s{0,20}\"[\w.-]{3,60}\"[ \t]*:[ \t]*\"(?P<v>[\w-]{20,200})\"",
+    ),
+    _row(
+        "key",
+        "username",
+        r"\"username\"[ \t]*:[ \t]*\"[^\"\n]{1,60}\"[ \t]*,[ \t]*\"key\"[ \t]*:[ \t]*\"(?P<v>[\w-]{16,200})\"",
+    ),
+    _row(
+        "key",
+        '"Key"|"key"',
+        r"\"(?i:jwt|auth|token|signing)\w{0,12}\"[ \t]*:[ \t]*\{\s{0,20}\"(?i:key|secret|signingkey)\"[ \t]*:[ \t]*\"(?P<v>[^\"\n]{12,200})\"",
+        "typed",
+    ),
+    _row("secret", '"Value"', r"\"Value\"[ \t]*:[ \t]*\"(?P<v>[^\"\n]{4,400})\"(?=[^{}]{0,200}\"SecureString\")"),
+    _row("secret", "=", r"=[\"']?(?P<v>[A-Za-z0-9_+-]{32,200}+={0,2})(?=[\s\"',;]|$)", "env"),
     _row("key", "igning", r"[Ss]igning_?[Kk]ey\\?[\"']?[ \t]*[:=][ \t]*\\?[\"'](?P<v>[\w+/=-]{20,400})", "random"),
     _row(
         "password",
-        "DENTIFIED |dentified ",
-        r"(?i:identified[ \t]+(?:with[ \t]+\S{1,40}[ \t]+)?(?:by|as)(?:[ \t]+password)?)[ \t]+[\"'](?P<v>[^\"'\n]{3,200})",
+        "IDENTIFIED ",
+        r"IDENTIFIED[ \t]+(?:WITH[ \t]+\S{1,40}[ \t]+)?(?:BY|AS)(?:[ \t]+PASSWORD)?[ \t]+[\"'](?P<v>[^\"'\n]{3,200})",
     ),
     _row(
         "password",
-        "PASSWORD |assword ",
-        r"(?i:\bpassword)[ \t]+(?:is[ \t]+)?[\"'](?P<v>[^\"'\n]{4,200})[\"']",
+        "dentified ",
+        r"[Ii]dentified[ \t]+(?:with[ \t]+\S{1,40}[ \t]+)?(?:by|as)(?:[ \t]+password)?[ \t]+[\"'](?P<v>[^\"'\n]{3,200})",
+        "typed",
+    ),
+    _row(
+        "password",
+        "PASSWORD |assword |phrase ",
+        r"(?i:\bpass(?:word|phrase))[ \t]+(?:is[ \t]+)?[\"'](?P<v>[^\"'\n]{4,200})[\"']",
         "typed or phrase",
     ),
     _row(
         "password",
-        "getConnection(|connect(|asic_auth|asicAuth|login(|redential|auth=(|auth(|uthenticate(|uth = (|plain_auth|PlainAuth",
-        r"(?:[Bb]asic_?[Aa]uth|\blogin|[Cc]redentials?|\bauth(?:enticate)?|PlainAuth|plain_auth|getConnection|connect)[ \t]{0,2}=?[ \t]{0,2}\([ \t]{0,4}(?:(?:[\"']{2}|[\w.]{1,40})[ \t]*,[ \t]*)?[\"'][^\"'\n]{1,80}[\"'][ \t]*,[ \t]*(?:Some\()?[\"'](?P<v>[^\"'\n]{4,200})[\"']",
+        "connect|Connect|asic_auth|asicAuth|login|Login|redential|uth|PDO(|mysqli|UserPassword|set_password|access_token(|lient(",
+        r"(?:[Bb]asic_?[Aa]uth\w{0,12}|\b[Ll]ogin|[Cc]redentials?|\b[Aa]uth(?:enticate)?|PlainAuth|plain_auth|getConnection|Client|"
+        r"\b\w{0,10}[Cc]onnect|PDO|mysqli|UserPassword|set_password|set_access_token)[ \t]{0,2}(?:=[ \t]{0,2})?(?:\(|(?<=_auth )(?=[\"']))"
+        r"(?P<v>(?:Some\(|[^()\n]){5,400})",
+        "arguments",
+    ),
+    _row(
+        "key",
+        "AES|DES|SecretKeySpec|SignedString|SecurityKey|hmacSha|SecretKey(|importKey|_encrypt|_ENCRYPT|_decrypt|_DECRYPT|Cipher|SecretString",
+        r"(?:\b(?:AES|DES3?|ChaCha20\w{0,9})\.new|SecretKeySpec|SignedString|SymmetricSecurityKey|hmacShaKeyFor|createSecretKey|importKey|SecretString(?:::new|::from)?|"
+        r"(?:AES|aes|pgp_sym|DES)_(?:encrypt|decrypt|ENCRYPT|DECRYPT)|SecretBox|Cipher)\((?:[\w.\[\]()&-]{0,40},?[ \t]{0,4}){0,2}"
+        r"[bu]?[\"'](?P<v>[^\"'\n]{6,200})[\"']",
         "typed",
+    ),
+    _row(
+        "password",
+        "btoa(|b64encode(|base64|Buffer.from(|Base64",
+        r"(?:btoa|b64encode|Buffer\.from|encodeToString|b64encode64|strict_encode64)\([bu]?[\"'][\w.@-]{1,60}:(?P<v>[^\"'\n]{4,120})[\"']|"
+        r"(?:echo|printf)[ \t]+(?:-n[ \t]+)?[\"']?[\w.@-]{1,60}:(?P<w>[^\s\"'|]{4,120})[\"']?[ \t]*\|[ \t]*(?:openssl[ \t]+)?base64",
+        "typed",
+    ),
+    _row(
+        "password",
+        "@",
+        r"(?<![\w/.@:+-])(?!mailto|npm|git|image|file)[\w.-]{1,40}:(?P<v>[^\s:@/\"'`<>(){}]{6,100})@(?!sha\d)(?:(?:tcp|unix)\(|[A-Za-z][\w-]{0,40}(?:\.[\w-]{1,40}){0,5}[:/]|\d{1,3}\.\d)",
+        "strong",
+    ),
+    _row("password", ";P:", r"WIFI:[^\n]{0,80}?;P:(?P<v>[^;\n]{4,100});"),
+    _row(
+        "password",
+        "form-data",
+        r"name=\"[\w.\[-]{0,40}(?i:passw|secret|token|pwd|api_?key)[\w.\]-]{0,20}\"[^\n]{0,80}\r?\n(?:[^\r\n]{1,80}\r?\n){0,2}\r?\n(?P<v>[^\r\n]{4,400})",
+    ),
+    _row(
+        "secret",
+        "--body|--value|--data|--secret-string|--secret-value|--string-value|--from-literal",
+        r"(?i:secrets?|keyvault|put-parameter|variable)\b[^\n]{0,160}?--(?:body|value|data|secret-string|secret-value|string-value)[ \t=][\"']?(?P<v>[^\s\"']{6,400})",
+        "typed",
+    ),
+    _row(
+        "secret",
+        "--from-literal",
+        r"--from-literal[ =][\"']?(?!\w{0,20}user)[\w.-]{1,60}=[\"']?(?P<v>[^\s\"']{6,400})",
+        "typed",
+    ),
+    _row(
+        "password",
+        "-command|-cmd",
+        r"--pass\w{0,10}-(?:command|cmd)[ =][\"']?(?:echo|printf)[ \t]+[\"']?(?P<v>[^\s\"']{4,120})",
+    ),
+    _row("password", "]:", r"\[[\w.-]{3,80}\]:\d{2,5}[ \t]+[\w.@+-]{1,80}:(?P<v>[^\s:]{4,120})(?=\s|$)"),
+    _row(
+        "password",
+        "chap|ppp|pptp|l2tp|secrets",
+        r"(?:^|\n)[\"']?[\w.@-]{1,40}[\"']?[ \t]+(?:\*|\w{1,20})[ \t]+[\"']?(?P<v>[^\s\"'*]{6,80})[\"']?[ \t]+\*[ \t]*(?=\n|$)",
+        "strong",
     ),
     _row("password", "assword(|ASSWORD(", r"(?i:password)\([ \t]{0,4}[\"'](?P<v>[^\"'\n]{4,200})[\"']", "typed"),
     _row("auth", '"auth', r"\"auth\\?\"[ \t]*:[ \t]*\\?\"(?P<v>[A-Za-z0-9+/]{8,}={0,2})\\?\""),
@@ -188,7 +369,7 @@ CODE = (
     ),
     _row(
         "secret",
-        '"name|"key|"Name|"Key',
+        '"value|"Value',
         r"\"[Vv]alue\\?\"[ \t]*:[ \t]*\\?\"(?P<v>[^\"\n\\]{4,400})\\?\"[ \t]*,\s{0,40}\\?\"(?:[Nn]ame|[Kk]ey)\\?\"[ \t]*:[ \t]*\\?\"[\w.-]{0,60}(?i:passw|secret|token|api_?key|_key|passphrase|credential)[\w.-]{0,20}\\?\"",
     ),
     _row(
@@ -212,11 +393,13 @@ CODE = (
 """Secrets in code, statements and data."""
 
 HASHES = (
+    _row("password hash", "$krb5", r"\$krb5\w{2,10}\$(?P<v>[^\s\"']{20,4000})"),
+    _row("password hash", "::", r"::[\w.-]{0,40}:[0-9a-fA-F]{16}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{20,1000})"),
     _row("password hash", "$2", r"\$2[abxy]\$\d{2}\$(?P<v>[./A-Za-z0-9]{50,60})"),
     _row(
         "password hash",
         "$",
-        r"(?<![\w$])\$(?:1|5|6|7|y|gy|md5|sha1|apr1|P|H|2|scrypt|8|9|14|sm3)\$(?P<v>[^\s:\"'`,;<>]{16,300})",
+        r"\$(?<![\w$]\$)(?:1|5|6|7|y|gy|md5|sha1|apr1|P|H|2|scrypt|8|9|14|sm3)\$(?P<v>[^\s:\"'`,;<>]{16,300})",
     ),
     _row("password hash", "$argon2", r"\$argon2\w{1,2}\$(?P<v>[^\s:\"'`;<>]{20,300})"),
     _row(
@@ -243,12 +426,12 @@ OUTPUTS = (
     ),
     _row(
         "secret",
-        "odes",
+        "ode",
         r"(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[^\n]{0,60}\n+(?P<v>(?:(?=[^\n]{0,60}\d)[ \t>*•-]{0,8}(?:\d{1,2}[.)][ \t]+)?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{3,10}){0,4}[ \t]{0,8}(?:\n|$)){1,20})",
     ),
     _row(
         "secret",
-        "odes",
+        "ode",
         r"(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[ \t]{0,4}[\"']?[:=][ \t]*\[?(?P<v>[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?(?:[ ,]{1,3}[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?){0,20})",
     ),
     _row(
@@ -258,19 +441,24 @@ OUTPUTS = (
     ),
     _row(
         "pin",
+        "code|combination",
+        r"(?i:door|gate|alarm|safe|lock|garage|entry)[ -]?(?:code|pin|combination)\b[^\n:=\d]{0,20}(?:[:=]|\bis\b)[ \t]*(?P<v>[\d*#-]{4,12})",
+    ),
+    _row(
+        "pin",
         "code",
         r"(?i:verification|security|one-time|login|2fa|mfa|sms|auth(?:entication)?)[ -]code(?:[^\n:=]{0,30}[:=]|[^\n:=]{0,30}\bis\b)[ \t]*(?P<v>(?:G-)?\d{3}[ -]?\d{3,5})(?!\w)",
     ),
     _row(
         "credential",
-        "creds|redential|ogin",
-        r"(?i:\bcreds?|\bcredentials?|\blogins?)\b[^\n:]{0,50}:[ \t]*[`\"']?[\w.@+-]{2,40}[ \t]{0,2}[:/|,][ \t]{0,2}(?P<v>[^\s`\"']{6,100})",
+        "creds|redential|ogin|/p",
+        r"(?i:\bcreds?|\bcredentials?|\blogins?|\bl/p|\bu/p)\b[^\n:=]{0,50}?(?:[:=]|\b(?:is|are)\b)[ \t]*[`\"'(]?[\w.@+-]{2,40}[ \t]{0,2}[:/|,][ \t]{0,2}[`\"']?(?P<v>[^\s`\"']{6,100})",
         "typed",
     ),
     _row(
         "credential",
         " with | as | using ",
-        r"\b(?:log ?in|sign in|connect|ssh)[ \t]+(?:with|as|using)[ \t]+[`\"']?[\w.@-]{2,40}[:/](?P<v>[^\s`\"']{6,100})",
+        r"\b(?:log ?in|sign in|connect|ssh)[ \t]+(?:with|as|using)[ \t]+[`\"']?[\w.@-]{2,40}[ \t]{0,2}[:/][ \t]{0,2}(?P<v>[^\s`\"']{6,100})",
         "typed",
     ),
     _row(
@@ -281,7 +469,7 @@ OUTPUTS = (
     ),
     _row(
         "password",
-        ":",
+        ":54|:64|:65|:2506|:*:",
         r"(?:^|\n)(?:[\w-]{1,60}(?:\.[\w-]{1,60}){0,6}|\*):(?:\d{4,5}|\*):(?:[\w-]{1,60}|\*):(?:[\w.-]{1,60}|\*):(?P<v>[^\s:]{5,200})(?=\r?\n|$)",
     ),
     _row("secret", "secret_id", r"\bsecret_id[ \t:=\"]{1,40}(?P<v>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"),
@@ -295,6 +483,12 @@ OUTPUTS = (
         "phrase",
         r"(?i:pass[ ]?phrase)[ \t]{0,4}(?::|=|\bis\b)[ \t]*(?P<v>[a-z]{3,12}(?:[ -][a-z0-9]{2,12}){3,7})[ \t]*(?=\n|$)",
         "typed or phrase",
+    ),
+    _row(
+        "password",
+        "as the |as pass|as my |as your ",
+        r"(?:use|try|set|with|enter)[ \t]+[`\"']?(?P<v>[^\s`\"']{6,80})[`\"']?[ \t]+as[ \t]+(?:(?:the|your|my|a)[ \t]+)?(?:\w{1,12}[ \t]+)?(?:password|passphrase|pin)\b",
+        "typed",
     ),
     _row("api token", "FlyV1 ", r"FlyV1[ \t]+(?P<v>fm\d[a-z]?_[A-Za-z0-9+/=_,-]{20,})"),
     _row(
@@ -315,23 +509,35 @@ OUTPUTS = (
     ),
     _row("terraform token", ".atlasv1.", r"(?<!\w)(?P<v>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,})"),
     _row("mail key", "-us", r"(?<![0-9a-f])(?P<v>[0-9a-f]{32}-us\d{1,2})(?!\w)"),
-    _row("airtable token", "pat", r"(?<!\w)(?P<v>pat[A-Za-z0-9]{14}\.[0-9a-f]{64})(?!\w)"),
-    _row("asana token", "1/|2/", r"(?<![\w/])(?P<v>[12]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32})(?!\w)"),
+    _row("airtable token", "pat", r"pat(?<!\wpat)(?P<v>[A-Za-z0-9]{14}\.[0-9a-f]{64})(?!\w)"),
+    _row("asana token", "1/|2/", r"[12]/(?<![\w/][12]/)(?P<v>\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32})(?!\w)"),
+    _row(
+        "api key",
+        "_live|_prod|_secret|_sec|_sk|_pat|_token|_api|_key|_tok|-live|-prod|-secret|-sk-|-pat-|-token|-api|-key|_test",
+        r"(?<![\w-])(?!pk)[a-z][a-z0-9]{1,14}[_-](?:(?:live|prod|test|secret|sec|sk|pat|token|api|key|tok)[_-]){1,2}(?P<v>[A-Za-z0-9]{20,200})(?![\w-])",
+        "dense",
+    ),
+    _row("1password key", "A3-", r"(?<![\w-])(?P<v>A3-[A-Z0-9]{6}(?:-[A-Z0-9]{5,11}){4,5})(?![\w-])"),
+    _row("license key", "_mmk", r"(?<!\w)(?P<v>[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk)(?!\w)"),
+    _row("salesforce session", "00D", r"(?<!\w)(?P<v>00D[A-Za-z0-9]{12}![\w.]{60,200})"),
+    _row("client secret", "_secret_", r"(?<!\w)(?P<v>(?:pi|seti|cs)_[A-Za-z0-9_]{10,40}_secret_[A-Za-z0-9]{16,60})"),
     _row("twitch token", "oauth:", r"(?<!\w)oauth:(?P<v>[a-z0-9]{30})(?!\w)"),
-    _row("vault token", "s.", r"(?<![\w.])(?P<v>s\.[A-Za-z0-9]{24})(?![\w.])", "random"),
+    _row("vault token", "s.", r"s\.(?<![\w.]s\.)(?P<v>[A-Za-z0-9]{24})(?![\w.])", "random"),
     _row("kubeadm token", "join", r"\bjoin\b[^\n]{0,200}--token[ =](?P<v>[a-z0-9]{6}\.[a-z0-9]{16})"),
     _row(
         "wallet key",
-        "5K|5J|5H|K|L",
+        "wif|WIF|rivate|wallet|itcoin|btc|BTC|key",
         r"(?<![A-Za-z0-9])(?P<v>[5KL][1-9A-HJ-NP-Za-km-z]{50,51})(?![A-Za-z0-9])",
         "random",
     ),
 )
 """Secrets in prose and in the output of programs, and keys with a mark inside."""
 
+PROMPTS = ("$ ", "# ", "% ", "❯ ", "➜ ", "> ")
+"""What stands before a command at a prompt."""
 PRINTING_COMMAND = re.compile(
-    r"(?:^|\n)[ \t]*(?:[\w.@:~/ -]{0,60}[$#%❯➜>]|PS [^\n>]{0,60}>)[ \t]+(?:sudo[ \t]+)?(?:"
-    r"(?:pass(?:[ \t]+show)?|gopass(?:[ \t]+show)?|op[ \t]+read|bw[ \t]+get|vault[ \t]+(?:kv[ \t]+get|read|token)|chamber[ \t]+read|"
+    r"(?:^|\n)[ \t]*+(?:[\w.@:~/ -]{0,60}[$#%❯➜>]|PS [^\n>]{0,60}>)[ \t]+(?:sudo[ \t]+)?(?:"
+    r"(?:pass(?:[ \t]+show)?|gopass(?:[ \t]+show)?|op[ \t]+(?:read|item[ \t]+get)|python3?[ \t]+-c[^\n]{0,60}(?:secrets|token|password|uuid4|urandom)|head[ \t]+-c[^\n]{0,40}random|bw[ \t]+get|vault[ \t]+(?:kv[ \t]+get|read|token)|chamber[ \t]+read|"
     r"gh[ \t]+auth[ \t]+token|glab[ \t]+auth|gcloud[ \t]+auth[ \t]+(?:application-default[ \t]+)?print|gcloud[ \t]+secrets|az[ \t]+keyvault|"
     r"az[ \t]+account[ \t]+get-access-token|aws[ \t]+secretsmanager|aws[ \t]+ssm|aws[ \t]+ecr[ \t]+get-login-password|heroku[ \t]+config:get|"
     r"heroku[ \t]+auth:token|security[ \t]+find-|secret-tool[ \t]+lookup|kubectl[ \t][^\n]{0,120}(?:create[ \t]+token|secret)|"

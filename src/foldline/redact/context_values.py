@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from foldline.redact import patterns
-from foldline.redact.context_patterns import CONTEXT_PATTERNS, PRINTING_COMMAND
+from foldline.redact.context_patterns import CONTEXT_PATTERNS, PRINTING_COMMAND, PROMPTS, ContextPattern
 from foldline.redact.patterns import Hit
 from foldline.redact.searched_text import SearchedText
-from foldline.redact.value_shape import is_passphrase, is_path, is_placeholder, looks_random, looks_typed
+from foldline.redact.value_shape import (
+    is_dense,
+    is_passphrase,
+    is_path,
+    is_placeholder,
+    looks_random,
+    looks_strong,
+    looks_typed,
+)
 
 _DISCORD = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}")
 _DISCORD_HEAD = re.compile(r"(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27})$")
 _URL_USER = re.compile(r"://([^\s/?#@:\"'<>\\`]{0,200})(?::([^\s/?#@\"'<>\\`]{1,500}))?@(?=[\w\[-])")
+_SAMPLE_PASSWORDS = frozenset(
+    ("pass", "password", "passwd", "pwd", "secret", "postgres", "guest", "root", "admin", "test")
+)
+_MANIFEST_DATA = re.compile(
+    r"(?:^|\n)(?P<indent>[ \t]{0,20})(?:data|stringData):[ \t]*\n"
+    r"(?P<v>(?:(?P=indent)[ \t]{1,8}[\w.-]{1,80}:[^\n]{0,9000}(?:\n|$)){1,60})"
+)
+_MANIFEST_VALUE = re.compile(r":[ \t]*[\"']?([^\s\"'|>]{8,})")
+_APP_PASSWORD = re.compile(r"[a-z]{4}(?: [a-z]{4}){3}")
+_BYTES_NAME = re.compile(r"(?i:key|secret|seed|wallet|pair)\w{0,20}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\[[ \t]{0,4}$")
+_ENV_NAME = re.compile(
+    r"(?<![\w$])(?![A-Z0-9_]{0,40}(?:PUBLIC|SITE|ID=|HASH|SHA|DIGEST|SUM|COMMIT|REV|IMAGE|ETAG|NONCE|CERT|URL|PATH|UUID|BUILD))"
+    r"[A-Z][A-Z0-9_]{2,40}=[\"']?$"
+)
+_NAMES_BEFORE = {"bytes": _BYTES_NAME, "env": _ENV_NAME}
+"""What must stand before the value of a row with this check."""
+_LITERAL = re.compile(r"(?<![\w=])[\"']([^\"'\n]{0,200})[\"'](?=[ \t]*(?:[,;)]|$))")
 _COOKIES = re.compile(r"[Cc]ookie\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?(?P<v>[^\s=;\"'\\]{1,80}=[^\r\n\"'\\]{6,})")
 _COOKIE = re.compile(r"[ \t]*([^\s=;]{1,80})=([^;\r\n]*)")
 _COOKIE_NAME = re.compile(
@@ -29,20 +55,45 @@ def find_in_context(searched: SearchedText) -> Iterator[Hit]:
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 29), tail.start())
         if head:
             yield Hit(head.start(1), tail.end(), "discord token")
-    for kind, marks, pattern, check in CONTEXT_PATTERNS:
-        if not any(map(searched.has_mark, marks)):
-            continue
-        for found in pattern.finditer(text):
-            start, end = found.span(found.lastgroup or 0)
-            if check == "random pairs":
-                yield from _cookies(text, start, end)
-            elif _passes(text[start:end], check):
-                yield Hit(start, end, kind)
-    if "\n" in text:
-        for found in PRINTING_COMMAND.finditer(text):
+    for row in CONTEXT_PATTERNS:
+        for region in searched.regions(row.marks):
+            for found in row.pattern.finditer(text, *region):
+                yield from _hits_of_row(text, found, row)
+    for region in searched.regions(PROMPTS):
+        for found in PRINTING_COMMAND.finditer(text, *region):
             output = found["output"].strip()
             if " " not in output and (looks_typed(output) or looks_random(output)) and not is_path(output):
                 yield Hit(*found.span("output"), "secret")
+
+
+def _hits_of_row(text: str, found: re.Match[str], row: ContextPattern) -> Iterator[Hit]:
+    """The secrets in a match of a row: its value, or the values within it."""
+    start, end = found.span(found.lastgroup or 0)
+    if row.check == "random pairs":
+        yield from _cookies(text, start, end)
+    elif row.check == "arguments":
+        yield from _arguments(text, start, end)
+    elif row.check in _NAMES_BEFORE:
+        is_named = _NAMES_BEFORE[row.check].search(text, max(0, start - 60), start) is not None
+        if is_named and (row.check == "bytes" or is_dense(text[start:end])):
+            yield Hit(start, end, row.kind)
+    elif _passes(text[start:end], row.check):
+        yield Hit(start, end, row.kind)
+
+
+def _arguments(text: str, start: int, end: int) -> Iterator[Hit]:
+    """The passwords and keys among the literals that are passed to a call. The first is a user, a host or a key."""
+    for number, literal in enumerate(islice(_LITERAL.finditer(text, start, end), 6)):
+        value = literal[1]
+        if is_placeholder(value) or is_path(value) or _is_host(value):
+            continue
+        is_key = len(value) >= 24 and looks_random(value)
+        if is_key or (number and (looks_typed(value) or _APP_PASSWORD.fullmatch(value))):
+            yield Hit(*literal.span(1), "api key" if is_key else "password")
+
+
+def _is_host(value: str) -> bool:
+    return "://" in value or value.count(".") > 1 or value.startswith("AC") or ":" in value
 
 
 def _passes(value: str, check: str) -> bool:
@@ -56,6 +107,14 @@ def _passes(value: str, check: str) -> bool:
             return looks_typed(value)
         case "typed or phrase":
             return looks_typed(value) or is_passphrase(value)
+        case "typed or app":
+            return looks_typed(value) or _APP_PASSWORD.fullmatch(value) is not None
+        case "typed or spaced":
+            return looks_typed(value.replace(" ", ""))
+        case "strong":
+            return looks_strong(value)
+        case "dense":
+            return is_dense(value)
         case "random":
             return looks_random(value)
     return True
@@ -65,7 +124,7 @@ def find_in_urls(searched: SearchedText) -> Iterator[Hit]:
     """Passwords and tokens in addresses."""
     text = searched.text
     for found in _URL_USER.finditer(text):
-        if found[2] and not is_placeholder(found[2]):
+        if found[2] and not is_placeholder(found[2]) and found[2] not in (found[1], *_SAMPLE_PASSWORDS):
             yield Hit(*found.span(2), "url password")
         elif not found[2] and len(found[1]) >= 16 and looks_random(found[1]):
             yield Hit(*found.span(1), "url token")
@@ -93,6 +152,16 @@ def _cookies(text: str, start: int, end: int) -> Iterator[Hit]:
             continue
         if _COOKIE_NAME.search(name) or (len(value) >= 16 and looks_random(value)):
             yield Hit(*cookie.span(2), "cookie")
+
+
+def find_in_manifests(searched: SearchedText) -> Iterator[Hit]:
+    """The values of a Kubernetes secret."""
+    if not searched.has_mark("kind: Secret"):
+        return
+    for found in _MANIFEST_DATA.finditer(searched.text):
+        for value in _MANIFEST_VALUE.finditer(searched.text, *found.span("v")):
+            if not is_placeholder(value[1]):
+                yield Hit(*value.span(1), "secret")
 
 
 _COLUMN = re.compile(
@@ -125,11 +194,29 @@ def find_in_tables(searched: SearchedText) -> Iterator[Hit]:
         while 0 < at < len(text):
             line_end = text.find("\n", at)
             line = text[at : line_end if line_end >= 0 else len(text)]
-            if line.count(mark[0]) != width or len(line) > 4_000:
+            is_rule = _RULE.fullmatch(line) is not None
+            if (line.count(mark[0]) != width and not is_rule) or len(line) > 4_000:
                 break
             cells = line.split(mark[0])
-            value = cells[column].strip(' \t"\r')
-            if not _RULE.fullmatch(line) and (looks_typed(value) or looks_random(value)):
+            value = "" if is_rule else cells[column].strip(' \t"\r')
+            if not is_rule and (looks_typed(value) or looks_random(value)):
                 place = at + sum(len(cell) + 1 for cell in cells[:column]) + cells[column].index(value)
                 yield Hit(place, place + len(value), "password")
             at = until = line_end + 1 if line_end >= 0 else len(text)
+
+
+_INSERT = re.compile(r"INSERT INTO [^\s(]{1,60} ?\(([^()]{1,400})\)\s{0,4}VALUES ?\(([^()]{1,1000})\)", re.IGNORECASE)
+_SECRET_COLUMN = re.compile(r"passw|secret|token|api_?key", re.IGNORECASE)
+
+
+def find_in_inserts(searched: SearchedText) -> Iterator[Hit]:
+    """Secrets in the first row of an SQL `INSERT`, by the names of its columns."""
+    for region in searched.regions(("INSERT INTO", "insert into")):
+        for found in _INSERT.finditer(searched.text, *region):
+            cells, start = found[2].split(","), found.start(2)
+            for name, cell in zip(found[1].split(","), cells, strict=False):
+                value = cell.strip(" \t\n\"'")
+                if _SECRET_COLUMN.search(name) and (looks_typed(value) or looks_random(value)):
+                    at = start + cell.index(value)
+                    yield Hit(at, at + len(value), "password")
+                start += len(cell) + 1

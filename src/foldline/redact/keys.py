@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from foldline.redact import patterns
 from foldline.redact.patterns import WORD, Hit, KeyShape
 from foldline.redact.searched_text import SearchedText
-from foldline.redact.value_shape import DIGIT, LINE_JOINT, VALUE_END, looks_random, run_end, run_of
+from foldline.redact.value_shape import DIGIT, LINE_JOINT, VALUE_END, is_words, looks_random, run_end, run_of
 
 _SHAPES = {prefix: shape for shape in reversed(patterns.WORD_KEYS) for prefix in shape.prefixes}
 
@@ -45,10 +45,12 @@ def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
 
 
 def _is_harmless(text: str, start: int, end: int, prefix: str) -> bool:
-    """Whether a key is a sample, or JSON in a data URL."""
+    """Whether a key is a sample, a long name, or JSON in a data URL."""
     if prefix == "eyJ" and text.startswith(";base64,", start - 8):
         return True
-    return end - start <= 80 and _SAMPLE.match(text[start + len(prefix) : end]) is not None
+    return end - start <= 80 and (
+        _SAMPLE.match(text, start + len(prefix), end) is not None or is_words(text[start:end])
+    )
 
 
 def find_other_keys(searched: SearchedText) -> Iterator[Hit]:

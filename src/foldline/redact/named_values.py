@@ -14,12 +14,14 @@ from foldline.redact.unassigned_values import UnassignedValues
 from foldline.redact.value_shape import (
     BARE,
     QUOTED,
+    TYPE_NAME,
     is_passphrase,
     is_path,
     is_placeholder,
     is_uuid,
     is_words,
     looks_random,
+    looks_strong,
     looks_typed,
     mixes_characters,
     run_end,
@@ -32,15 +34,17 @@ _SIGN = re.compile(
     r"""(?=[\\"'`*\])?(\s:=：→|<-])(?P<shut>[\\"'`\])*?]{0,5}+)"""
     r"""(?:[ \t](?:\[[^\]\n]{0,30}\]|\([^)\n]{0,60}\)|\#?\d{1,2}(?=:)))?[ \t]{0,40}+"""
     r"""(?P<sign>(?::[\w\[\]|.&<>,? \t]{1,40}+|(?:As[ \t]+\w{1,20}|&?(?:string|String|str))[ \t]{0,4})?"""
-    r"""(?:=>|:=|==?|\|\|=|\?\?=)|[:：→]|->|<-(?=[ \t])|"""
+    r"""(?:=>|:=|==?|\|\|=|\?\?=)|[:：→]|->|<-(?=[ \t])|(?<=[ \t])[-–—](?=[ \t])|"""
     r"""(?<=[\s\w"'`])(?:is|was)(?=[\s:])|(?<=[ \t]))"""
     r"""[ \t]{0,8}+[:*]{0,3}+[ \t]{0,4}+(?:!!\w{1,12}[ \t]+|&\w{1,20}[ \t]+)?"""
     r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])|[bfrNu@](?P<quote2>["'])|)"""
 )
 """What lies between a name and its value: closing quotes, a note in brackets, a type, a sign, an opening quote."""
-_PLAIN_WORD = re.compile(r"[ \t]++(?!is\b|was\b)[A-Za-z]{1,30}+(?=[ \t.,;!?)\r\n]|$)(?![\w \t]{0,40}+=)")
+_PLAIN_WORD = re.compile(r"[ \t]++(?!is\b|was\b|ENC\b)[A-Za-z]{1,30}+(?=[ \t.,;!?)\r\n]|$)(?![\w \t]{0,40}+=)")
 _ENVIRONMENT = re.compile(r"""["']?\$\{|[\w.:?]{0,20}(?:env|ENV|Env)""")
-_MASKED = re.compile(r"""[\w.-]{0,40}+[\\"'`\])*?]{0,5}+[ \t]{0,8}+[:=]?[ \t]{0,8}+[\\"'`]{0,4}+""" + MASK)
+_MASKED = re.compile(
+    r"""[\w.-]{0,40}+[\\"'`\])*?]{0,5}+[ \t]{0,8}+[:=]?[ \t]{0,8}+[\\"'`]{0,4}+(?:[A-Za-z]{1,12}[ \t])?""" + MASK
+)
 _FALLBACK = re.compile(
     r"""[\w.:$?]{2,60}+[\[(]?[\["'\w. ]{0,60}+["'\])]{0,3}[ \t]{0,4}(?:\|\||\?\?|\bor\b|,|\?:)[ \t]{0,4}"""
     r"""["'`](?P<value>[^"'`\n]{4,120})["'`]|["']?\$\{[\w.]{1,60}:-?(?P<shell>[^}\s"'$]{4,120})\}"""
@@ -60,6 +64,8 @@ _SCHEME = re.compile(
 )
 _SCHEME_STARTS = frozenset("BTADNOEbtadnoe")
 _HARMLESS_RUN = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|/]{0,160}""")
+_TEST_NAME = re.compile(rf"Test|test_|\S*/|{patterns.TECHNICAL_WORD.pattern}", re.IGNORECASE)
+"""What follows `PASS:` in the output of tests."""
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d[A-Za-z]")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[.:?!]?")
 _HARMLESS_STARTS = (
@@ -82,8 +88,10 @@ _HARMLESS_STARTS = (
     "known",
 )
 """Words before `key` or `token` whose value is harmless, as in `partition_key`."""
-_PROSE_SIGNS = {True: ("", ":", "：", "→", "is", "was", "="), False: ("", "→", "is", "was")}
+_PROSE_SIGNS = {True: ("", ":", "：", "→", "is", "was", "=", "-"), False: ("", "→", "is", "was", "-")}
 """Signs that may also stand in prose, by whether the name is strong."""
+_SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
+"""Names of identifiers in code and logs. The names of cookies are in small or in capital letters."""
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
 _WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
@@ -108,15 +116,15 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
         until = rest_end if strong else until
         if _is_harmless_name(text, at, text[end:rest_end], strong=strong):
             continue
-        if _PLAIN_WORD.match(text, rest_end):
-            span = unassigned.in_sentence(at, rest_end) if strong else None
+        if text[rest_end : rest_end + 1] in (" ", "\t") and _PLAIN_WORD.match(text, rest_end):
+            span = unassigned.in_sentence(at, rest_end) if strong and name != "pass" else None
         else:
             sign = _SIGN.match(text, rest_end)
             if sign is not None and text.startswith(MASK, sign.end()):
                 continue
             span = None if sign is None else _assigned_value(text, at, sign, name, strong=strong)
             if span is None and (sign is None or sign["sign"] in _PROSE_SIGNS[strong]):
-                span = unassigned.find(at, rest_end, strong=strong)
+                span = unassigned.find(at, rest_end, strong=strong, prose=name != "pass")
             if span is None and sign is not None and not strong:
                 tried_until[name] = run_end(_HARMLESS_RUN, text, sign.end())
         if span is not None:
@@ -151,9 +159,9 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     if scheme:
         start, strong = scheme.end(), True
     elif not sign and not _FLAG.search(text, max(0, at - 32), at):
-        if not strong or found["shut"] or not _is_value_without_sign(text, start, quote):
+        if found["shut"] or not _is_value_without_sign(text, start, quote, strong=strong):
             return None
-    elif sign in (":", "=") and text[at - 1 : at] == ":" and start == found.end("sign"):
+    elif sign == ":" and text[at - 1 : at] == ":" and start == found.end("sign"):
         return None  # a part of a name such as `arn:aws:…:secret:name`
     mark = "\\" if quote and found["slash"] else quote
     has_quote = bool(quote) and not scheme
@@ -162,7 +170,9 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     value = (QUOTED[mark] if has_quote else _SEMICOLONS if listed else BARE).match(text, start)
     if value is None or MASK in value[0] or value[0][0].isspace():
         return None
-    if not _is_secret_value(text, value, found, name, strong=strong, has_quote=has_quote, whole=has_quote or env):
+    if not _is_secret_value(
+        text, value, found, name, strong=strong, has_quote=has_quote, whole=has_quote or env or listed
+    ):
         return _fallback_value(text, start) if strong and sign and not has_quote else None
     every = _QUOTED_ALL[mark] if has_quote else _SEMICOLONS if listed else _BARE_ENV if env else _BARE_ALL
     return value.start(), wrapped_end(text, run_end(every, text, value.start()))
@@ -202,21 +212,27 @@ def _is_harmless_name(text: str, at: int, rest: str, *, strong: bool) -> bool:
         return True
     if strong:
         return False
+    if text[at : at + 9] in _SESSION_IDS:
+        return True
     before = text[max(0, at - 24) : at].lower().rstrip("_- ").removesuffix("key").rstrip("_- ")
     return before.endswith(_HARMLESS_STARTS)
 
 
 @lru_cache(4096)
 def _is_harmless_ending(rest: str) -> bool:
-    return bool(rest) and (rest[0].isdigit() or patterns.HARMLESS_NAME_ENDING.match(rest) is not None)
+    return bool(rest) and (
+        rest[0].isdigit() or rest.startswith("s.") or patterns.HARMLESS_NAME_ENDING.match(rest) is not None
+    )
 
 
-def _is_value_without_sign(text: str, start: int, quote: str) -> bool:
+def _is_value_without_sign(text: str, start: int, quote: str, *, strong: bool) -> bool:
     """Whether a value that follows its name after a blank is a secret: `PASSWORD 'value'`, `secret value`."""
     value = (QUOTED[quote] if quote else BARE).match(text, start)
     if value is None:
         return False
-    return looks_typed(value[0]) if quote else len(value[0]) >= 20 and looks_random(value[0])
+    if quote and strong:
+        return looks_typed(value[0])
+    return len(value[0]) >= (20 if strong or quote else 32) and looks_random(value[0])
 
 
 def _follows_semicolon(text: str, at: int) -> bool:
@@ -235,12 +251,14 @@ def _is_value(  # noqa: PLR0913
         return False
     if is_path(value[0]):
         return False
-    if name == "pass" and not whole and patterns.TECHNICAL_WORD.match(value[0]):
+    if name == "pass" and not whole and _TEST_NAME.match(value[0]):
         return False
     if name in ("secret", "credential") and not whole and is_words(value[0]) and value[0].islower():
         return False  # the name of a stored secret, such as `existingSecret: db-credentials-v2`
     if found["sign"] in ("is", "was"):
         return strong and looks_random(value[0])
+    if found["sign"] in ("-", "–", "—"):
+        return looks_strong(value[0])
     return _is_secret(value[0], text[value.end() : value.end() + 1], strong=strong, whole=whole)
 
 
@@ -249,7 +267,7 @@ def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
 
     `whole` means that it is in quotes or in a shell assignment, so that it is complete.
     """
-    if after == "(" or (not whole and after in ("[", "{")):
+    if after == "(" or (not whole and (after in ("[", "{") or TYPE_NAME.fullmatch(value))):
         return False
     if not whole and _REFERENCE.fullmatch(value) and not mixes_characters(value):
         return strong and len(value) >= 6 and _INNER_DIGIT.search(value) is not None and looks_typed(value)

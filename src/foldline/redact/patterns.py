@@ -90,6 +90,21 @@ WORD_KEYS = (
     KeyShape("api token", ("secret_", "rzp_live_", "FLWSECK_", "shippo_live_", "duffel_live_", "EZAK"), WORD, 24),
     KeyShape("api token", ("sdk-", "api-", "access-production-", "access-sandbox-", "secret-live-"), HEX + r"\-", 36),
     KeyShape("api token", ("wandb_v1_", "sk_", "rdme_", "fo1_", "y0_", "cfut_"), WORD, 32),
+    KeyShape(
+        "api token", ("sandbox-sq0csb-", "sandbox-sq0atb-", "sq0csb-", "duffel_test_", "fio-u-", "tk-us-"), URL64, 30
+    ),
+    KeyShape("api token", ("ico-", "apify_api_", "vcp_", "figp_", "figu_", "tgp_v1_", "e2b_", "phs_"), URL64, 32),
+    KeyShape("api token", ("fc-", "live_", "sgamp_", "slk_", "rootly_", "cs_"), HEX, 32),
+    KeyShape(
+        "api token", ("EZTK", "shippo_test_", "FLWSECK-", "FLWSECK_TEST-", "pscale_pw_", "ak_live_", "vck_"), URL64, 20
+    ),
+    KeyShape("api token", ("flb_live_", "ramp_sec_", "sqco_", "bb_pr_", "bb_ma_", "cfat_", "cfk_", "ddw_"), URL64, 20),
+    KeyShape("api token", ("glffct-", "NRII-", "NRIQ-", "NRBR-", "BBDC-", "p8e-", "s-s4t2ud-", "s-s4t2af-"), URL64, 19),
+    KeyShape("api token", ("API-",), UPPER, 26, exact=True),
+    KeyShape("api token", ("BSA",), URL64, 27, exact=True),
+    KeyShape("api token", ("md-",), URL64, 22, exact=True),
+    KeyShape("api token", ("K00",), WORD, 28, exact=True),
+    KeyShape("swarm token", ("SWMTKN-1-",), URL64, 40),
     KeyShape("aws token", ("FwoGZXIvYXdz", "IQoJb3JpZ2lu", "FQoGZXIvYXdz"), BASE64, 40),
     KeyShape("wallet key", ("xprv", "yprv", "zprv"), WORD, 90),
     KeyShape("wallet key", ("nsec1",), "a-z0-9", 50),
@@ -106,17 +121,31 @@ WORD_KEYS = (
 """Prefixes of keys. A prefix counts only at the start of a word. The first row whose prefix matches is used."""
 
 OTHER_KEYS = (
+    KeyShape("openshift token", ("sha256~",), URL64, 40),
+    KeyShape("cloudflare key", ("v1.0-",), HEX + r"\-", 100),
+    KeyShape("harness token", ("pat.", "sat."), DOTTED, 60),
     KeyShape("sendgrid key", ("SG.",), DOTTED, 40),
     KeyShape("google token", ("ya29.", "1//0"), DOTTED, 24),
     KeyShape("vault token", ("hvs.", "hvb.", "hvr."), URL64, 24),
     KeyShape("doppler token", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa."), URL64, 30),
     KeyShape("slack token", ("xoxe.xox",), DOTTED, 20),
-    KeyShape("slack webhook", ("hooks.slack.com/services/", "hooks.slack.com/workflows/"), WORD + "/", 20),
+    KeyShape(
+        "slack webhook",
+        ("hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/"),
+        WORD + "/",
+        20,
+    ),
     KeyShape("discord webhook", ("discord.com/api/webhooks/", "discordapp.com/api/webhooks/"), URL64 + "/", 30),
     KeyShape("teams webhook", ("webhook.office.com/webhookb2/",), URL64 + "/@", 30),
     KeyShape("mapbox token", ("sk.eyJ",), DOTTED, 40),
     KeyShape("dynatrace token", ("dt0c01.", "dt0s01.", "dt0s16."), DOTTED, 40),
     KeyShape("zapier webhook", ("hooks.zapier.com/hooks/catch/",), WORD + "/", 12),
+    KeyShape("webhook", ("maker.ifttt.com/trigger/",), URL64 + "/", 24),
+    KeyShape(
+        "webhook", ("hook.eu1.make.com/", "hook.eu2.make.com/", "hook.us1.make.com/", "hook.us2.make.com/"), WORD, 20
+    ),
+    KeyShape("log token", ("logs-01.loggly.com/inputs/", "logs-01.loggly.com/bulk/"), HEX + r"\-", 30),
+    KeyShape("conda token", ("conda.anaconda.org/t/",), URL64, 20),
     KeyShape("paypal token", ("access_token$production$", "access_token$sandbox$"), WORD + "$", 30),
     KeyShape("dropbox token", ("sl.B", "sl.u."), URL64, 60),
 )
@@ -129,7 +158,18 @@ SECRET_NAMES = (
     *("account key", "credential", "passcode", "storepass", "keypass", "presharedkey", "pre-shared-key"),
     *("preshared_key", "pre-shared key", "preshared key", "unseal key", "recovery key", "master key", "masterkey"),
     *("master_key", "encryption key", "signing key", "authkey", "auth_key", "auth key", "license key", "root token"),
-    *("encryptionkey", "sharedkey", "servicekey", "adminkey", "hmackey", "sessionkey", "appkey"),
+    *(
+        "encryptionkey",
+        "sharedkey",
+        "servicekey",
+        "adminkey",
+        "hmackey",
+        "sessionkey",
+        "appkey",
+        "app_keys",
+        "authident",
+    ),
+    *("product key", "activation key", "licence key", "network key", "wifi key", "wpa2 key", "wpa key"),
     *("kennwort", "mot de passe", "contraseña", "contrasena", "senha", "hasło", "haslo", "wachtwoord", "lösenord"),
     *("adgangskode", "salasana", "jelszó", "heslo", "şifre", "parolă", "parola", "lozinka", "mật khẩu", "kata sandi"),
     *(
@@ -150,24 +190,37 @@ SECRET_NAMES = (
 WHOLE_SECRET_NAMES = ("pass", "psk", "pw", "mdp", "pswd", "clave")
 """Names whose value is a secret, if they are not a part of a longer word (as in `bypass`)."""
 MAYBE_SECRET_NAMES = (
-    *("token", "_key", "-key", "authorization", "_auth", "jwt", "_pat", "_session", "_bearer", "sessid", "sessionid"),
-    *("webhook", "_dsn", "_salt", "_seed", "art-api", "_hmac"),
+    *("token", "_key", "-key", "authorization", "_auth", "jwt", "_session", "_bearer", "sessid", "sessionid"),
+    *(
+        "webhook",
+        "_dsn",
+        "_salt",
+        "_seed",
+        "art-api",
+        "_hmac",
+        "api_hash",
+        "crumb",
+        "verifier",
+        "honeycomb-team",
+        "samlresponse",
+        "logged_in",
+    ),
 )
 """Names whose value is a secret if it looks random."""
-WHOLE_MAYBE_NAMES: tuple[str, ...] = ()
+WHOLE_MAYBE_NAMES = ("pat", "auth")
 """Names that are words of their own and whose value is a secret if it looks random."""
 NAMES_OF_IDS = frozenset(("sessionid", "_session"))
 """Names whose value is harmless if it is a UUID."""
 URL_PARAMETERS = re.compile(
     r"[?&;](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|"
     r"(?:[a-z_-]{0,20}(?:token|secret|password|passwd|pwd|api_?-?key|apikey|signature|auth|session|credential))|"
-    r"sig|key|code|pass|jwt|assertion)=([^\s&#\"'<>\\`;,)\]}]{6,})",
+    r"sig|key|code|pass|jwt|assertion|appid|t|tk|ticket|otp|invite|confirmation)=([^\s&#\"'<>\\`;,)\]}]{6,})",
     re.IGNORECASE,
 )
 """URL parameters whose value is a secret."""
 HARMLESS_NAME_ENDING = re.compile(
     r"(?:ord|ords|ort|d|s)?(?:[_.-][a-z0-9]{1,20}){0,3}[_.-]?(?:ids?|names?|files?|paths?|dir|url|uri|type|len|length|count|size|field|column|ref|"
-    r"env|var|limit|arn|manager|provider|service|store|helper|utils?|policy|version|format|prefix|pattern|regex|label|"
+    r"env|var|limit|arn|manager|provider|service|store|helper|utils?|mgr\w*|policy|version|format|prefix|pattern|regex|label|"
     r"hint|error|endpoint|header|method|mode|class|enum|at|expir\w*|ttl|usage|budget|status|state|valid\w*|index|page|"
     r"next|kind|scopes?|source|input|output|placeholder|message|text|title|description|changed\w*|reset\w*|required|"
     r"enabled|algorithm|alg|strength|min|max|rotation\w*|age|days|minutes|seconds|date|year|group|form|fingerprint|"
@@ -179,19 +232,20 @@ HARMLESS_NAME_ENDING = re.compile(
 """If a name of a secret has one of these endings, its value is harmless. Example: `token_count`."""
 TYPE_WORD = re.compile(
     r"(?:str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|none|null|nil|true|false|undefined|object|bytes|secret|"
-    r"password|passwd|token|text|required|optional|hidden|redacted|masked|env|vault|unset|empty|missing|invalid|"
-    r"changed|wrong|incorrect|correct|public|private|default|disabled|todo|fixme|tbd|changeme|basic|bearer|oauth2?|api_?key)[.,;:]?",
+    r"pass|password|passwd|token|text|required|optional|hidden|redacted|masked|env|vault|unset|empty|missing|invalid|"
+    r"changed|wrong|incorrect|correct|public|private|default|disabled|todo|fixme|tbd|changeme|sample|foobar|1password|"
+    r"(?:test|my|dummy|some)[_-]?(?:ing|pass(?:word)?|token|secret|key|value)?|basic|bearer|oauth2?|api_?key)[.,;:]?",
     re.IGNORECASE,
 )
 PLACEHOLDER_VALUE = re.compile(
-    r"https?://|op://|vault:|ssm:|arn:|sm://|keyring:|file://|\$|%\(?\w+\)?[s%]|\{|<|\*{3}|x{4}|X{4}|\.{3}|…|your[_-]|YOUR[_-]|example|placeholder|process\.env|os\.environ|"
-    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
+    r"https?://|op://|vault:|ssm:|arn:|sm://|keyring:|file://|\$|%\(?\w+\)?[s%]|\{|<|\W?\*{3}|x{4}|X{4}|\.{3}|…|your[_-]|YOUR[_-]|example|placeholder|process\.env|os\.environ|"
+    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|(?i:insert|put|enter|add|paste)[_-]|[\w-]{1,40}[_-](?:here|HERE)$|[A-Z][a-z]+-[A-Z][A-Za-z]+$|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
 )
 """Values that stand for another value."""
 TECHNICAL_WORD = re.compile(
     r"(?:argon2\w*|sha-?\d+\w*|md5\w*|base-?(?:16|32|58|64)\S*|utf-?\d\w*|x\.?509\w*|ed25519\w*|oauth-?2\w*|bcrypt\w*|"
     r"pbkdf2\w*|[hrep]s(?:256|384|512)|aes\S*|rsa-?\d+|k8s|http/?\d\S*|ipv[46]|python\d\S*|node\d*|v?\d+(?:\.\d+)+\S*|"
-    r"[A-Z]{2,8}-\d{1,6}|#\d+|\d+[A-Za-z]{0,2}|\d+-[a-z]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[\w.:>?-]+\(.*|\w+=\w*|--?[a-z][\w-]*|"
+    r"(?-i:[A-Z]{2,8}-\d{1,6})|#\d+|\d+[A-Za-z]{0,2}|\d+-[a-z]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[\w.:>?-]+\(.*|\w+=\w*|--?[a-z][\w-]*|"
     r"[\w./-]+\.(?:py|js|ts|go|rs|java|md|json|ya?ml|toml|txt|pem|key|conf|cfg|ini|sh|env|html?|dev|com|org|net|io)\b\S*)"
     r"[.,;:!?)]*$",
     re.IGNORECASE,

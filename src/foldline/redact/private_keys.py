@@ -9,8 +9,14 @@ from collections.abc import Iterator
 from foldline.redact.patterns import BASE64, Hit
 from foldline.redact.searched_text import SearchedText
 
-_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d+")
-_CLOSE = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]+")
+_BEGIN = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|"
+    r"-----BEGIN OpenVPN Static key V1-----|Private-Lines: \d+"
+)
+_CLOSE = re.compile(
+    r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|"
+    r"-----END OpenVPN Static key V1-----|Private-MAC: [0-9a-f]+"
+)
 _ARMOUR_CHARS = 20_000
 _GAP = r"""(?:[\s>|+#*"',→-]|\\{1,4}[nrt]|\\\n|\d{1,6}[→|:\t]){0,40}"""
 _ARMOUR_BODY = re.compile(
@@ -24,7 +30,7 @@ _BASE64_RUN = re.compile(f"[{BASE64}]{{12,}}")
 def find_private_keys(searched: SearchedText) -> Iterator[Hit]:
     """All private keys. An armour line without any key text is not one."""
     text = searched.text
-    if "PRIVATE KEY" not in text and "Private-" not in text:
+    if "PRIVATE KEY" not in text and "Private-" not in text and "OpenVPN Static" not in text:
         return
     ends = list(_CLOSE.finditer(text))
     closes, used = [found.start() for found in ends], set()

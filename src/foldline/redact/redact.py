@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from foldline.placeholders import REDACTED
-from foldline.redact.context_values import find_cookies, find_in_context, find_in_tables, find_in_urls
+from foldline.redact.context_values import (
+    find_cookies,
+    find_in_context,
+    find_in_inserts,
+    find_in_manifests,
+    find_in_tables,
+    find_in_urls,
+)
 from foldline.redact.escapes import MASK, VisibleText, has_unseen, strip_escapes
 from foldline.redact.keys import find_other_keys, find_word_keys
 from foldline.redact.named_values import find_named_values
@@ -30,6 +37,8 @@ _FINDERS: Final[tuple[Finder, ...]] = (
     find_in_context,
     find_in_urls,
     find_cookies,
+    find_in_inserts,
+    find_in_manifests,
     find_in_tables,
     find_named_values,
 )

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_REGION_CHARS = 600
+"""Minimum number of characters behind a mark that are searched."""
+_LETTERS = re.compile(r"[a-z]{2,64}|[^\W\d_]{2,}")
 
 
 class SearchedText:
@@ -25,6 +27,28 @@ class SearchedText:
     def has_mark(self, mark: str) -> bool:
         """Whether the text contains `mark`, in this case."""
         return mark_word(mark) in self.words and mark in self.text
+
+    def regions(self, marks: tuple[str, ...]) -> list[tuple[int, int]]:
+        """The parts of the text in which a mark occurs: from the start of its line to a line end well behind it.
+
+        The parts are in order and do not overlap. Each is so long that a text has few of them.
+        """
+        text, found = self.text, []
+        for mark in marks:
+            at = text.find(mark) if mark_word(mark) in self.words else -1
+            while at >= 0:
+                end = text.find("\n", at + _REGION_CHARS)
+                end = len(text) if end < 0 else end
+                found.append((max(0, text.rfind("\n", 0, at)), end))
+                at = text.find(mark, end)
+        found.sort()
+        joined: list[tuple[int, int]] = []
+        for start, end in found:
+            if joined and start <= joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+            else:
+                joined.append((start, end))
+        return joined
 
 
 @cache

@@ -12,6 +12,7 @@ from foldline.redact.value_shape import (
     is_passphrase,
     is_path,
     is_placeholder,
+    is_scrambled,
     is_words,
     looks_random,
     looks_strong,
@@ -19,7 +20,9 @@ from foldline.redact.value_shape import (
 )
 
 _PAIR = re.compile(
-    r"""\\{0,2}["']?[ \t]{0,8},?[ \t]{0,8}(?:(?:\r?\n|\\n)[ \t]{0,60})?\\{0,2}["']?"""
+    r"""\\{0,2}["']?[ \t]{0,8}[,{]?[ \t]{0,8}(?:(?:\r?\n|\\n)[ \t]{0,60})?"""
+    r"""(?:(?:type|description|sensitive)[ \t]*=[^\n]{0,120}\n[ \t]{0,20}){0,3}"""
+    r"""\\{0,2}["']?"""
     r"""(?:\w{0,20}[Vv]alue|val|content|default)\\{0,2}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
     r"""(?P<slash>\\{0,2})(?P<quote>["']?)"""
 )
@@ -28,14 +31,19 @@ _ELEMENT = re.compile(
     r"(?:[ \t][^<>\n]{0,120}+)?>\s{0,40}+(?:<!\[CDATA\[|<[\w:.-]{1,30}>){0,2}"
     r"(?P<value>[^<>\n\]]{3,400}+)(?:\]\]>)?\s{0,40}</"
 )
-_ATTRIBUTE = re.compile(r"[\"'][^<>\n]{0,80}+>(?P<value>[^<>\n]{3,400}+)</")
+_ATTRIBUTE = re.compile(r"[\"'][^<>\n]{0,80}+>\s{0,40}+(?:<value>)?(?P<value>[^<>\n]{3,400}+)</")
 _NEXT_ELEMENT = re.compile(
     r"</[\w:.-]{1,40}>\s{0,40}+(?:<(?:string|data|[\w:.-]{0,30}[Vv]alue)>){1,2}(?P<value>[^<>\n]{3,400}+)</"
 )
 _ELEMENT_START = re.compile(r"<[\w.:-]{0,40}$")
-_ARGUMENT = re.compile(r"""(?P<q>["'])[ \t]{0,4},[ \t]{0,20}(?P<q2>["'])(?P<value>[^"'\n]{4,200})(?P=q2)""")
-"""The end of a name in quotes and the next argument, as in `define('DB_PASSWORD', '…')`."""
-_BRACES = re.compile(r"=\{(?P<value>[^{}\n]{4,200})\}(?=[;\"']|$)")
+_ARGUMENT = re.compile(
+    r"""["'\])]{1,4}(?:[ \t]{0,4},[ \t]{0,20}(?:with:[ \t]{0,4})?|\)?\.\w{2,20}\()"""
+    r"""(?P<q>["'])(?P<value>(?:(?!(?P=q))[^\n]){4,200})(?P=q)"""
+)
+"""The end of a name in quotes and the next argument: `define('DB_PASSWORD', '…')`, `get('#password').type('…')`."""
+_BRACES = re.compile(
+    r"[:=]\{(?P<value>[^{}\n]{4,200})\}(?=[;\"']|$)|[:=][ \t]?\[(?P<value2>[^\[\]\n\"']{6,200})\](?=[\s;,]|$)"
+)
 _CELL = re.compile(r"[ \t*]{0,20}[|│][ \t`*]{0,20}(?P<value>[^\s|│`]{6,120})[ \t`*]{0,60}[|│]")
 _TYPED_IN_CONFIG = re.compile(
     r"[ \t]{1,4}(?:[05789]|ascii-text|hexadecimal|encrypted|cleartext|plain)[ \t]{1,4}"
@@ -49,12 +57,14 @@ _NEXT_LINE = re.compile(
     r"(?P<value>[^\s`]{6,400})`?[ \t]*(?=\r?\n|$)"
 )
 _PROSE_SIGN = re.compile(
-    r"(?:(?<=\w)['’]s|(?<!\w)(?:is|was|be|are|ist|lautet|war|es|est|jest|este|är|er|to|é|è|это|je)(?!\w)|[:→=]|->|—)"
+    r"(?:(?<=\w)['’]s|(?<!\w)(?:is|was|be|are|ist|lautet|war|es|est|jest|este|är|er|to|é|è|это|je)(?!\w)|"
+    r"[:=]|(?<!\d)→|->|—|(?<=[ \t])[-–])"
     r"(?:[ \t]+(?:now|still|just|currently|probably))?:?(?:[ \t]+|(?=\r?\n))|[是为為は는은이][：:]?[ \t]*"
 )
 _CHANGED_TO = re.compile(r"(?:set|changed?|reset|updated?|rotated?|back)[ \t]+(?:\S{1,20}[ \t]+){0,5}$", re.IGNORECASE)
 _PROSE_QUOTED = re.compile(r"""["'`«“„‘「『][ \u00a0]?(?P<value>[^"'`«»“”„‘’」』\n]{4,100}?)[ \u00a0]?["'`»”“’」』]""")
-_PROSE_BARE = re.compile(r"[^\s\"'`«»“”]{6,128}+(?![^\s\"'`«»“”])")
+_PROSE_BARE = re.compile(r"[^\s\"'`«»“”\\]{6,128}+(?![^\s\"'`«»“”\\])")
+_WORDS_BETWEEN = re.compile(r"(?:[ \t]\w{1,20}){1,5}[ \t]?")
 _WORD_AND_DIGITS = re.compile(r"[a-z]{4,20}\d{2,4}")
 _PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS = 90, 160, 4
 """How far behind a name a sign of prose is read, how far a line end, and how many signs."""
@@ -68,7 +78,7 @@ class UnassignedValues:
         self._sign_from, self._sign_at = 0, -1
         """A position, and that of the first sign of prose behind it."""
 
-    def find(self, at: int, rest_end: int, *, strong: bool) -> tuple[int, int] | None:
+    def find(self, at: int, rest_end: int, *, strong: bool, prose: bool) -> tuple[int, int] | None:
         """The value of the name at `at`; `rest_end` is the end of the identifier that contains it."""
         text = self.text
         after = text[rest_end : rest_end + 1]
@@ -86,14 +96,20 @@ class UnassignedValues:
             return None
         if after in "\"'" and (found := _ATTRIBUTE.match(text, rest_end)) and looks_typed(found["value"]):
             return found.span("value")
-        if after == "=" and (found := _BRACES.match(text, rest_end)) and not found["value"].isidentifier():
-            return found.span("value") if not is_placeholder(found["value"]) and looks_typed(found["value"]) else None
-        if after in "\"'" and (found := _ARGUMENT.match(text, rest_end)) and looks_typed(found["value"]):
-            return None if _mentions_name(found["value"]) else found.span("value")
+        if after in "=:" and (found := _BRACES.match(text, rest_end)):
+            inner = found[found.lastgroup or 0]
+            is_code = found["value2"] is None and inner.isidentifier()
+            is_value = not is_code and not is_placeholder(inner) and looks_typed(inner)
+            return found.span(found.lastgroup or 0) if is_value else None
+        if after in "\"'])" and (found := _ARGUMENT.match(text, rest_end)):
+            is_value = (looks_typed(found["value"]) and not _mentions_name(found["value"])) or is_scrambled(
+                found["value"]
+            )
+            return found.span("value") if is_value else None
         if after in " |*" and text[max(0, at - 20) : at].rstrip(" *`\t").endswith(("|", "│")):
             found = _CELL.match(text, rest_end)
             return found.span("value") if found and looks_typed(found["value"]) else None
-        return self._in_prose(at, rest_end) if after in " '’:：は?()*,\t" or not after.isascii() else None
+        return self._in_prose(at, rest_end) if (prose and after in " '’:：は?()*,\t") or not after.isascii() else None
 
     def _in_prose(self, at: int, rest_end: int) -> tuple[int, int] | None:
         """The password in a sentence, in the configuration of a router, or alone behind its name."""
@@ -119,7 +135,7 @@ class UnassignedValues:
                 return None if is_path(found["value"]) or is_placeholder(found["value"]) else found.span("value")
         stop = min(rest_end + _PROSE_CHARS, line_end if line_end >= 0 else len(text))
         for sign in islice(_PROSE_SIGN.finditer(text, rest_end, stop), _PROSE_SIGNS):
-            if sign[0][0] != "=" or text[rest_end : sign.start()].strip():
+            if sign[0][0] != "=" or _WORDS_BETWEEN.fullmatch(text, rest_end, sign.start()):
                 span = self._behind_sign(at, sign)
                 if span is not None:
                     return span

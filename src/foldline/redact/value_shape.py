@@ -23,7 +23,17 @@ LINE_JOINT = re.compile(
 VALUE_END = re.compile(r"""[ \t]*(?:["'`,;\\\r\n+)}\]]|$)""")
 _CASES = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[+/=_-]"))
 _TURN = re.compile(r"[A-Za-z0-9](?:(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9])")
-_WORD = r"(?:(?:[A-Z]?[a-z]+|[A-Z]+)?\d{0,4}|\d+)"
+_LABEL = re.compile(r"[A-Za-z]{1,30}(?:[_.][A-Za-z]{1,30}){1,8}|[a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,8}")
+_NAME_IN_LABEL = re.compile(r"passw|secret|token|api_?key|_key|credential", re.IGNORECASE)
+_SEPARATORS = re.compile(r"[ _.-]")
+_NAMES = frozenset(
+    _SEPARATORS.sub("", name) for name in (*patterns.SECRET_NAMES, "password", "passwort", "accesstoken")
+)
+"""Names of secrets as values: labels, such as `"password": "Passwort"`."""
+TYPE_NAME = re.compile(r"[A-Z]\w{0,40}(?:Key|Password|Secret|Token|Credential)[A-Za-z]{0,20}")
+"""The name of a type, such as `PKCS7PrivateKeyTypes`."""
+_CASE_TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
+_WORD = r"(?:[a-z]*+(?:[A-Z][a-z]{2,}+)++\d{0,4}|(?:[A-Z]?[a-z]+|[A-Z]+)?\d{0,4}|\d+)"
 _WORDS = re.compile(rf"{_WORD}(?:[._/:#~@-]+{_WORD})*")
 _PATH = re.compile(r"[A-Za-z]:[/\\]|~/|\.{1,2}/|/(?:[a-z._-]{2,40}|[A-Z][a-z]{2,20})(?:/|$)")
 _LETTER = re.compile("[A-Za-z]")
@@ -67,14 +77,13 @@ def mixes_characters(text: str) -> bool:
     """Whether letters and digits alternate in a text, or several kinds of characters are mixed."""
     if len(text) < 6:
         return False
-    is_long_path = len(text) >= 16 and "/" in text
     if not DIGIT.search(text):
-        return is_long_path and all(case.search(text) for case in _CASES)
+        return len(text) >= 16 and "/" in text and all(case.search(text) for case in _CASES)
+    turn = _TURN.search(text)
+    if turn is not None and _TURN.search(text, turn.end()):
+        return True
     kinds = 1 + sum([case.search(text) is not None for case in _CASES])
-    turn = _TURN.search(text) if kinds >= 2 else None
-    if turn is None:
-        return kinds >= 3 and is_long_path
-    return kinds >= 3 or _TURN.search(text, turn.end()) is not None
+    return kinds >= 3 and (turn is not None or (len(text) >= 16 and "/" in text))
 
 
 def looks_typed(text: str) -> bool:
@@ -83,7 +92,9 @@ def looks_typed(text: str) -> bool:
         return False
     if " " in text or (not DIGIT.search(text) and not _SYMBOL.search(text[:-1])):
         return False
-    return not (is_placeholder(text) or is_path(text) or patterns.TECHNICAL_WORD.match(text))
+    return not (
+        is_placeholder(text) or is_path(text) or patterns.TECHNICAL_WORD.match(text) or TYPE_NAME.fullmatch(text)
+    )
 
 
 def looks_strong(text: str) -> bool:
@@ -94,9 +105,20 @@ def looks_strong(text: str) -> bool:
     return kinds >= 3 or (DIGIT.search(text) is not None and _TURN.search(text) is not None)
 
 
+def is_dense(text: str) -> bool:
+    """Whether a long text mixes small and capital letters and digits all over, as keys do and names do not."""
+    turns = len(_CASE_TURN.findall(text))
+    return len(text) >= 20 and turns >= len(text) // 4 and not is_words(text)
+
+
+def is_scrambled(text: str) -> bool:
+    """Whether a long text is full of symbols and digits, as the generated salts of a configuration are."""
+    return len(text) >= 32 and len(_SYMBOL.findall(text)) >= 4 and looks_strong(text.replace(" ", "")[:100])
+
+
 def is_uuid(text: str) -> bool:
     """Whether a text is a UUID."""
-    return _UUID.fullmatch(text) is not None
+    return len(text) == 36 and _UUID.fullmatch(text) is not None
 
 
 def is_path(text: str) -> bool:
@@ -106,7 +128,13 @@ def is_path(text: str) -> bool:
 
 def is_placeholder(text: str) -> bool:
     """Whether a text stands for a value, such as `<your-token>` or `${TOKEN}`."""
-    return patterns.PLACEHOLDER_VALUE.match(text) is not None or patterns.TYPE_WORD.fullmatch(text) is not None
+    if patterns.PLACEHOLDER_VALUE.match(text):
+        return True
+    if len(text) > 60 or (len(text) > 12 and DIGIT.search(text)):
+        return False
+    if patterns.TYPE_WORD.fullmatch(text) or (_LABEL.fullmatch(text) and _NAME_IN_LABEL.search(text)):
+        return True
+    return _SEPARATORS.sub("", text.lower()) in _NAMES
 
 
 def is_passphrase(text: str) -> bool:
