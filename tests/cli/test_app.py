@@ -18,9 +18,9 @@ from foldline.cli.app import COMMANDS, EXIT_CODES, cli
 from support.command import ENTRY, EXAMPLE, ROOT, clean, foldline, one_sentence, spawned
 from support.shapes import documented
 
-PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline", "mcp"}
+PRINTS_NO_REPORT = {"completion", "bench", "hook", "statusline", "mcp", "run"}
 """Commands whose output is not a report of their own: an agent reads what `hook`, `statusline` and `mcp` print, and
-each measurement of `bench` has its own options."""
+each measurement of `bench` has its own options, and the output of `run` is that of the client."""
 
 
 def command(name: str) -> click.Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from pathlib import Path
@@ -202,4 +203,6 @@ def test_marks_that_a_client_moves_do_not_change_its_history(tmp_path: Path) -> 
             assert agent.send()[0] == 200
         assert provider.refused == []
         assert "x-foldline-folds" in agent.answers[-1][1]
+        marked = [json.dumps(request.body).count('"cache_control"') for request in provider.requests]
+        assert set(marked) == {1}
     assert branches(tmp_path) == [("main",)]

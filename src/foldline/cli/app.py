@@ -54,6 +54,7 @@ COMMANDS = {
     "install": CommandEntry("Agents", "Install hooks and a status line for Claude Code or Codex"),
     "hook": CommandEntry("Agents", "Answer a hook of an agent (run by installed hooks)"),
     "statusline": CommandEntry("Agents", "Print a status line (run by an installed status line)"),
+    "run": CommandEntry("Services", "Run an agent together with a private proxy"),
     "serve": CommandEntry("Services", "Run a proxy that keeps the conversations of agents inside the window"),
     "mcp": CommandEntry("Services", "Serve recall, pin and fold as tools for an MCP client"),
     "worker": CommandEntry("Services", "Run background folds for sessions in other processes"),

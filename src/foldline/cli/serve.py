@@ -47,6 +47,7 @@ EXITS = {
               help="Give up if the provider sends nothing for this time. [default: 600]")  # fmt: skip
 @click.option("--tls-certificate", metavar="FILE", help="Serve HTTPS with this certificate.")
 @click.option("--tls-key", metavar="FILE", help="The key of the certificate.")
+@click.option("--descriptor", type=click.IntRange(min=0), hidden=True)
 @click.option("--check", is_flag=True, help="Check the configuration, say what is wrong with it, and end.")
 @output_options("Print one JSON object with the address, or with the results of --check.")
 @raw_policy_options
@@ -61,7 +62,7 @@ def serve(check: bool, as_json: bool, **given: Any) -> None:
               ANTHROPIC_BASE_URL=http://127.0.0.1:8460 claude
               foldline serve -u anthropic=https://api.anthropic.com -u openai=https://api.openai.com
     """
-    _need_packages()
+    need_packages()
     settings = load_settings(
         policy=given["policy"], model=given["model"], window=given["window"], ledger=given["ledger"]
     )
@@ -79,6 +80,8 @@ def serve(check: bool, as_json: bool, **given: Any) -> None:
     mode = given["mode"]
 
     def show(address: str) -> None:
+        if given["descriptor"] is not None:
+            return
         if as_json:
             print_json({"address": address, "mode": mode, "ledger": str(location)})
         else:
@@ -86,7 +89,7 @@ def serve(check: bool, as_json: bool, **given: Any) -> None:
                 f"foldline serves {address} (mode {mode}, ledger {location if mode != 'off' else 'none'})", err=True
             )
 
-    service.serve(proxy_settings(settings, location, **given), tls=tls, started=show)
+    service.serve(proxy_settings(settings, location, **given), tls=tls, started=show, descriptor=given["descriptor"])
 
 
 def proxy_settings(settings: Settings, location: LedgerLocation, **given: Any) -> Any:
@@ -111,7 +114,8 @@ def proxy_settings(settings: Settings, location: LedgerLocation, **given: Any) -
     )
 
 
-def _need_packages() -> None:
+def need_packages() -> None:
+    """Raise `ConfigError` if the packages of the extra `proxy` are missing."""
     from importlib.util import find_spec  # noqa: PLC0415
 
     missing = [name for name in ("uvicorn", "aiohttp") if find_spec(name) is None]

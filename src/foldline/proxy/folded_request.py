@@ -67,4 +67,13 @@ def _kept_elements(state: State, history: ClientHistory, places: Sequence[int]) 
 
 def _rendered(message: Message, format: Format, loss: LossCollector) -> list[str]:
     elements: list[Any] = format.render(message, loss)
-    return [dumps(element) for element in elements]
+    return [dumps(_without_marks(element) if format.name == "anthropic" else element) for element in elements]
+
+
+def _without_marks(element: Any) -> Any:
+    """A message without its cache marks. They are marks of an earlier request; the client's own are in its own text."""
+    if not isinstance(element, dict):
+        return element
+    content = element.get("content")
+    kept = {key: value for key, value in element.items() if key != "cache_control"}
+    return {**kept, "content": [_without_marks(block) for block in content]} if isinstance(content, list) else kept

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from foldline.events import LOG
 from foldline.json_text import decode
+from foldline.message import Message
 from foldline.proxy.body_scan import NotScannable
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.content_codings import NotDecodable, decode_body
@@ -23,6 +24,7 @@ from foldline.proxy.forwarded_headers import header
 from foldline.proxy.interception import ClientRequest, OutgoingRequest, ReceivedResponse
 from foldline.proxy.overflow_signals import is_overflow
 from foldline.proxy.planned_request import RequestPlanner, Ticket
+from foldline.proxy.receipts import Receipts
 from foldline.proxy.session_names import client_session_id
 from foldline.redact.redact import redact_error
 
@@ -43,8 +45,7 @@ class RecordingInterceptor:
         self.settings, self.conversations = settings, conversations
         self.planner = RequestPlanner(settings, conversations)
         self.recorder = ExchangeRecorder(settings, self.planner)
-        self.faults = 0
-        """Number of requests that were passed on because of a fault of foldline's own."""
+        self.receipts = Receipts()
         self._key = hash_key(conversations.store)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
         self._stuck: set[ConversationGroup] = set()
@@ -107,7 +108,7 @@ class RecordingInterceptor:
 
     def _pass_on(self, request: ClientRequest, error: BaseException) -> OutgoingRequest:
         """The client's own request, after a fault of foldline's own."""
-        self.faults += 1
+        self.receipts.add(faults=1)
         LOG.warning("a request is passed on unchanged: %s: %s", type(error).__name__, redact_error(error))
         return OutgoingRequest(body=request.body, notes=(("fault", type(error).__name__),))
 
@@ -132,29 +133,37 @@ class RecordingInterceptor:
         except Exception as fault:  # noqa: BLE001 (the provider's refusal is passed on)
             self._pass_on(request, fault)
             return None
-        return None if folded is None else self._outgoing(request, folded, ticket)
+        if folded is None:
+            return None
+        self.receipts.add(retried=1)
+        return self._outgoing(request, folded, ticket)
 
     # Recording
 
-    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:  # noqa: ARG002
+    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
         """Begin to record an exchange, behind all earlier work on its group."""
         ticket = sent.ticket
+        if request.call.kind != "count":
+            self.receipts.add(requests=1, folded=int(sent.is_rewritten))
         if not isinstance(ticket, Ticket):
             return
-        task = asyncio.get_running_loop().create_task(self._record(ticket, response))
+        sizes = len(sent.body), len(request.body)
+        task = asyncio.get_running_loop().create_task(self._record(ticket, response, sizes))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _record(self, ticket: Ticket, response: ReceivedResponse) -> None:
+    async def _record(self, ticket: Ticket, response: ReceivedResponse, sizes: tuple[int, int]) -> None:
         try:
-            await self._run(ticket.group, lambda: self._write(ticket, response))
+            reply = await self._run(ticket.group, lambda: self._write(ticket, response))
+            if reply is not None and reply.meta.usage is not None:
+                self.receipts.add_usage(reply.meta.usage, sent_bytes=sizes[0], client_bytes=sizes[1])
         except Exception as error:  # noqa: BLE001 (the client has its response)
-            self.faults += 1
+            self.receipts.add(faults=1)
             LOG.warning("an exchange was not recorded: %s: %s", type(error).__name__, redact_error(error))
 
-    def _write(self, ticket: Ticket, response: ReceivedResponse) -> None:
+    def _write(self, ticket: Ticket, response: ReceivedResponse) -> Message | None:
         ticket.leave()
-        self.recorder.record(ticket, response)
+        return self.recorder.record(ticket, response)
 
     async def close(self) -> None:
         """Wait until all exchanges are recorded, then close the ledger."""

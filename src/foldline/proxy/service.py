@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import uvicorn
@@ -14,7 +14,7 @@ from foldline.errors import ConfigError
 from foldline.proxy.application import Application
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.conversations import Conversations
-from foldline.proxy.interception import Interceptor, PassThrough
+from foldline.proxy.interception import PassThrough
 from foldline.proxy.own_api import OwnApi
 from foldline.proxy.recording_interceptor import RecordingInterceptor
 
@@ -46,10 +46,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 def build(settings: ProxySettings) -> Application:
     """The application of a proxy. The ledger is opened; it is closed when the server stops."""
-    interceptor: Interceptor = PassThrough()
-    if settings.mode != "off":
-        interceptor = RecordingInterceptor(settings, Conversations(settings.ledger))
-    return Application(settings, interceptor, OwnApi(settings))
+    if settings.mode == "off":
+        return Application(settings, PassThrough(), OwnApi(settings))
+    interceptor = RecordingInterceptor(settings, Conversations(settings.ledger))
+    receipts = interceptor.receipts
+    reads = {"receipt": lambda _path, _query: (200, asdict(receipts.totals()))}
+    return Application(settings, interceptor, OwnApi(settings, reads=reads, metrics=receipts.metrics))
 
 
 def server(application: Application, *, tls: TlsFiles | None = None) -> uvicorn.Server:
@@ -80,10 +82,17 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def serve(
-    settings: ProxySettings, *, tls: TlsFiles | None = None, started: Callable[[str], None] | None = None
+    settings: ProxySettings,
+    *,
+    tls: TlsFiles | None = None,
+    started: Callable[[str], None] | None = None,
+    descriptor: int | None = None,
 ) -> None:
-    """Run the proxy until it gets SIGTERM or SIGINT. `started` is called with the address."""
-    bound = listen(settings.host, settings.port)
+    """Run the proxy until it gets SIGTERM or SIGINT. `started` is called with the address.
+
+    `descriptor` is the file number of a listening socket that another process has opened.
+    """
+    bound = listen(settings.host, settings.port) if descriptor is None else socket.socket(fileno=descriptor)
     try:
         application = build(settings)
         if started is not None:

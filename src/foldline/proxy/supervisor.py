@@ -1,0 +1,78 @@
+"""Keeps a proxy process running on one socket: if it dies, another one takes over the same socket.
+
+The supervisor holds the listening socket, so a client that connects while no process runs waits for the next one
+instead of being refused.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+
+RESTART_S = 0.05
+"""Seconds to wait before a process that ended at once is started again. They are doubled with each such end."""
+MAX_RESTART_S = 2.0
+SETTLED_S = 5.0
+"""A process that ran for this many seconds is not counted among those that ended at once."""
+STOP_S = 15.0
+"""Seconds that the process has to stop before it is killed."""
+
+
+class Supervisor:
+    """Runs one process on a socket until it is stopped. `command` returns the command for a socket's file number."""
+
+    def __init__(self, bound: socket.socket, command: Callable[[int], Sequence[str]]) -> None:
+        self.bound, self._command = bound, command
+        self.starts = 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="foldline-supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Start the process, and begin to watch it."""
+        self.process = self._spawn()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the process after its running responses, and end the watch."""
+        self._stop.set()
+        process = self.process
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._thread.join()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        self.starts += 1
+        number = self.bound.fileno()
+        return subprocess.Popen(  # noqa: S603 (foldline's own command)
+            self._command(number),
+            pass_fds=[number],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is for the client, not for the proxy
+            env={**os.environ},
+        )
+
+    def _run(self) -> None:
+        pause = RESTART_S
+        while not self._stop.is_set():
+            process = self.process
+            if process is None:
+                return
+            try:
+                process.wait(SETTLED_S)
+            except subprocess.TimeoutExpired:
+                pause = RESTART_S
+                continue
+            if self._stop.is_set() or self._stop.wait(pause if process.returncode != -signal.SIGKILL else 0):
+                return
+            pause = min(pause * 2, MAX_RESTART_S)
+            self.process = self._spawn()
