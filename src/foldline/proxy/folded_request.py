@@ -6,6 +6,7 @@ unchanged. So between two folds, the request only grows at its end, as the clien
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def _head_elements(state: State, format: Format) -> list[str]:
 def _kept_elements(state: State, history: ClientHistory, places: Sequence[int]) -> list[str]:
     """The elements after the cut, in the client's own text where the view shows them unchanged."""
     timeline, scan, loss = state.timeline, history.scan, LossCollector()
-    first = next((index for index in range(history.lead, len(places)) if places[index] > timeline.cut), len(places))
+    first = bisect_right(places, timeline.cut, lo=min(history.lead, len(places)))
     kept: list[str] = []
     before = places[first - 1] if first > history.lead else -1
     for index in range(first, len(history)):

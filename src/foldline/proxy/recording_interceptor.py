@@ -165,10 +165,14 @@ class RecordingInterceptor:
         ticket.leave()
         return self.recorder.record(ticket, response)
 
-    async def close(self) -> None:
-        """Wait until all exchanges are recorded, then close the ledger."""
+    async def settle(self) -> None:
+        """Wait until all exchanges so far are recorded."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+    async def close(self) -> None:
+        """Wait until all exchanges are recorded, then close the ledger."""
+        await self.settle()
         self._threads.shutdown(wait=True)
         self.conversations.close()
 
