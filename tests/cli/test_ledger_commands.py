@@ -269,7 +269,11 @@ def test_recall_finds_folded_messages_within_its_token_limit(place: str) -> None
     assert report("recall", "--handle", handle, "--ledger", place)["results"][0]["lines"]
     assert report("show", "--handle", handle, "--ledger", place, shape="show --handle")["messages"]
     assert "No message matches" in foldline("recall", "xylophone", "--ledger", place).stdout
-    for wrong_use in ([], ["x", "--handle", "#1"], ["x", "--tokens", "1"]):
+    listed = foldline("pin", *there).stdout
+    assert re.search(r"2 pins\n  #2 +\S.*\n  #3", listed)
+    assert report("pin", *there)["changed"] == []
+    assert foldline("show", "--handle", "2", *there).stdout == foldline("show", "--handle", "#2", *there).stdout
+    for wrong_use in (["x", "--handle", "#1"], ["x", "--tokens", "1"]):
         assert foldline("recall", *wrong_use, "--ledger", place).returncode == 2
 
 
@@ -295,7 +299,11 @@ def test_pins_are_added_and_removed(place: str) -> None:
     assert [row["name"] for row in report("pin", "--remove", "rule", *there)["pins"]] == ["#2", "#3"]
     assert "#2, #3" in one_sentence(foldline("pin", "--remove", "rule", *there))
     assert "#99" in one_sentence(foldline("pin", "--handle", "#99", *there))
-    for wrong_use in ([], ["x", "--handle", "#1"], ["--handle", "#1", "--remove", "#2"]):
+    listed = foldline("pin", *there).stdout
+    assert re.search(r"2 pins\n  #2 +\S.*\n  #3", listed)
+    assert report("pin", *there)["changed"] == []
+    assert foldline("show", "--handle", "2", *there).stdout == foldline("show", "--handle", "#2", *there).stdout
+    for wrong_use in (["x", "--handle", "#1"], ["--handle", "#1", "--remove", "#2"]):
         assert foldline("pin", *wrong_use, *there).returncode == 2
 
 

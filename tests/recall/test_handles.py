@@ -54,7 +54,7 @@ def test_a_printed_handle_parses_to_itself(first: int, more: int, segment: int |
 @pytest.mark.parametrize(
     "text",
     [
-        *("#0", "#", "120", "#-5", "#5-", "#9-3", "#1e3", "#１２", "#5;DROP TABLE messages", "../../etc/passwd", ""),
+        *("#0", "#", "#-5", "#5-", "#9-3", "#1e3", "#１２", "#5;DROP TABLE messages", "../../etc/passwd", ""),
         *("#5 #6", "0#5", "#99999999999999999999", "a#5", "#5+", "\x00#5", "#5\x00", "#" * 100_000, "1" * 100_000),
     ],
     ids=lambda text: ascii(text[:20]),

@@ -187,7 +187,11 @@ def _print(report: dict[str, Any], plot: str | None) -> None:
         grid.add_row(
             *(printable(row["policy"]), f"{row['folds']:,}", f"{row['refused']:,}", f"{row['over']:,}"),
             *(format_tokens(row["sent"], False), _share(row["sent"], row["everything"])),
-            *(f"${row['cost']:,.2f}", _share(row["cost"], row["cost_everything"])),
+            *(
+                (f"${row['cost']:,.2f}", _share(row["cost"], row["cost_everything"]))
+                if not row["refused"]
+                else ("-", "-")
+            ),
             *(_share(row["read"], row["sent"]), _share(row["kept"], row["facts"]) if row["facts"] else "-"),
         )
     echo(f"{plural(first['sessions'], 'session')}, {plural(first['requests'], 'request')}")
@@ -206,6 +210,10 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
     if not any(row["folds"] or row["refused"] for row in report["policies"]):
         window = max(row["window"] for row in report["sessions"])
         yield f"no fold was needed in a window of {window:,}; try a smaller one with --window TOKENS"
+    for row in report["policies"]:
+        if row["refused"]:
+            refused, requests = f"{row['refused']:,}", plural(row["requests"], "request")
+            yield f"{printable(row['policy'])}: refused {refused} of {requests}, so its cost cannot be compared"
     if any(row["over"] for row in report["policies"]):
         yield "over: requests that exceed the window by the model's counter, but not by the policy's"
     if first["unpriced"]:

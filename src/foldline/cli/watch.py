@@ -204,7 +204,9 @@ def _watcher(file: str | None, options: dict[str, Any], failures: WriteFailures)
     model, notes = ScratchModel(job=options["job"], phase=options["state"]), None
     limits = _limits(file, options, failures)
     if options["scratch"]:
-        writer = ScratchWriter(Path(options["scratch"]))
+        folder = Path(options["scratch"])
+        folder.mkdir(parents=True, exist_ok=True)
+        writer = ScratchWriter(folder)
         writer.write_scratch(model)
         notes = TolerantScratchWriter(writer, failures)
     return Watcher(meter=meter, writer=notes, model=model, limits=limits, state=options["state"])

@@ -41,12 +41,12 @@ class Handle:
 
 
 def parse_handle(text: str) -> Handle:
-    """Parse a handle. Raises `InputError` if the text is not a handle.
+    """Parse a handle, with or without its #. Raises `InputError` if the text is not a handle.
 
     >>> parse_handle("#120-131"), str(parse_handle("17#5+8000"))
     (Handle(first=119, last=130, segment=None, skip=0), '17#5+8000')
     """
-    found = _HANDLE.fullmatch(text)
+    found = _HANDLE.fullmatch(text) or _HANDLE.fullmatch(f"#{text.strip()}")
     if found is None:
         raise InputError(f"not a handle: {text!r:.60}", hint=HANDLE_HINT)
     segment, first, last, skip = (int(part or 0) for part in found.groups())

@@ -50,9 +50,17 @@ def _costs(axes: Any, report: dict[str, Any]) -> None:
     values = [totals[0][all_of_it], *(row[one] for row in totals)]
     colours = [GREY, *(f"C{index}" for index in range(len(totals)))]
     bars = axes.barh(names, values, color=colours)
+    for bar, row in zip(bars[1:], totals, strict=True):
+        if row["refused"]:  # the cost of the other requests is not the cost of the session
+            bar.set(fill=False, hatch="///", edgecolor=GREY)
+    refused = [0, *(row["refused"] for row in totals)]
     texts = [f"${value:,.2f}" if money else f"{value:,.0f}" for value in values]
     axes.bar_label(
-        bars, [f" {text}  {value / max(values[0], 1e-12):.0%}" for text, value in zip(texts, values, strict=True)]
+        bars,
+        [
+            f" {plural(count, 'request')} refused" if count else f" {text}  {value / max(values[0], 1e-12):.0%}"
+            for text, value, count in zip(texts, values, refused, strict=True)
+        ],
     )
     axes.invert_yaxis()
     axes.set_xlim(right=max(values) * 1.45 or 1)
@@ -72,9 +80,9 @@ def _timeline(axes: Any, report: dict[str, Any]) -> None:
     for index, row in enumerate(rows[: len(report["policies"])]):
         sizes = [size or float("nan") for size in row["sizes"]]
         axes.plot(range(1, len(sizes) + 1), sizes, color=f"C{index}", label=row["policy"], linewidth=1.4)
-    limit = longest["window"]
-    axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
-    axes.annotate(" window", (1, limit), color=GREY, fontsize=8, va="bottom")
+    for name in ("window", "usable"):
+        axes.axhline(longest[name], color=GREY, linestyle=":" if name == "window" else "--", linewidth=1)
+        axes.annotate(f" {name}", (1, longest[name]), color=GREY, fontsize=8, va="bottom")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(lambda value, _position: f"{value / 1000:,.0f}k")
     axes.set_xlabel("request")
