@@ -34,6 +34,16 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def test_the_picture_of_the_readme_is_current() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "window_picture.py"), run_name="picture")
+    assert made["TARGET"].read_text() == made["picture"](), "run python scripts/window_picture.py"
+
+
+@pytest.mark.parametrize("name", ["anthropic_agent.py", "openai_async_agent.py"])
+def test_a_complete_agent_has_at_most_45_lines(name: str) -> None:
+    assert len((ROOT / "examples" / name).read_text().splitlines()) <= 45
+
+
 def test_readme_has_code_by_line_eight() -> None:
     assert "```" in "\n".join((ROOT / "README.md").read_text().splitlines()[:8])
 
