@@ -190,3 +190,9 @@ def test_accepted(name: str) -> None:
 def test_models_before_3_need_no_signature() -> None:
     body = gemini(ASK, content("model", g_call(signature="")), content("user", g_response()))
     assert judge("gemini", body, model="gemini-2.5-pro") is None
+
+
+def test_a_null_field_counts_as_missing() -> None:
+    part = {"text": "hi", "thoughtSignature": None, "functionCall": None}
+    body = {"contents": [{"role": "user", "parts": [part]}], "systemInstruction": None}
+    assert judge("gemini", body, model="gemini-3-pro") is None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline import Session
 from foldline.errors import FormatUnknown
 from foldline.message import Message, assistant, user
 from foldline.wire import REQUEST_FORMATS, Request, parse, render, sign_of
@@ -160,3 +161,13 @@ def test_an_unclear_format_raises_an_error_that_names_the_format_argument() -> N
         parse({"role": "user"})
     assert "anthropic" in str(caught.value)
     assert parse({"role": "user", "content": []}, format="anthropic").format == "anthropic"
+
+
+def test_a_placeholder_at_the_front_stays_when_a_prompt_arrives_later() -> None:
+    session = Session(model="gpt-4o", format="openai")
+    call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    session.add({"role": "assistant", "content": None, "tool_calls": [call]})
+    session.add({"role": "tool", "tool_call_id": "c1", "content": "done"})
+    before = session.view().render().body["messages"]
+    session.add({"role": "user", "content": "go on"})
+    assert session.view().render().body["messages"][: len(before)] == before

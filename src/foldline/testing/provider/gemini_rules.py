@@ -67,6 +67,7 @@ def check_gemini(body: Any, *, model: str = "") -> None:
     `model` is an argument, because the body does not name it.
     """
     check_json(FORMAT, body)
+    body = _without_nulls(body)
     try:
         _check()(body)
     except SchemaMismatch as mismatch:
@@ -80,6 +81,13 @@ def check_gemini(body: Any, *, model: str = "") -> None:
     if features_of(model or "gemini-3").thought_signatures:
         _check_signatures(turns)
     _check_tools(body)
+
+
+def _without_nulls(value: Any) -> Any:
+    """The value without fields that are null: the API reads JSON as protocol buffers, where null means "not set"."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _refuse_field(mismatch: SchemaMismatch) -> NoReturn:

@@ -33,13 +33,26 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         return repaired  # no message may come before a compaction block of the provider
     if grammar.start and first.side not in grammar.start:
         code, words = "start", "the history starts with the assistant: a placeholder of the user was added before it"
-    elif grammar.needs_user and not any(is_from_user(out[place], context) for place in talk):
+    elif grammar.needs_user and _lacks_prompt([out[place] for place in talk], context):
         code, words = "no-user", "there is no user message: a placeholder of the user was added before the history"
     else:
         return repaired
     context.note(code, first.origin, words)
     repaired.insert(talk[0], OutgoingMessage(first.origin, user(NO_EARLIER_PROMPT, kind="note"), "user"))
     return repaired
+
+
+def _lacks_prompt(talk: list[OutgoingMessage], context: RepairContext) -> bool:
+    """True if no user message is in the history, or none was there when the first reply was requested.
+
+    In the second case the request began with the placeholder, which must stay when a prompt arrives later.
+    """
+    for each in talk:
+        if is_from_user(each, context):
+            return False
+        if each.message.meta.reply or each.message.results:
+            return True
+    return True
 
 
 def end_placeholder(index: int) -> tuple[Message, RepairNote]:
