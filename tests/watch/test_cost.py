@@ -109,6 +109,17 @@ def test_a_new_limit_warns_again() -> None:
     assert "COST_LIMIT" in [event.name for event in budget.check(20)]
 
 
+def test_after_a_yes_the_limit_no_longer_stops_and_is_not_reported_again() -> None:
+    budget = CostBudget(limit_usd=10)
+    limits = CostLimits(job=budget)
+    assert budget.check(12)
+    assert limits.over is budget
+    limits.answer(go_on=True)
+    assert limits.over is None
+    assert not budget.check(15)
+    assert limits.over is None
+
+
 @pytest.mark.promise("S1.30")
 @given(st.integers(1, 100_000), st.integers(1, 100))
 def test_a_share_of_a_limit_is_reached_exactly_to_the_cent(cents: int, calls: int) -> None:

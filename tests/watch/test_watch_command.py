@@ -98,7 +98,7 @@ def test_at_a_cost_limit_the_question_is_asked_on_the_terminal(answer: str, aske
     os.write(ours, answer.encode() + b"\n")
     if answer == "y":
         watch.give(reply(10), result(total_cost_usd=1.6))
-    assert watch.end()["code"] == COST
+    assert watch.end()["code"] == (0 if answer == "y" else COST)
     os.close(ours)
     os.close(theirs)
     assert [event["event"] for event in watch.told if event["event"] in ("turn", "intervention", "end")] == asked

@@ -81,10 +81,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
     start = max((0, *(_start(rule, timeline, load) for rule in folding)))
     draft.cut_to(floor_at=floor_at, goal=goal, basis=rule.basis if rule else "request", start=start)
     ceiling = min((load.ceiling, *(_bound(rule, load) for rule in folding if rule.basis == "request")))
-    if draft.after > ceiling and not policy.keep_hard:
-        draft.relax_floors(ceiling)
-    if draft.after > load.ceiling:
-        draft.shrink_to(load.ceiling)
+    draft.reduce_to(ceiling)
     if draft.after > load.ceiling:
         if verdict.need is Need.HARD:
             fits = partial(_fits, timeline, load, size)
@@ -131,10 +128,7 @@ def _fits(timeline: Timeline, load: Load, size: Size, policy: Policy) -> bool:
     """Whether the view would fit under another policy."""
     draft = _FoldDraft(timeline, load, policy, size)
     draft.cut_to(floor_at=cutting.floor(timeline, policy, load.usable), goal=0, basis="request", start=0)
-    if draft.after > load.ceiling and not policy.keep_hard:
-        draft.relax_floors(load.ceiling)
-    if draft.after > load.ceiling:
-        draft.shrink_to(load.ceiling)
+    draft.reduce_to(load.ceiling)
     return draft.after <= load.ceiling
 
 
@@ -186,6 +180,13 @@ class _FoldDraft:
         cut = cutting.cut_within(timeline, self.policy, floor_at=floor_at, max_tokens=tail, start=start)
         self.cut = max(timeline.cut, cut)
         self.stubs = stubs_at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
+
+    def reduce_to(self, ceiling: int) -> None:
+        """Fold protected messages until the view is below `ceiling`, then prune until it fits the window."""
+        if self.after > ceiling and not self.policy.keep_hard:
+            self.relax_floors(ceiling)
+        if self.after > self.load.ceiling:
+            self.shrink_to(self.load.ceiling)
 
     def relax_floors(self, ceiling: int) -> None:
         """Fold messages that the floors protect until the view fits. The newest unit always stays."""

@@ -169,7 +169,10 @@ class CostBudget:
     spent: float = 0.0
     warned: bool = False
     stopped: bool = False
+    """Whether the limit is reached and the user has not allowed more."""
     paused: bool = False
+    accepted: bool = False
+    """Whether the user has allowed more than this limit."""
 
     def __post_init__(self) -> None:
         if not 0 < self.limit_usd <= _MAX_USD or not 0 < self.warn_ratio <= 1:
@@ -185,7 +188,7 @@ class CostBudget:
         if rounded >= self.limit_usd * self.warn_ratio and not self.warned:
             self.warned = True
             events.append(self._event(COST_WARNING))
-        if rounded >= self.limit_usd and not self.stopped:
+        if rounded >= self.limit_usd and not self.stopped and not self.accepted:
             self.stopped = self.paused = True
             events += [self._event(COST_LIMIT), self._event(INPUT_REQUESTED)]
         return events
@@ -199,8 +202,9 @@ class CostBudget:
         self.paused = False
         if not go_on:
             return WRAP_UP.format(scope=self.scope, spent=self.spent, limit=self.limit_usd)
+        self.stopped, self.accepted = False, True
         if limit_usd is not None and limit_usd > self.spent:
-            self.limit_usd, self.stopped, self.warned = limit_usd, False, self.spent >= limit_usd * self.warn_ratio
+            self.limit_usd, self.accepted, self.warned = limit_usd, False, self.spent >= limit_usd * self.warn_ratio
         return ""
 
     def _event(self, name: str) -> CostEvent:
