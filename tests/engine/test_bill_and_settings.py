@@ -79,7 +79,7 @@ class TestRole:
     def test_the_knob_says_why(self) -> None:
         lines = inspect.getsource(Policy).splitlines()
         place = next(number for number, line in enumerate(lines) if line.strip().startswith("digest_role:"))
-        assert "may take it for instructions" in lines[place + 1]
+        assert "may take the digest for instructions" in lines[place + 1]
 
 
 class TestTotal:

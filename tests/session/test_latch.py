@@ -45,7 +45,8 @@ def test_two_sessions_on_the_same_rows_need_the_same_also_when_one_was_opened_la
         first = ledger.session("s", model="m", policy=POLICY)
         first.add(user("one"), reply(7_000))
         assert first.view().need is Need.SOFT
-        first.add(user("two"), reply(7_000), user("three"), reply(3_600), user("four"), reply(3_600), user("five"))
+        first.add(user("two"), reply(7_000), user("three"), reply(3_600), user("four " * 200), reply(3_800))
+        first.add(user("five"))
         assert first.load().request < 4_000, "the figure is far below the rule by now"
         assert first.view().need is Need.SOFT
         assert shown(ledger.session("s")) == shown(first)
@@ -53,8 +54,8 @@ def test_two_sessions_on_the_same_rows_need_the_same_also_when_one_was_opened_la
 
 def test_a_rule_that_fired_between_two_views_holds_in_the_second() -> None:
     viewed, blind = Session(model="m", policy=POLICY), Session(model="m", policy=POLICY)
-    talk = [user("one"), reply(7_000), user("two"), reply(7_000), user("three"), reply(3_600), user("four")]
-    talk += [reply(3_600), user("five")]
+    talk = [user("one"), reply(7_000), user("two"), reply(7_000), user("three"), reply(3_600), user("four " * 200)]
+    talk += [reply(3_800), user("five")]
     for message in talk:
         viewed.add(message)
         viewed.view()

@@ -156,7 +156,11 @@ def test_every_kind_of_event_is_told_and_none_tells_what_was_said() -> None:
     broken = Digester(complete=Scripted(RuntimeError("the model is out")))
     talked(Session(policy=ROOMY, digester=broken, listener=told.append))
     talked(Session(policy=ROOMY.but(on_failure="keep"), digester=broken, listener=told.append))
-    Session(model="in-house-7b", listener=told.append).view()
+    invented = Session(model="in-house-7b", listener=told.append)
+    invented.view()
+    chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "answer"}}]}
+    for _ in invented.stream([chunk, chunk]):
+        break
     assert {event.kind for event in told} == set(KINDS)
     assert {event.facts["cause"] for event in told if event.kind == "failed"} == {"RuntimeError: the model is out"}
     assert not any(word in str(event) for event in told for word in ("question", "answer", "yyy", "xxx"))
