@@ -23,6 +23,8 @@ MAY_IMPORT = {
     "fold": {"message"},
     "policy": {"errors"},
     "tool_calls": BASE,
+    "human_input": set[str](),
+    "call_outcomes": {"human_input", "tool_calls"},
     "events": BASE,
     "redact": BASE,
     "models": BASE,
@@ -32,6 +34,7 @@ MAY_IMPORT = {
     "ledger": BASE,
 }
 MAY_IMPORT["digest"] = BASE | {"models", "measure", "tool_calls", "plan", "ledger", "wire", "redact"}
+MAY_IMPORT["digest"] |= {"human_input", "call_outcomes"}
 MAY_IMPORT["view"] = MAY_IMPORT["recall"] = MAY_IMPORT["digest"]
 MAY_IMPORT["digest"] = MAY_IMPORT["view"] | {"view"}
 MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "recall", "events"}

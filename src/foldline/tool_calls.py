@@ -1,4 +1,4 @@
-"""Interprets a tool call: the file it reads or changes, the command it runs, the tasks it sets, and its outcome.
+"""Interprets a tool call: the file it reads or changes, the command it runs, the tasks it sets.
 
 A call is interpreted by the name of its tool and the names of its arguments, from the tables below. Pruning, the
 digest and the watch all use these functions, so that they do not disagree about a call.
@@ -45,23 +45,10 @@ FINISHED = frozenset({"completed", "done", "deleted", "cancelled"})
 """Statuses of a task that needs no more work."""
 
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_EXIT = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|\"?exit_?code\"?|return ?code)[\s:=\"]{1,4}(-?\d{1,3})\b",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    r"\b(?:error|errors|exception|traceback|panic|fatal|failed|failure|fail|cannot|can't|undefined|no such file|denied"
-    r"|not found|unable|refused|rejected|doesn't want)\b|^E\s{2,}|--- FAIL",
-    re.IGNORECASE,
-)
-_TAGS = re.compile(r"</?[a-z_]{4,30}>")
-"""Tags that agent programs put around an error."""
 _COMMIT, _COMMIT_MESSAGE = re.compile(r"git commit\b"), re.compile(r"\s-\w*m ")
 _HEREDOC = re.compile(r"\$\(cat <<-?\s*['\"]?\w+['\"]?\s*")
 _LINE_CHARS = 200
 _COMMAND_CHARS = 2_000
-_OUTCOME_CHARS = 4_000
-"""Number of characters at the start and at the end of a result that are searched for its outcome."""
 _CHECK_WORDS = (
     *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
     *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
@@ -107,14 +94,6 @@ class InterpretedCall(NamedTuple):
     """The tasks that the call sets: number (or ""), text and status of each."""
     is_whole_list: bool = False
     """Whether `tasks` is the whole task list."""
-
-
-class CallOutcome(NamedTuple):
-    """Whether a call failed, and the reason."""
-
-    failed: bool
-    line: str = ""
-    """The line of the result that names the failure; "" if the call did not fail."""
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
@@ -223,11 +202,12 @@ def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> st
 def bare_command(arguments: dict[str, Any]) -> str:
     """The shell command of a call, without a `cd` at its start and without filters of its output such as `| tail`."""
     command = command_of(arguments, _SHELL_COMMANDS)
-    return _strip_command(command[:_COMMAND_CHARS]) if command else ""
+    return strip_command(command[:_COMMAND_CHARS]) if command else ""
 
 
 @lru_cache(256)  # agents run the same commands many times
-def _strip_command(command: str) -> str:
+def strip_command(command: str) -> str:
+    """A shell command without a `cd` at its start and without filters of its output such as `| tail`."""
     while command.startswith("cd ") and (found := _CHANGE_FOLDER.match(command)):
         command = command[found.end() :]
     if "|" in command or "2>&1" in command or ";" in command:
@@ -268,15 +248,6 @@ def interpret_call(call: ToolCall, text: str) -> InterpretedCall:
         tasks=tasks,
         is_whole_list=is_whole_list,
     )
-
-
-def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutcome:
-    """Whether a call failed, and the line of its result that says why."""
-    ends = text if len(text) <= 2 * _OUTCOME_CHARS else f"{text[:_OUTCOME_CHARS]}\n{text[-_OUTCOME_CHARS:]}"
-    if call.kind == "run":
-        code = _EXIT.search(ends)
-        failed = failed or (code is not None and code[1] != "0")
-    return CallOutcome(failed, _error_line(ends) if failed else "")
 
 
 def _first_text(arguments: Any, keys: Iterable[str]) -> str:
@@ -322,13 +293,6 @@ def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, 
     if "task" in lower and "update" in lower and isinstance(number, str):
         return ((number, str(arguments.get("subject") or ""), str(arguments.get("status") or "")),), False
     return (), False
-
-
-def _error_line(text: str) -> str:
-    lines = [line.strip() for line in text.split("\n")]
-    lines = [line for line in lines if line and not (_EXIT.search(line) and len(line) < 40)]
-    best = next((line for line in lines if _ERROR.search(line)), lines[0] if lines else "")
-    return _TAGS.sub("", best).strip()[:_LINE_CHARS]
 
 
 def _from_commit(command: str) -> str:

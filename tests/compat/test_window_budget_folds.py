@@ -158,7 +158,7 @@ class TestSummarize:
         request = "Please refactor the parser so that nested lists are supported, and keep the API stable."
         said = "I changed the parser and ran the tests; all of them passed. "
         found = made_by([UserMessage(content=request), AssistantMessage(content=said * 16)])
-        assert f"# Objective\n- {request}" in found.message.content
+        assert f"# Turns\nUser: {request}" in found.message.content
 
     @pytest.mark.promise("S0.41", "S0.42")
     def test_signal_and_max_tokens_are_passed_to_the_completer(self) -> None:

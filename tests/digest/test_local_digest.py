@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from foldline import Session
 from foldline.digest.digest_request import DigestRequest
 from foldline.digest.extract.facts import extract_facts
-from foldline.digest.local import local_digest_text, write_local_digest
-from foldline.digest.markup import HEADINGS
+from foldline.digest.local import ORDER, local_digest_text, write_local_digest
 from foldline.fold import Digest
 from foldline.measure.estimator import Estimator
 from foldline.message import Message, user
@@ -30,6 +29,15 @@ COUNT = Estimator()
 
 def size(text: str) -> int:
     return COUNT.count(text).tokens
+
+
+def headings(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n") if line.lstrip().startswith("#")]
+
+
+def are_in_order(found: list[str]) -> bool:
+    """Whether these are headings of a local digest, each at most once, in their order."""
+    return found == [f"# {name}" for name in ORDER if f"# {name}" in found]
 
 
 def digest(messages: list[Message], cap: int = 3_000, **options: Any) -> str:
@@ -53,7 +61,7 @@ def test_a_digest_keeps_its_token_limit_and_is_deterministic(
 @pytest.mark.promise("S0.35", "I15", "I19")
 def test_quoted_text_cannot_imitate_the_markup_of_a_digest(messages: list[Message]) -> None:
     lines = digest(messages).split("\n")
-    assert [line for line in lines if line.lstrip().startswith("#")] == list(HEADINGS)
+    assert are_in_order(headings("\n".join(lines)))
     assert sum(len(re.findall(r"\[\s*session digest", line)) for line in lines) == 1
     assert not any(
         mark in line for line in lines for mark in ("<scrollback", "<conversation-", "</conversation-", "» you", "\x0b")
@@ -77,13 +85,69 @@ def test_a_digest_names_the_messages_it_covers_and_every_line_its_source() -> No
     text = digest(work.messages)
     assert "10 earlier messages were condensed: #1-10, ask recall for them." in text
     for line in (
-        *("- Port the parser to Rust. Never touch wire_format.json! [#1]", "- Never touch wire_format.json! [#1]"),
-        *("- /w/src/parser.rs: changed once (Read the header once) [#4-5]", "- Parse trailers [#9]"),
-        "- cargo test: failed (error[E0425]: cannot find value `trailer`) [#6-7]",
-        "- I chose nom instead of pest because it is already a dependency. [#8]",
+        "User: Port the parser to Rust. Never touch wire_format.json! [#1]",
+        "Failed: cargo test → error[E0425]: cannot find value `trailer` [#6-7]",
+        "Agent: I chose nom instead of pest because it is already a dependency. [#8]",
+        "Changed: parser.rs [#5]",
+        "- Failed: cargo test: error[E0425]: cannot find value `trailer` [#6-7]",
+        "- No commit was seen [#5]",
+        "- pending: Parse trailers [#9]",
+        "- /w/src/parser.rs: Read the header once [#5]",
     ):
         assert line in text.split("\n")
-    assert text.index("Shipped:") < text.index("parser.rs: changed") < text.index("Stuck:") < text.index("cargo test")
+    assert headings(text)[:3] == ["# Turns", "# Status", "# Plan"]
+
+
+def test_a_heading_without_entries_is_left_out() -> None:
+    assert headings(digest([user("Port the parser to Rust.")])) == ["# Turns"]
+
+
+def test_the_first_prompt_and_the_newest_three_are_told_verbatim_and_the_others_are_shown() -> None:
+    work = Work()
+    prompts = [
+        f"Prompt {number}: {'look at it and say what is wrong, please; ' * 12}end {number}." for number in range(20)
+    ]
+    for prompt in prompts:
+        work.ask(prompt)
+        work.say("It is done. " * 200)
+    text = digest(work.messages, 3_000)
+    for prompt in (prompts[0], *prompts[-3:]):
+        assert prompt in text
+    assert all(prompt[:12] in text for prompt in prompts)
+
+
+def test_refusals_and_answers_of_the_user_are_told_verbatim() -> None:
+    work = Work()
+    work.ask("Plan it.")
+    refusal = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+    work.call("Bash", refusal + "no, I did not say commit anything", failed=True, command="git commit -m x")
+    work.call("AskUserQuestion", "User chose: SQLite, not Postgres", questions=[{"question": "Which?"}])
+    lines = digest(work.messages).split("\n")
+    assert "User refused: git commit -m x: no, I did not say commit anything [#3]" in lines
+    assert "User answered: User chose: SQLite, not Postgres [#5]" in lines
+    assert not any(line.startswith("Failed") for line in lines), "a refused call did not fail"
+
+
+def test_a_digest_of_the_client_is_carried_and_not_told_as_a_prompt() -> None:
+    summary = "This session is being continued from a previous conversation.\n1. Primary Request:\n   Port the parser."
+    lines = digest([user(summary), user("Go on.")]).split("\n")
+    assert lines[2:] == [
+        "# Earlier digest",
+        "  This session is being continued from a previous conversation.",
+        "  1. Primary Request:",
+        "    Port the parser.",
+        "# Turns",
+        "User: Go on. [#2]",
+    ]
+
+
+def test_a_local_digest_in_the_record_is_read_back_word_for_word() -> None:
+    work = Work()
+    work.ask("Port the parser.\nNever touch wire_format.json!")
+    work.say("I will.")
+    again = digest([*work.messages, user(digest(work.messages), kind="digest")][2:])
+    assert "User: Port the parser.\n  Never touch wire_format.json! [#1]" in again
+    assert "Agent: I will." in again
 
 
 @pytest.mark.promise("S0.44")
@@ -118,7 +182,7 @@ def test_facts_of_kept_messages_are_left_out() -> None:
 def test_a_prior_digest_is_merged() -> None:
     before = f"{HEADER}\n# Guardrails\n- never log the port [#3]\n# Plan\nnone"
     text = digest([user("Go on with it, please.")], prior_digest=before)
-    assert "- never log the port" in text.split("\n")
+    assert "  - never log the port (#3]" in text.split("\n")
     assert text.count(HEADER) == 1
 
 
@@ -140,7 +204,7 @@ def test_constraints_of_the_first_prompt_outlive_ten_folds(cap: int, seed: int) 
         text = local_digest_text(facts, max_tokens=cap, count_tokens=size, header=HEADER)
         assert size(text) <= cap
         for demand in demands:
-            assert f"- {demand} [#1]" in text.split("\n")
+            assert demand in text
     assert f"part_9_{7 + seed}.py" in text
 
 
@@ -169,16 +233,6 @@ def test_ten_folds_of_a_session_keep_constraints_and_read_each_message_once() ->
     assert session.folds >= 10
     assert any("Never touch wire_format.json!" in message.text for message in view.messages)
     assert reads <= 241, "no message is read for its facts a second time"
-
-
-def test_a_request_is_not_repeated_as_a_guardrail() -> None:
-    work = Work()
-    work.ask("Port the parser to Rust, please.")
-    work.ask("Can we only use nom here?")
-    work.ask("Go on. Never use unsafe!")
-    text = digest(work.messages)
-    assert text.count("Can we only use nom here?") == 1
-    assert "- Never use unsafe! [#3]" in text.split("\n")
 
 
 @pytest.mark.promise("I16")
@@ -211,4 +265,4 @@ def test_a_line_that_imitates_markup_is_escaped(line: str) -> None:
     text = digest([user(f"See {line} in parser_file.go, and never change it")])
     assert "parser_file.go" in text
     assert text.count(HEADER) == 1
-    assert [row for row in text.split("\n") if row.startswith("#")] == list(HEADINGS)
+    assert are_in_order(headings(text))

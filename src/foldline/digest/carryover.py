@@ -35,7 +35,7 @@ _NAME_BIAS, _LINE_BIAS = 8, 40
 shortest names and lines would always be chosen.
 """
 _WORD = re.compile(r"\S+")
-_BULLET = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s+")
+_BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
 
 class LineExcerpt(NamedTuple):
@@ -207,9 +207,7 @@ def format_excerpts(
 
 
 def _without_bullet(text: str) -> str:
-    """The text of an excerpt without its bullet; unchanged if too few words would be left."""
-    found = _BULLET.match(text)
-    return text[found.end() :] if found and text.count(" ", found.end()) >= _NEIGHBOURS else text
+    return _BULLET.sub("", text, count=1)
 
 
 def format_paths(paths: Iterable[str]) -> str:

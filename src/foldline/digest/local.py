@@ -10,26 +10,47 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from foldline.digest.audit import audit
+from foldline.digest.carried import carry_digest
 from foldline.digest.carryover import Carryover, format_excerpts, format_paths
 from foldline.digest.checks import no_gain
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.extract.facts import Facts, extract_facts
-from foldline.digest.markup import HEADINGS, REFERENCE, quote, read_entries, remove_instructions
-from foldline.digest.sections import QUOTED, SHARES, DigestSections, open_work_entries
+from foldline.digest.markup import REFERENCE, handles_of, quote, remove_instructions
+from foldline.digest.narrative import important_chars, tell_turns
+from foldline.digest.status import Status
 from foldline.fold import Digest
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
 from foldline.redact.redact import clean_text, redact
 
-NONE = "none"
-"""The line under a heading that has no entries."""
+ORDER = ("Earlier digest", "Turns", "Status", "Plan", "Rationale", "Files changed", "Carryover", "Calls")
+"""The sections of a local digest, in their order."""
+SHARES = {
+    "Earlier digest": 0.3,
+    "Status": 0.1,
+    "Plan": 0.06,
+    "Files changed": 0.05,
+    "Turns": 0.57,
+    "Rationale": 0.04,
+    "Calls": 0.13,
+}
+"""The largest share of the budget for each section; the rest is for the carryover."""
+_MAX_TURNS_SHARE = 0.85
+"""If the first and the newest prompts are long, the turns may have this share."""
+_SMALL_TURNS_SHARE, _SMALL_CALLS_SHARE, _LARGE_CHARS = 0.27, 0.18, 7_000
+"""In a small digest, the turns have a smaller share and the calls a larger one: these in the smallest digest, those of
+`SHARES` from this length on.
+"""
+_LABEL_CHARS = 60
+"""Maximum length of the file or command that begins a line of the carryover."""
+_HEADING_CHARS, _MIN_CHARS = 14, 60
 _MIN_TOKENS = 160
 """If the budget in tokens is smaller, the digest has no sections, only its first lines."""
 _GROUP_SIZE = 3
 """If a file or command has at least this number of identifiers, they are shown together after its name."""
 _FIT_ATTEMPTS = 4
 """Maximum number of times that the carryover is chosen to fill the budget."""
-_FULL, _SAFE = 0.96, 0.985
+_SAFE = 0.985
 _MAX_SKIPPED = 8
 """A section counts as full when more than this number of lines did not fit."""
 
@@ -58,7 +79,7 @@ def write_local_digest(
         kept_indexes=request.kept_indexes,
         cut=request.cut,
     )
-    text, _ = remove_instructions(text.partition("\n")[2], allowed=facts.user_text)
+    text, _ = remove_instructions(text.partition("\n")[2], allowed=facts.user_text, has_turns=True)
     message = request.scope.message(text, header=request.header, role=request.role)
     tokens = request.count_tokens(message.text)
     if 0 < request.covered_tokens <= tokens:
@@ -86,7 +107,7 @@ def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Dige
         kept_indexes=request.kept_indexes,
     )
     text = without_handles(text.removeprefix(header).strip())
-    text, _ = remove_instructions(text, allowed=facts.user_text)
+    text, _ = remove_instructions(text, allowed=facts.user_text, has_turns=True)
     if not facts.facts and not facts.identifiers:
         text = text.partition("\n")[0]
     text = "\n".join(filter(None, (prior, text)))
@@ -126,82 +147,120 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
 class _LocalDigest:
     def __init__(self, facts: Facts, max_tokens: int, count_tokens: CountTokens, kept: Collection[int]) -> None:
         self.facts, self.max_tokens, self.count_tokens, self.kept = facts, max_tokens, count_tokens, kept
-        self.sections = DigestSections(facts, kept)
+        self.status = Status(facts, kept)
 
     def write(self, head: str, prior_digest: str) -> str:
-        """The whole text: the sections first, then as much carryover as fits."""
-        room = self.max_tokens - self.count_tokens(_render(head, {}, []))
-        chosen = {name: self._fitting(self.sections.lines(name), int(share * room)) for name, share in SHARES.items()}
-        if not chosen["Objective"]:  # in a small digest, one request may need more than the share of its section
-            chosen["Objective"] = self._fitting(self.sections.lines("Objective"), room // 2)[:1]
-        chosen["Plan"] = self._fitting(open_work_entries(self.facts, self.kept), room // 4) + chosen["Plan"]
-        prior = self._fitting((f"- {quote(text)}" for _, text, _ in read_entries(prior_digest, 0)), room // 4)
-        text = _render(head, chosen, prior)
-        spare = self.max_tokens - self.count_tokens(text)
-        chars = spare * len(text) // max(1, self.count_tokens(text))
-        carryover = Carryover(self.facts, self.kept, "\n".join([line for name in QUOTED for line in chosen[name]]))
+        """The whole text: what must not be lost first, then as many lines and names as fit."""
+        chars_per_token = self._chars_per_token(head)
+        room = int((self.max_tokens - self.count_tokens(head)) * chars_per_token)
         for _ in range(_FIT_ATTEMPTS):
-            carried = [*prior, *self._carryover_lines(carryover, chars, text)]
-            used = self.count_tokens(_render(head, chosen, carried)) - (self.max_tokens - spare)
-            if spare * _FULL <= used <= spare or chars < _MIN_TOKENS:
+            sections = self._sections(room, prior_digest)
+            text = _render(head, sections)
+            used = self.count_tokens(text)
+            if used <= self.max_tokens:
                 break
-            chars = int(chars * spare / max(1, used) * _SAFE)
-        return self._truncated(head, chosen, carried)
+            room = int(room * self.max_tokens / used * _SAFE)
+        return self._truncated(head, sections)
 
-    def _carryover_lines(self, carryover: Carryover, chars: int, shown: str) -> list[str]:
-        """The lines of the last section: the common folder, files, excerpts, then other identifiers."""
-        excerpts, words = carryover.choose(chars, shown)
-        sections = self.sections
-        paths = {path.rpartition("/")[2]: path for path in map(sections.short_path, sections.files)}
+    def _chars_per_token(self, head: str) -> float:
+        """The number of characters per token in the text of this conversation."""
+        turns = self.facts.turns
+        sample = "\n".join([head, *(turn.prompt for turn in turns[-3:])])
+        sample += "\n".join([words.text for turn in turns[-3:] for words in turn.replies[-2:]])
+        sample += "\n".join([call.text for call in self.facts.calls.values()])
+        return len(sample) / max(1, self.count_tokens(sample))
+
+    def _sections(self, room: int, prior_digest: str) -> dict[str, list[str]]:
+        """The lines of each section, within this number of characters."""
+        status, shares = self.status, SHARES
+        sections: dict[str, list[str]] = {}
+        earlier = self.facts.earlier_digest
+        texts = [prior_digest, earlier.text if earlier and earlier.message_index not in self.kept else ""]
+        sections["Earlier digest"] = carry_digest("\n".join(filter(None, texts)), int(room * shares["Earlier digest"]))
+        sections["Status"] = _fitting(status.status_lines(), int(room * shares["Status"]))
+        sections["Plan"] = _fitting(status.plan_lines(), int(room * shares["Plan"]))
+        sections["Files changed"] = _fitting(status.file_lines(), int(room * shares["Files changed"]))
+        told = room - sum(map(_cost, sections.values()))
+        grown = min(1.0, room / _LARGE_CHARS)
+        most = max(shares["Turns"], min(_MAX_TURNS_SHARE, 1.2 * important_chars(self.facts.turns) / max(1, told)))
+        told_room = int(told * (_SMALL_TURNS_SHARE + (most - _SMALL_TURNS_SHARE) * grown))
+        sections["Turns"] = tell_turns(self.facts.turns, told_room, self.kept)
+        shown = _render("", sections)
+        sections["Rationale"] = _fitting(status.reason_lines(shown), int(room * shares["Rationale"]))
+        calls_share = _SMALL_CALLS_SHARE + (shares["Calls"] - _SMALL_CALLS_SHARE) * grown
+        sections["Calls"] = self._calls(int(room * calls_share))
+        left = room - sum(map(_cost, sections.values())) - _HEADING_CHARS
+        sections["Carryover"] = self._carryover(left, _render("", sections)) if left > _MIN_CHARS else []
+        return sections
+
+    def _calls(self, room: int) -> list[str]:
+        """The calls most likely to be made again at the same place, in the order of the record."""
+        calls, end = self.facts.calls, self.facts.end
+        ranked = sorted(calls, key=lambda place: (-calls[place].weight(end), place))
+        taken = []
+        for place in ranked:
+            call = calls[place]
+            line = f"- {quote(call.text)} [{handles_of((call.message_index,))}]"
+            if call.message_index not in self.kept and len(line) < room:
+                taken.append((call.message_index, line))
+                room -= len(line) + 1
+        return [line for _, line in sorted(taken)]
+
+    def _carryover(self, room: int, shown: str) -> list[str]:
+        """The lines of the last section: the working folder, files, excerpts, then other identifiers."""
+        status = self.status
+        carryover = Carryover(self.facts, self.kept, shown)
+        excerpts, words = carryover.choose(room, shown)
+        paths = {path.rpartition("/")[2]: path for path in map(status.short_path, status.files)}
         files = [paths[word] for word in words if word in paths]
-        lines = [f"Paths are under {quote(sections.root)}"] if sections.root else []
-        if files:
-            lines.append(f"- Files: {quote(format_paths(files))}")
+        lines = [f"- Files: {quote(format_paths(files))}"] if files else []
         best = {word: self.facts.identifiers[word].lines[0] for word in words if word not in paths}
         counts = Counter(line.source for line in best.values())
         grouped = {word: line for word, line in best.items() if line.source and counts[line.source] >= _GROUP_SIZE}
-        lines += format_excerpts(excerpts, grouped, sections.label)
+        lines += format_excerpts(excerpts, grouped, self._label)
         others = [word for word in best if word not in grouped]
         return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 
-    def _fitting(self, lines: Iterable[str], room: int) -> list[str]:
-        """The lines that fit, in order. The search stops when more than `_MAX_SKIPPED` lines did not fit."""
-        taken, skipped = [], 0
-        for line in lines:
-            cost = self.count_tokens(line) + 1
-            if cost <= room:
-                taken.append(line)
-                room -= cost
-            elif (skipped := skipped + 1) > _MAX_SKIPPED:
-                break
-        return taken
+    def _label(self, source: str) -> str:
+        """The file or command with which a line begins. A long path is cut at its start, a long command at its end."""
+        shown = self.status.short_path(source)
+        if len(shown) > _LABEL_CHARS:
+            start, end = shown[:_LABEL_CHARS].rpartition(" ")[0], shown[-_LABEL_CHARS:].partition("/")[2]
+            shown = f"{start} …" if " " in shown else f"…/{end}"
+        return f"{quote(shown)}: " if shown else ""
 
-    def _truncated(self, head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
+    def _truncated(self, head: str, sections: dict[str, list[str]]) -> str:
         """The text without secrets and escape sequences.
 
         If the text does not fit the budget, lines at its end are dropped.
         """
-        text = _render(head, chosen, carried)
-        while self.count_tokens(text) > self.max_tokens and (carried or any(chosen.values())):
-            last = carried or next(lines for lines in reversed(chosen.values()) if lines)
-            last.pop()
-            text = _render(head, chosen, carried)
+        text = _render(head, sections)
+        while self.count_tokens(text) > self.max_tokens and any(sections.values()):
+            next(sections[name] for name in reversed(ORDER) if sections[name]).pop()
+            text = _render(head, sections)
         return clean_text(text)
 
 
-def _render(head: str, chosen: dict[str, list[str]], carried: list[str]) -> str:
-    """The digest's text: every heading, followed by its lines in the order of the record."""
+def _fitting(lines: Iterable[str], room: int) -> list[str]:
+    """The lines that fit, in order. The search stops when more than `_MAX_SKIPPED` lines did not fit."""
+    taken, skipped = [], 0
+    for line in lines:
+        if len(line) < room:
+            taken.append(line)
+            room -= len(line) + 1
+        elif (skipped := skipped + 1) > _MAX_SKIPPED:
+            break
+    return taken
 
-    def body(name: str) -> list[str]:
-        return sorted(chosen.get(name, ()), key=_first_index) or [NONE]
 
-    objective, guardrails, status, rationale, plan, carryover = HEADINGS
-    lines = [head, objective, *body("Objective"), guardrails, *body("Guardrails"), status]
-    for label in ("Shipped", "Active", "Stuck"):
-        lines += [f"{label}:", *body(label)]
-    lines += [rationale, *body("Rationale"), plan, *body("Plan"), carryover, *(carried or [NONE])]
+def _cost(lines: Collection[str]) -> int:
+    return sum(map(len, lines)) + len(lines) + (_HEADING_CHARS if lines else 0)
+
+
+def _render(head: str, sections: dict[str, list[str]]) -> str:
+    """The digest's text. A heading without lines is left out."""
+    lines = [head] if head else []
+    for name in ORDER:
+        if found := sections.get(name):
+            lines += [f"# {name}", *found]
     return "\n".join(lines)
-
-
-def _first_index(line: str) -> int:
-    return int(line[line.rindex("[#") + 2 : -1].partition(",")[0].partition("-")[0])

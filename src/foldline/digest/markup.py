@@ -101,6 +101,13 @@ _KIND_OF_SECTION = {
 """For each section, the kind of fact that its entries become when a digest is read. Entries of "Active" are outdated by
 then and entries of "Carryover" are identifiers, so both have no kind.
 """
+TURNS = "# Turns"
+"""The heading of a local digest under which the conversation is told turn by turn."""
+SPEAKERS = {"user": "User", "agent": "Agent", "refusal": "User refused", "answer": "User answered"}
+"""How the entries under `TURNS` begin, by who speaks."""
+_SPEAKER_OF = {label: name for name, label in SPEAKERS.items()}
+_TURN_ENTRY = re.compile(r"^(User|Agent|User refused|User answered): ")
+_INDENT = "  "
 _SECTION = re.compile(r"#+\s+(\w+)|(Shipped|Active|Stuck):?$")
 _HANDLES = re.compile(r"(?<!\s)\s*+\[(#\d+(?:-\d+)?(?:, #\d+(?:-\d+)?)*)\]\s*$")
 _HANDLE_RANGE = re.compile(r"#(\d+)(?:-(\d+))?")
@@ -113,6 +120,45 @@ def entry(text: str, indexes: Iterable[int], *, max_chars: int = _ENTRY_CHARS) -
     if len(shown) > max_chars:
         shown = shown[:max_chars].rsplit(" ", 1)[0] + " …"
     return f"- {shown} [{handles_of(indexes)}]"
+
+
+def turn_entry(speaker: str, text: str, indexes: Iterable[int]) -> str:
+    r"""Words of the user or the agent as an entry. The lines after the first are indented.
+
+    >>> turn_entry("user", "Fix it.\nThen stop.", [0])
+    'User: Fix it.\n  Then stop. [#1]'
+    """
+    lines = [line for line in map(quote, _LINE_ENDS.split(text)) if line]
+    return f"{SPEAKERS[speaker]}: {f'{chr(10)}{_INDENT}'.join(lines)} [{handles_of(indexes)}]"
+
+
+def is_local_digest(text: str) -> bool:
+    """Whether a text is a local digest, which tells the conversation turn by turn."""
+    return f"\n{TURNS}\n" in text
+
+
+def read_turns(text: str, index: int) -> Iterator[tuple[int, str, str]]:
+    r"""The entries under `TURNS` of the digest in message `index`: for each, its message index, speaker and words.
+
+    >>> list(read_turns("head\n# Turns\nUser: Fix it.\n  Then stop. [#1]\n# Plan", 9))
+    [(0, 'user', 'Fix it.\nThen stop.')]
+    """
+    told = text.partition(f"\n{TURNS}\n")[2]
+    speaker, words = "", list[str]()
+    for line in told.split("\n") if told else ():
+        if line.startswith("# "):
+            return
+        if found := _TURN_ENTRY.match(line):
+            speaker, words = _SPEAKER_OF[found[1]], [line[found.end() :]]
+        elif line.startswith(_INDENT) and words:
+            words.append(line.removeprefix(_INDENT))
+        else:
+            words = []
+        handles = _HANDLES.search(line)
+        if handles and words:
+            words[-1] = words[-1][: words[-1].rindex("[#")].rstrip()
+            yield _indexes(handles[1], index)[0], speaker, "\n".join(words)
+            words = []
 
 
 def handles_of(indexes: Iterable[int]) -> str:
@@ -161,6 +207,7 @@ def _indexes(handles: str, index: int) -> tuple[int, ...]:
 
 # Escaping of quoted text
 
+_LINE_ENDS = re.compile(r"[\n\r\v\f\x85\u2028\u2029]+")
 _BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]+")
 _TAG_NAMES = "conversation-summary|scrollback|carried-digest|system|summary|context|transcript"
 _ESCAPES = (
@@ -218,17 +265,18 @@ def has_instruction(line: str) -> bool:
     return _INSTRUCTION.search(line) is not None
 
 
-def remove_instructions(text: str, *, allowed: str = "") -> tuple[str, int]:
+def remove_instructions(text: str, *, allowed: str = "", has_turns: bool = False) -> tuple[str, int]:
     """Replace the lines that give the reader an instruction.
 
-    Returns the new text and the number of replaced lines. Instructions that occur in `allowed` are kept.
+    Returns the new text and the number of replaced lines. Instructions that occur in `allowed` are kept. `has_turns`
+    says that foldline wrote the speaker at the start of a line, so that it is not an imitation.
     """
     if not _INSTRUCTION.search(text):
         return text, 0
     allowed = " ".join(allowed.lower().split())
     lines, removed = [], 0
     for line in text.split("\n"):
-        found = _INSTRUCTION.search(line)
+        found = _INSTRUCTION.search(_TURN_ENTRY.sub("", line, count=1) if has_turns else line)
         is_foreign = found is not None and " ".join(found[0].lower().split()) not in allowed
         lines.append(REMOVED_ORDER if is_foreign else line)
         removed += is_foreign

@@ -3,14 +3,16 @@
 | kind | what it is | found by |
 |---|---|---|
 | `request`, `constraint` | what the user asks for and demands | prompts; `_CONSTRAINT` |
-| `decision`, `open`, `reply` | a reason, an open task, the newest reply of the model | replies; `_DECISION`, `_OPEN` |
-| `read`, `modified`, `command` | a file, a command that was run | tool calls |
-| `failed`, `error` | a call that failed, an error without a call | tool results |
+| `decision`, `open` | a reason, an open task | replies; `_DECISION`, `_OPEN` |
+| `read`, `modified` | a file | tool calls |
+| `passed`, `failed`, `command` | a command that passed or failed, or just ran | results; `call_outcomes.py` |
+| `commit`, `error` | a commit, an error of another call | tool results |
 | `done`, `open` | tasks and their state | calls that keep a task list |
 | `waiting`, `background` | a call without a result, background work that goes on | calls, results; `open_work.py` |
 
-To add a kind, extract it in `_FactExtractor` and show it in a section of `sections.py`; `audit.py` lists the kinds that
-a digest should show. Every message is read once: a session passes its facts so far to the next extraction.
+The conversation itself is in `Facts.turns`. To add a kind, extract it in `_FactExtractor` and show it in `status.py`;
+`audit.py` lists the kinds that a digest should show. Every message is read once: a session passes its facts so far to
+the next extraction.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from foldline.call_outcomes import FAILED, PASSED, REFUSED, CallOutcome, call_outcome
+from foldline.digest.extract.calls import CallLog, MadeCall
 from foldline.digest.extract.file_contents import FileContents, FilesInWork
 from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, IdentifierIndex, Origin
 from foldline.digest.extract.open_work import (
@@ -32,10 +36,12 @@ from foldline.digest.extract.open_work import (
     call_words,
     reports_end,
 )
-from foldline.digest.markup import read_entries
+from foldline.digest.extract.turns import Run, TurnLog, TurnRecord, Words
+from foldline.digest.markup import is_local_digest, read_entries, read_turns
+from foldline.human_input import human_words, is_client_digest, refusal_comment
 from foldline.message import Message, Opaque, Text, ToolCall, ToolResult
 from foldline.redact.redact import clean_text
-from foldline.tool_calls import FINISHED, CallOutcome, InterpretedCall, call_outcome, interpret_call
+from foldline.tool_calls import FINISHED, InterpretedCall, arguments_of, interpret_call, is_check, strip_command
 from foldline.wire.repair.context import native_summary
 
 MAX_PER_KIND = 120
@@ -92,6 +98,15 @@ class Facts:
     """Number of tasks that were created without a number. Later calls refer to these tasks by their order."""
     first_prompt: int = -1
     """Index of the first prompt, whose facts are never dropped; -1 if there is none."""
+    turns: tuple[TurnRecord, ...] = ()
+    calls: Mapping[str, MadeCall] = field(default_factory=dict)
+    """The newest calls that read, searched or ran something, by place."""
+    earlier_digest: Words | None = None
+    """The newest digest among the messages that foldline did not write without a model: a model's, or the client's."""
+    last_commit: int = -1
+    """Index of the newest call that may have made a commit; -1 if there is none."""
+    last_check: int = -1
+    """Index of the newest call that tested, built or linted; -1 if there is none."""
 
     @property
     def user_text(self) -> str:
@@ -135,6 +150,9 @@ class _FactExtractor:
         self.files = FilesInWork(prior.files)
         self.pending = dict(prior.pending)
         self.task_count, self.first_prompt = prior.task_count, prior.first_prompt
+        self.turns, self.calls = TurnLog(prior.turns), CallLog(prior.calls)
+        self.earlier_digest = prior.earlier_digest
+        self.last_commit, self.last_check = prior.last_commit, prior.last_check
         self.counts = Counter(fact.kind for fact in self.found.values())
 
     def facts(self, end: int) -> Facts:
@@ -149,6 +167,11 @@ class _FactExtractor:
             pending=self.pending,
             task_count=self.task_count,
             first_prompt=self.first_prompt,
+            turns=tuple(self.turns.turns),
+            calls=self.calls.calls,
+            earlier_digest=self.earlier_digest,
+            last_commit=self.last_commit,
+            last_check=self.last_check,
         )
 
     def read(self, index: int, message: Message) -> None:
@@ -171,6 +194,9 @@ class _FactExtractor:
     def _read_text(self, index: int, message: Message, text: str) -> None:
         if message.kind in {"digest", "branch_digest"}:
             self._read_digest(index, text)
+        elif message.is_prompt and is_client_digest(text):
+            self.earlier_digest = Words(index, text)
+            self.identifiers.read(index, text, Origin.MODEL)
         elif message.is_prompt:
             self._read_prompt(index, text)
         elif message.role == "assistant":
@@ -188,11 +214,20 @@ class _FactExtractor:
             elif kind:
                 self._put(f"{kind} {words.lower()}", Fact(kind, words, indexes))
             self.identifiers.read(index, words, Origin.MODEL)
+        if not is_local_digest(text):
+            self.earlier_digest = Words(index, text)
+        for place, speaker, words in read_turns(text, index):
+            if speaker == "user":
+                self.turns.start(place, words)
+            elif speaker == "agent":
+                self.turns.add_reply(place, words)
+            else:
+                self.turns.add_input(place, speaker, words)
 
     def _read_native_summary(self, index: int, text: str) -> None:
-        """Add the lines of a provider's summary as facts. The record may lack the messages that it summarises."""
-        for kind, words, indexes in read_entries(text, index):
-            self._put(f"{kind or 'decision'} {words.lower()}", Fact(kind or "decision", words, indexes))
+        """Keep a provider's summary. The record may lack the messages that it summarises."""
+        self.earlier_digest = Words(index, text)
+        self.identifiers.read(index, text, Origin.MODEL)
 
     def _read_report(self, text: str) -> None:
         """Drop the background work whose end the text reports."""
@@ -204,9 +239,10 @@ class _FactExtractor:
 
     def _read_prompt(self, index: int, text: str) -> None:
         self._read_report(text)
-        self.first_prompt = index if self.first_prompt < 0 else self.first_prompt
-        request = _without_host_text(text)
+        request = human_words(text)
         if request:
+            self.first_prompt = index if self.first_prompt < 0 else self.first_prompt
+            self.turns.start(index, request)
             self._put(f"request {request.lower()}", Fact("request", request, (index,)))
         for sentence in _sentences(request, _CONSTRAINT):
             self._put(f"constraint {sentence.lower()}", Fact("constraint", sentence, (index,)))
@@ -218,13 +254,14 @@ class _FactExtractor:
                 self._put(f"decision {sentence.lower()}", Fact("decision", sentence, (index,)))
         if text.strip():
             self._drop("open reply")
-            self._put("reply", Fact("reply", text.strip(), (index,)))
+            self.turns.add_reply(index, text)
         for sentence in list(_sentences(text, _OPEN))[-1:]:
             self._put("open reply", Fact("open", sentence, (index,)))
         self.identifiers.read(index, text, Origin.MODEL)
 
     def _read_call(self, index: int, message: Message, call: ToolCall) -> None:
         interpreted = interpret_call(call, message.text)
+        self.calls.add(index, call.name, arguments_of(call) or {}, interpreted)
         for text in interpreted.values:
             self.identifiers.read(index, clean_text(text), Origin.CALL, source=interpreted.path, is_call=True)
         added: list[IdentifiedLine] | None = [] if interpreted.kind == "edit" else None
@@ -272,32 +309,65 @@ class _FactExtractor:
             named = f"{words or 'background work'}: {started}{NO_REPORT}"
             self._put(f"background {started}", Fact("background", named, (index,), started))
         outcome = call_outcome(text, failed=result.is_error, call=interpreted)
-        self._put_outcome((called_at, index) if called_at != index else (called_at,), interpreted, outcome)
+        indexes = (called_at, index) if called_at != index else (called_at,)
+        self._read_answer(index, interpreted, outcome, words, text)
+        self._put_outcome(indexes, interpreted, outcome, text)
         shown: list[IdentifiedLine] | None = [] if interpreted.kind == "read" else None
         self.identifiers.read(index, text, Origin.RESULT, source=interpreted.path or interpreted.command, lines=shown)
-        if not outcome.failed and shown is not None:
+        if not outcome.is_failure and shown is not None:
             self.files.record_read(interpreted.path, index, shown, part=interpreted.is_partial)
-        elif not outcome.failed and interpreted.kind == "edit":
+        elif not outcome.is_failure and interpreted.kind == "edit":
             self.files.record_edit(interpreted.path, called_at, "\n".join(interpreted.replaced).split("\n"), added)
 
-    def _put_outcome(self, indexes: tuple[int, ...], interpreted: InterpretedCall, outcome: CallOutcome) -> None:
+    def _read_answer(
+        self, index: int, interpreted: InterpretedCall, outcome: CallOutcome, words: str, text: str
+    ) -> None:
+        """Store what the user said in a result: a comment on a refusal, or an answer to a question of the agent."""
+        if outcome.status == REFUSED:
+            refused = interpreted.path or interpreted.command or words[:_REFUSED_CHARS]
+            comment = refusal_comment(text)
+            self.turns.add_input(index, "refusal", f"{refused}: {comment}" if comment else refused)
+            if comment:
+                self._put(f"request {comment.lower()}", Fact("request", comment, (index,)))
+        elif words.startswith(_QUESTION_TOOLS):
+            answer, _, plan = text.partition(_PLAN_HEADING)
+            self.turns.add_input(index, "answer", answer)
+            if plan.strip():
+                self.turns.add_reply(index, f"Plan that the user approved: {plan}")
+
+    def _put_outcome(
+        self, indexes: tuple[int, ...], interpreted: InterpretedCall, outcome: CallOutcome, text: str
+    ) -> None:
         """Store what a call did, once its result is known."""
         if interpreted.kind in {"read", "edit"} and interpreted.path:
-            kind = "failed" if outcome.failed else "modified" if interpreted.kind == "edit" else "read"
+            kind = "failed" if outcome.is_failure else "modified" if interpreted.kind == "edit" else "read"
             key = f"{kind} {interpreted.path}"
             old = self.found.get(key, Fact(kind, interpreted.path, (), times=0))
-            note = outcome.line if outcome.failed else interpreted.purpose or old.note
+            note = outcome.line if outcome.is_failure else interpreted.purpose or old.note
             self._put(key, Fact(kind, interpreted.path, _merge_indexes(old.indexes, indexes), note, old.times + 1))
-            if not outcome.failed:
+            if not outcome.is_failure:
                 self._drop(f"failed {interpreted.path}")
-        elif interpreted.command:
-            key = f"command {interpreted.command}"
-            old = self.found.get(key, Fact("command", interpreted.command, (), times=0))
-            note = outcome.line if outcome.failed else interpreted.purpose
-            kind = "failed" if outcome.failed else "command"
-            self._put(key, Fact(kind, interpreted.command, indexes, note, old.times + 1))
-        elif outcome.failed and outcome.line:
+            if kind == "modified":
+                self.turns.add_change(indexes[-1], interpreted.path)
+        elif interpreted.command and outcome.status != REFUSED:
+            self._put_run(indexes, interpreted.command, outcome, text)
+        elif outcome.is_failure and outcome.line:
             self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
+
+    def _put_run(self, indexes: tuple[int, ...], command: str, outcome: CallOutcome, text: str) -> None:
+        """Store a command that was run. A later run of the same command replaces it, whatever filters its output."""
+        bare = strip_command(command)
+        key = f"command {bare}"
+        old = self.found.get(key, Fact("command", command, (), times=0))
+        kind = {PASSED: "passed", FAILED: "failed"}.get(outcome.status, "command")
+        self._put(key, Fact(kind, command, indexes, outcome.line, old.times + 1))
+        self.turns.add_run(Run(command, outcome.status, outcome.line, indexes))
+        if is_check(bare):
+            self.last_check = indexes[-1]
+        if "git " in command and _MAY_COMMIT.search(command):
+            self.last_commit = indexes[-1]
+            if found := _COMMITTED.search(text):
+                self._put(f"commit {found[1]}", Fact("commit", f"{found[1]} {found[2]}", indexes))
 
     def _put(self, key: str, fact: Fact) -> None:
         """Add a fact as the last one; it replaces an older fact with the same key."""
@@ -327,19 +397,6 @@ def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...
 
 # Constraints, decisions and open tasks, found by the words that people use for them in common languages
 
-_HOST_TAG = re.compile(
-    r"<(system-reminder|local-command-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS"
-    r"|command-message)>"
-)
-"""Opening tags of text that agent programs add to the user's message."""
-_HOST_TAGS = re.compile(r"</?(?:command-(?:name|args)|user_query|task)>")
-_HOST_COMMANDS = frozenset(
-    {
-        *("/clear", "/compact", "/config", "/context", "/cost", "/doctor", "/exit", "/help", "/hooks", "/login"),
-        *("/logout", "/mcp", "/memory", "/model", "/permissions", "/plugin", "/quit", "/resume", "/status", "/usage"),
-    }
-)
-"""Commands that the user gives to the agent program, not to the model."""
 _SENTENCE = re.compile(r"(?<=[.!?。！？;；])(?:\s+|(?<=[。！？；]))|\n+")
 _CONSTRAINT = re.compile(
     r"\b(?:must|never|always|do not|don't|dont|only|without|avoid|ensure|make sure|should not|shouldn't|cannot|keep"
@@ -359,25 +416,19 @@ _OPEN = re.compile(
     r"|下一步|还需要",
     re.IGNORECASE,
 )
+_QUESTION_TOOLS = ("ExitPlanMode", "AskUserQuestion")
+"""Tools by which the agent asks the user to approve or to choose."""
+_PLAN_HEADING = "## Approved Plan:"
+"""When the user approves a plan, the result may repeat the plan under this heading."""
+_MAY_COMMIT = re.compile(r"\bgit (?:-\S+ )?(?:-C \S+ )?(?:commit|merge|rebase|cherry-pick|revert|am|push)\b")
+"""A command after which changes may be committed."""
+_COMMITTED = re.compile(r"^\[[^\]\n]{0,120}\b([0-9a-f]{7,12})\] (.{1,200})", re.MULTILINE)
+"""The line that `git commit` prints about a new commit."""
+_REFUSED_CHARS = 80
 _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 12, 320
 _REASON_SPACES = 5
 """A sentence with fewer spaces is too short to be a decision."""
 _BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
-
-
-def _without_host_text(text: str) -> str:
-    pieces, start, at = [], 0, 0
-    unclosed = set[str]()
-    while found := _HOST_TAG.search(text, at):
-        close, at = f"</{found[1]}>", found.end()
-        end = -1 if close in unclosed else text.find(close, at)
-        if end < 0:
-            unclosed.add(close)
-        else:
-            pieces.append(text[start : found.start()])
-            start = at = end + len(close)
-    request = _HOST_TAGS.sub(" ", " ".join([*pieces, text[start:]])).strip()
-    return "" if request in _HOST_COMMANDS else request
 
 
 def _sentences(text: str, pattern: re.Pattern[str]) -> Iterator[str]:

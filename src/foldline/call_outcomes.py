@@ -1,0 +1,141 @@
+"""The outcome of a tool call, as far as its result proves one.
+
+An outcome is stated only if the record proves it: by an exit status, by the tool's error flag, or by a last line that a
+test runner or a linter prints at its end. The exit status of a pipe is that of its last program, so `go test | tail`
+proves nothing by it. Every other call just ran.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from foldline.human_input import is_refusal
+from foldline.tool_calls import InterpretedCall
+
+PASSED, FAILED, REFUSED, UNKNOWN = "passed", "failed", "refused", ""
+_ENDS_CHARS = 4_000
+"""Number of characters at the start and at the end of a result that are read."""
+_LINE_CHARS = 200
+_EXIT_LINE = re.compile(
+    r"\W{0,3}(?:(?:process )?exit(?:ed)?(?: with)?(?: code| status)?|return ?code)[\s:=]{1,3}(-?\d{1,3})\W{0,2}",
+    re.IGNORECASE,
+)
+_EXIT_FIELD = re.compile(r"\"exit_?code\"\s?:\s?(-?\d{1,3})\b", re.IGNORECASE)
+_PIPE = re.compile(r"(?<!\|)\|(?![|&])|\|&")
+_SEVERAL = re.compile(r"\|\||;|(?<![&>])&(?![&>\d])|\n")
+_QUOTED = re.compile(r"'[^']{0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\"")
+_LATE_OUTPUT = re.compile(r"\|\s*(?:tail|tee|cat)\b[^|;&]*")
+"""Filters after which the last line of the output is still the last line that the program printed."""
+_ANSWERING_PROGRAMS = frozenset({"grep", "rg", "egrep", "diff", "cmp", "test", "[", "which", "pgrep", "ls", "git"})
+"""Programs whose exit status 1 may mean "no" and not a failure."""
+_PASSED_LINE = re.compile(
+    r"=*\s*\d+ passed\b(?:(?!failed|error).){0,120}|ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?! \[no tests).{0,80}|PASS"
+    r"|test result: ok\. .{0,120}|All checks passed!?|Success: no issues found.{0,60}|0 issues\.?"
+    r"|All matched files use Prettier code style!?|Build succeeded\.?"
+)
+_FAILED_LINE = re.compile(
+    r"FAIL(?:ED)?(?:[:\s(].{0,160})?|=*\s*(?:\d+ \w+, ){0,4}\d+ (?:failed|errors?)\b.{0,120}"
+    r"|make(?:\[\d+\])?: \*\*\* .{0,160}|test result: FAILED.{0,120}|error: could not compile.{0,160}|npm ERR!.{0,160}"
+    r"|Found \d+ errors?\b.{0,80}|\[[\w:.-]{1,60}\] ERROR task failed|[\w./-]+: exit status [1-9]\d{0,2}"
+)
+_FAILURE_MARK = re.compile(
+    r"^(?:--- FAIL|FAIL\b|FAILED\b|panic: |Traceback |error: |error\[|npm ERR!|make: \*\*\*)|\b[1-9]\d{0,5} failed\b",
+    re.MULTILINE,
+)
+_ERROR_LINE = re.compile(
+    r"(?:--- FAIL: |FAILED? \S|FAIL: |not ok |E\s{2,}|[✗✕×●] |panic: |fatal: |error(?:\[\w{1,20}\])?: |undefined: "
+    r"|npm ERR! |make: \*\*\* )|\S{0,80}(?:Error|Exception)\b: |[\w./@+-]{1,120}:\d{1,6}:\d{1,5}:? .{0,80}"
+    r"(?:error|undefined|cannot|unused|missing|not used|not defined|fail)",
+)
+"""A line that names an error."""
+_ERROR_WORD = re.compile(
+    r"\b(?:error|errors|exception|traceback|panic|fatal|failed|failure|fail|cannot|can't|undefined|no such file|denied"
+    r"|not found|unable|refused|rejected|doesn't want)\b|^E\s{2,}|--- FAIL",
+    re.IGNORECASE,
+)
+_TOOL_ERRORS = (
+    *("<tool_use_error>", "Error: ", "Error calling tool", "String to replace not found", "File has not been read"),
+    *("Failed to ", "[Request interrupted", "No such file", "InputValidationError"),
+)
+"""How results begin that say that an edit or a read was not done."""
+_TAGS = re.compile(r"</?[a-z_]{4,30}>")
+"""Tags that agent programs put around an error."""
+
+
+class CallOutcome(NamedTuple):
+    """What the result of a call proves."""
+
+    status: str = UNKNOWN
+    """`passed`, `failed`, `refused` (by a person), or "" if the result proves nothing."""
+    line: str = ""
+    """The line of the result that shows the outcome: its error, or its last line."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the call was not done, or failed."""
+        return self.status in {FAILED, REFUSED}
+
+
+def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutcome:
+    """The outcome of a call with this result. `failed` is the error flag of the result."""
+    if is_refusal(text):
+        return CallOutcome(REFUSED, "")
+    ends = text if len(text) <= 2 * _ENDS_CHARS else f"{text[:_ENDS_CHARS]}\n{text[-_ENDS_CHARS:]}"
+    if call.kind != "run":
+        failed = failed or (call.kind in {"read", "edit"} and text.startswith(_TOOL_ERRORS))
+        return CallOutcome(FAILED, error_line(ends)) if failed else CallOutcome(UNKNOWN, "")
+    lines = [line.strip() for line in ends.split("\n")]
+    lines = [line for line in lines if line]
+    exit_status = _exit_status(lines)
+    lines = [line for line in lines if not _EXIT_LINE.fullmatch(line)]
+    last = lines[-1][:_LINE_CHARS] if lines else ""
+    status = _run_status(call.command, exit_status, ends, last, failed=failed)
+    if status == FAILED:
+        return CallOutcome(FAILED, error_line(ends) or (f"exit status {exit_status}" if exit_status else ""))
+    if status == PASSED:
+        return CallOutcome(PASSED, last)
+    return CallOutcome(UNKNOWN, next((line for line in lines if _ERROR_LINE.match(line)), last)[:_LINE_CHARS])
+
+
+def _exit_status(lines: list[str]) -> int | None:
+    """The exit status that a result states in one of its first or last lines; None if it states none."""
+    for line in (*lines[:2], *lines[-1:]):
+        found = _EXIT_LINE.fullmatch(line)
+        if found is None and line.startswith("{"):
+            found = _EXIT_FIELD.search(line)
+        if found is not None:
+            return int(found[1])
+    return None
+
+
+def _run_status(command: str, exit_status: int | None, text: str, last: str, *, failed: bool) -> str:
+    bare = _QUOTED.sub('""', command)
+    is_pipe = _PIPE.search(bare) is not None and "pipefail" not in bare
+    program = bare.split(None, 1)[0] if bare else ""
+    if (exit_status or failed) and not is_pipe:
+        may_mean_no = exit_status == 1 and program in _ANSWERING_PROGRAMS
+        return UNKNOWN if may_mean_no else FAILED
+    if "…" in command[-2:] or _PIPE.search(_LATE_OUTPUT.sub("", bare)):
+        return UNKNOWN
+    if _FAILED_LINE.fullmatch(last):
+        return FAILED
+    if exit_status or failed or _FAILURE_MARK.search(text) or not _proves_all(bare):
+        return UNKNOWN
+    if _PASSED_LINE.fullmatch(last):
+        return PASSED
+    return PASSED if exit_status == 0 and not is_pipe else UNKNOWN
+
+
+def _proves_all(bare: str) -> bool:
+    """Whether the end of a command line is reached only if everything before it succeeded."""
+    *before, _ = bare.split("&&")
+    return not _SEVERAL.search(bare) and not any(map(_PIPE.search, before))
+
+
+def error_line(text: str) -> str:
+    """The line of a result that says best what went wrong."""
+    lines = [_TAGS.sub("", line).strip() for line in text.split("\n")]
+    lines = [line for line in lines if line and not _EXIT_LINE.fullmatch(line)]
+    found = (line for pattern in (_ERROR_LINE.match, _ERROR_WORD.search) for line in lines if pattern(line))
+    return next(found, lines[0] if lines else "")[:_LINE_CHARS]

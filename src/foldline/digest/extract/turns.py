@@ -1,0 +1,122 @@
+"""The conversation turn by turn: what the user said, what the agent answered, which files it changed, what it ran.
+
+The agent's closing words of a turn are a summary that is already written, and the user's words are few. So both are
+kept, with the user's refusals and answers. Of the newest turns, the words in between are kept, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_PROMPT_CHARS = 12_000
+_REPLY_CHARS = 4_000
+_MAX_REPLIES, _MAX_RUNS, _MAX_INPUTS, _MAX_FILES = 14, 8, 24, 60
+"""Numbers of entries kept of a turn; the oldest are dropped."""
+_LIVE_TURNS = 3
+"""Of the turns before these newest ones, only the closing words and the last run are kept."""
+_MAX_TURNS = 300
+"""Maximum number of turns; beyond it, the oldest ones are dropped, except the first."""
+
+
+class Words(NamedTuple):
+    """Something that was said."""
+
+    message_index: int
+    text: str
+    kind: str = ""
+    """For words of the user: `refusal` or `answer`; "" for a prompt and for words of the agent."""
+
+
+class Run(NamedTuple):
+    """A command that was run."""
+
+    command: str
+    status: str
+    """`passed` or `failed` if the result proves it, else ""."""
+    line: str
+    """The line of the result that shows the outcome, or its last line."""
+    indexes: tuple[int, ...]
+
+
+class TurnRecord(NamedTuple):
+    """A prompt and what followed until the next one."""
+
+    message_index: int
+    """Index of the first message."""
+    prompt: str = ""
+    inputs: tuple[Words, ...] = ()
+    """The user's refusals and answers."""
+    replies: tuple[Words, ...] = ()
+    """The agent's words. The last ones are its closing words."""
+    files: tuple[tuple[str, int, int], ...] = ()
+    """The files that were changed: path, number of changes, index of the newest change."""
+    runs: tuple[Run, ...] = ()
+
+
+class TurnLog:
+    """Collects the turns while messages are read."""
+
+    def __init__(self, prior: Iterable[TurnRecord]) -> None:
+        self.turns = list(prior)
+
+    def start(self, index: int, prompt: str) -> None:
+        """Begin a turn. A second text of the same message is added to its prompt."""
+        if self.turns and self.turns[-1].message_index == index and self.turns[-1].prompt:
+            prompt = f"{self.turns.pop().prompt}\n{prompt}"
+        if len(self.turns) > _LIVE_TURNS:
+            old = self.turns[-_LIVE_TURNS]
+            self.turns[-_LIVE_TURNS] = old._replace(replies=old.replies[-1:], runs=old.runs[-1:])
+        self.turns.append(TurnRecord(index, shorten(prompt, _PROMPT_CHARS)))
+        if len(self.turns) > _MAX_TURNS:
+            del self.turns[1]
+
+    def add_input(self, index: int, kind: str, text: str) -> None:
+        """Add a refusal or an answer of the user."""
+        turn = self._current(index)
+        words = Words(index, shorten(text, _PROMPT_CHARS), kind)
+        self.turns[-1] = turn._replace(inputs=(*turn.inputs, words)[-_MAX_INPUTS:])
+
+    def add_reply(self, index: int, text: str) -> None:
+        """Add words of the agent."""
+        turn = self._current(index)
+        replies = (*turn.replies, Words(index, shorten(text, _REPLY_CHARS)))
+        self.turns[-1] = turn._replace(replies=replies[-_MAX_REPLIES:])
+
+    def add_change(self, index: int, path: str) -> None:
+        """Add a change of a file."""
+        turn = self._current(index)
+        times = next((count for known, count, _ in turn.files if known == path), 0)
+        others = tuple([file for file in turn.files if file[0] != path])
+        self.turns[-1] = turn._replace(files=(*others, (path, times + 1, index))[-_MAX_FILES:])
+
+    def add_run(self, run: Run) -> None:
+        """Add a command that was run."""
+        turn = self._current(run.indexes[0])
+        self.turns[-1] = turn._replace(runs=(*turn.runs, run)[-_MAX_RUNS:])
+
+    def _current(self, index: int) -> TurnRecord:
+        if not self.turns:
+            self.turns.append(TurnRecord(index))
+        return self.turns[-1]
+
+
+_BLANK_LINES = re.compile(r"\n[^\S\n]*(?=\n)")
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """A text without blank lines. From a long text, the middle is left out."""
+    text = _BLANK_LINES.sub("", text.strip())
+    if len(text) <= max_chars:
+        return text
+    head, tail = text[: max_chars * 3 // 5], text[-(max_chars * 2 // 5) :]
+    head = head[: max(head.rfind(" "), head.rfind("\n"), len(head) * 3 // 4)].rstrip()
+    starts = [at for at in (tail.find(" "), tail.find("\n")) if 0 <= at < len(tail) // 4]
+    return f"{head} … {tail[min(starts, default=-1) + 1 :].lstrip()}"
+
+
+def without_code(text: str) -> str:
+    """A text without the code in its fences."""
+    pieces = text.split("```")
+    return "".join(pieces[::2]) if len(pieces) % 2 else text

@@ -1,0 +1,131 @@
+"""The state of the work as lines of a digest: what passed and failed, what is open, what is not committed, and why.
+
+An outcome is named only if the record proves it (see `call_outcomes.py`). Lines are generated on demand, the most
+important first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from foldline.digest.extract.facts import Fact, Facts
+from foldline.digest.extract.open_work import OPEN_WORK_CHARS
+from foldline.digest.markup import entry
+from foldline.tool_calls import is_check, strip_command
+
+_MAX_FAILURES, _MAX_PASSED, _MAX_COMMITS, _MAX_DONE = 6, 3, 4, 8
+_COMMAND_CHARS, _LINE_CHARS = 110, 140
+_MAX_NAMED_FILES = 8
+_MAX_ROOT_CHARS = 1_000
+"""Longest folder that can be the root: text that is no path may have a slash at every character."""
+
+
+class Status:
+    """The state of the work that leaves the view."""
+
+    def __init__(self, facts: Facts, kept_indexes: Collection[int]) -> None:
+        self._facts, self._kept = facts, kept_indexes
+        self._by_kind = facts.by_kind(kept_indexes)
+        self.files = [fact.text for kind in ("modified", "read") for fact in self.newest(kind)]
+        self.root = _working_folder(self.files, facts)
+
+    def newest(self, kind: str) -> list[Fact]:
+        """The facts of a kind, the newest first."""
+        return self._by_kind.get(kind, [])[::-1]
+
+    def short_path(self, path: str) -> str:
+        """A path without the working folder."""
+        return path.removeprefix(self.root) if self.root else path
+
+    def status_lines(self) -> Iterator[str]:
+        """What is open, failing, passed, committed, and changed since."""
+        for fact in self._facts.open_work(self._kept):
+            yield entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS)
+        failures = sorted((*self.newest("failed"), *self.newest("error")), key=lambda fact: -fact.indexes[-1])
+        for fact in failures[:_MAX_FAILURES]:
+            named = fact.text if fact.kind == "error" else f"{self._short(fact)}: {fact.note}".removesuffix(": ")
+            yield entry(f"Failed: {named}", fact.indexes)
+        changed = self.newest("modified")
+        last_change = max([fact.indexes[-1] for fact in changed], default=-1)
+        for fact in self.newest("passed")[:_MAX_PASSED]:
+            when = "" if fact.indexes[-1] > last_change else ", before the last change of a file"
+            yield entry(f"Passed{when}: {self._short(fact)}: {fact.note}".removesuffix(": "), fact.indexes)
+        commits = self.newest("commit")
+        for fact in commits[:_MAX_COMMITS]:
+            yield entry(f"Committed: {fact.text}", fact.indexes)
+        yield from self._changed_since(changed, "commit", self._facts.last_commit)
+        yield from self._changed_since(changed, "test, build or lint", self._facts.last_check)
+
+    def _changed_since(self, changed: list[Fact], what: str, index: int) -> Iterator[str]:
+        """The files that were changed after the newest commit or check, or all if there was none."""
+        later = [fact for fact in changed if fact.indexes[-1] > index]
+        places = [fact.indexes[-1] for fact in later]
+        names = [fact.text.rpartition("/")[2] for fact in later[:_MAX_NAMED_FILES]]
+        more = f" and {len(later) - len(names)} more" if len(later) > len(names) else ""
+        if index < 0 and later:
+            yield entry(f"No {what} was seen", (min(places), max(places)))
+        elif later:
+            named = "all changed files" if len(later) == len(changed) > 1 else f"{', '.join(names)}{more}"
+            yield entry(f"Changed after the last {what} that was seen: {named}", (min(places), max(places)))
+
+    def plan_lines(self) -> Iterator[str]:
+        """The tasks that are not finished, then those that are."""
+        tasks = self._by_kind.get("open", [])
+        for fact in (*(t for t in tasks if t.note == "in_progress"), *(t for t in tasks if t.note != "in_progress")):
+            yield entry(f"{fact.note or 'open'}: {fact.text}", fact.indexes)
+        done = self.newest("done")[:_MAX_DONE]
+        if done:
+            names = "; ".join([fact.text.removeprefix("done: ") for fact in done])
+            yield entry(f"done: {names}", [index for fact in done for index in fact.indexes[-1:]], max_chars=400)
+
+    def reason_lines(self, shown: str) -> Iterator[str]:
+        """Decisions and their reasons that do not stand in the text `shown`."""
+        for fact in self.newest("decision"):
+            if fact.text[:60] not in shown:
+                yield entry(fact.text, fact.indexes)
+
+    def file_lines(self) -> Iterator[str]:
+        """The files that were changed, with what the last change was for."""
+        for fact in self.newest("modified"):
+            times = f" ×{fact.times}" if fact.times > 1 else ""
+            note = f": {fact.note}" if fact.note else ""
+            yield entry(f"{self.short_path(fact.text)}{times}{note}", fact.indexes[-1:], max_chars=_LINE_CHARS)
+
+    def _short(self, fact: Fact) -> str:
+        text = self.short_path(fact.text)
+        text = strip_command(text) if is_check(text) else text
+        return text if len(text) <= _COMMAND_CHARS else f"{text[:_COMMAND_CHARS]} …"
+
+
+def _working_folder(paths: Collection[str], facts: Facts) -> str:
+    """The folder that the commands of the session are run in, as far as paths and commands show it; "" if unknown.
+
+    It is the part of the common root of the paths that the commands leave out.
+    """
+    root = common_root(paths)
+    commands = "\n".join([fact.text for fact in facts.facts.values() if fact.kind in {"command", "passed", "failed"}])
+    at = root.find("/", 1)
+    while 0 < at < len(root) - 1:
+        inside = root[at + 1 :]
+        if f" {inside}" in commands or f"./{inside}" in commands or f":{inside}" in commands:
+            return root[: at + 1]
+        at = root.find("/", at + 1)
+    return root
+
+
+def common_root(paths: Collection[str]) -> str:
+    """The folder that saves the most characters if it is removed from the paths that begin with it; "" if that saves
+    nothing.
+
+    >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/w/cli/d.go", "/etc/hosts"])
+    '/w/cli/'
+    """
+    saved: dict[str, int] = {}
+    for path in paths:
+        at = path.find("/", 1) if path.startswith("/") else -1
+        while 0 < at < _MAX_ROOT_CHARS:
+            folder = path[: at + 1]
+            saved[folder] = saved.get(folder, 0) + len(folder)
+            at = path.find("/", at + 1)
+    best = max(saved, key=lambda folder: (saved[folder] - 2 * len(folder), folder), default="")
+    return best if best and saved[best] > 2 * len(best) else ""

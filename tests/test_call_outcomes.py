@@ -1,0 +1,32 @@
+"""What the result of a call proves: an outcome is stated only if the record shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from foldline.call_outcomes import call_outcome
+from foldline.tool_calls import InterpretedCall
+
+
+@pytest.mark.parametrize(
+    ("command", "result", "status"),
+    [
+        ("pytest -q", "...\n3 passed in 0.1s", "passed"),
+        ("go test ./... 2>&1 | tail -20", "ok  \texample.org/a\t1.2s", "passed"),
+        ("make", "Exit code: 0\ndone", "passed"),
+        ("go test ./... | tail -20", "Exit code: 0\nsomething", ""),
+        ("mise run lint | tail -5 && mise run test | tail", "ok  \texample.org/a\t(cached)", ""),
+        ("pytest -q; echo done", "3 passed in 0.1s", ""),
+        ("go test ./... | grep ok", "ok  \texample.org/a\t1.2s", ""),
+        ("go test -run Nothing ./a", "ok  \texample.org/a\t1.2s [no tests to run]", ""),
+        ("go test ./... | tail -20", "--- FAIL: TestOnce (0.1s)\nok  \texample.org/a\t1.2s", ""),
+        ("go test ./... | tail -20", "--- FAIL: TestOnce (0.1s)\nFAIL", "failed"),
+        ("cargo test", "error[E0425]: cannot find value\nexit code: 101", "failed"),
+        ("grep -rn nothing src", "Exit code 1", ""),
+        ("cat notes.md", "the job ended with exit code 3\nand more", ""),
+        ("git commit -m x", "The user doesn't want to proceed with this tool use.", "refused"),
+    ],
+)
+def test_an_outcome_is_stated_only_if_the_result_proves_it(command: str, result: str, status: str) -> None:
+    call = InterpretedCall(kind="run", command=command)
+    assert call_outcome(result, failed=False, call=call).status == status
