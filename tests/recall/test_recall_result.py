@@ -117,3 +117,16 @@ def test_an_excerpt_contains_a_matching_word(words: list[str], wanted: set[str],
 def test_a_long_reply_without_a_matching_word_is_left_out() -> None:
     session = session_of([user("The worker listens on port 8081."), assistant("Well, " * 400), user("Go on.")])
     assert "Well" not in str(session.recall("which port does the worker use?"))
+
+
+def test_a_session_without_a_ledger_finds_what_was_added_since_and_not_what_was_cleared() -> None:
+    session = session_of(TALK)
+    store = session.record.search_target()[0]
+    assert session.recall("port")
+    session.add(user("The giraffe is new."))
+    assert "giraffe" in str(session.recall("giraffe"))
+    assert session.record.search_target()[0] is store
+    session.clear()
+    assert not session.recall("giraffe")
+    session.add(user("Now there is a zebra."))
+    assert session.recall("zebra")[0].handle == "#1"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 from foldline import ledger
@@ -85,6 +86,9 @@ class MemoryRecord:
         self.settings: Mapping[str, Any] = {}
         self.refusal: Refusal | None = None
         self.entries = self.moves = self.changed_at = 0
+        self._index: tuple[Store, Branch, int] | None = None
+        """The temporary ledger that recall searches, and `moves` when it was made."""
+        self._index_lock = Lock()
 
     def version(self) -> Version:
         """The current version."""
@@ -168,11 +172,17 @@ class MemoryRecord:
         }
 
     def search_target(self) -> tuple[Store, Branch]:
-        """The store and branch to search: a temporary ledger that holds the messages."""
-        store = ledger.open(":memory:", index=TextIndex())
-        branch = store.session("memory")
-        store.append(branch, self.messages)
-        return store, branch
+        """The store and branch to search: a temporary ledger, to which the newest messages are added.
+
+        It is made again after the record was shortened.
+        """
+        with self._index_lock:
+            if self._index is None or self._index[2] != self.moves:
+                store = ledger.open(":memory:", index=TextIndex())
+                self._index = store, store.session("memory"), self.moves
+            store, branch, _ = self._index
+            store.append(branch, self.messages[store.head(branch).length :])
+            return store, branch
 
     @property
     def identity(self) -> object:
