@@ -6,6 +6,7 @@ The sections come first; each has a share of the budget. The carryover fills the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -46,6 +47,8 @@ _LABEL_CHARS = 60
 _HEADING_CHARS, _MIN_CHARS = 14, 60
 _MIN_TOKENS = 160
 """If the budget in tokens is smaller, the digest has no sections, only its first lines."""
+_FEW_NAMES = 8
+"""If there are at most this many other names, files among them are shown with their folder."""
 _GROUP_SIZE = 3
 """If a file or command has at least this number of identifiers, they are shown together after its name."""
 _FIT_ATTEMPTS = 4
@@ -219,6 +222,8 @@ class _LocalDigest:
         grouped = {word: line for word, line in best.items() if line.source and counts[line.source] >= _GROUP_SIZE}
         lines += format_excerpts(excerpts, grouped, self._label)
         others = [word for word in best if word not in grouped]
+        if len(others) <= _FEW_NAMES:
+            others = [_with_folder(word, best[word].text) for word in others]
         return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 
     def _label(self, source: str) -> str:
@@ -239,6 +244,12 @@ class _LocalDigest:
             next(sections[name] for name in reversed(ORDER) if sections[name]).pop()
             text = _render(head, sections)
         return clean_text(text)
+
+
+def _with_folder(name: str, line: str) -> str:
+    """The path in a line that ends with this file name; the name alone if the line has no such path."""
+    found = re.search(rf"[\w.@~/-]{{0,200}}/{re.escape(name)}(?![\w/-])", line)
+    return found[0] if found else name
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:
