@@ -45,7 +45,7 @@ class WordProvider:
         """The reply with its exact figures."""
         prompt, output, name = self.tokens(model, body), len(reply.text.split()), f"r{next(self.replies)}"
         if MODELS[model] == "anthropic":
-            facts = {"type": "message", "id": name, "role": "assistant", "model": model}
+            facts = {"type": "message", "id": name, "role": "assistant", "model": model, "stop_reason": "end_turn"}
             usage = {"input_tokens": prompt, "output_tokens": output}
             return {**facts, "content": [{"type": "text", "text": reply.text}], "usage": usage}
         said = {"role": "assistant", "content": reply.text}
