@@ -9,7 +9,7 @@ from itertools import islice
 from foldline.redact import patterns
 from foldline.redact.context_patterns import CONTEXT_PATTERNS, PRINTING_COMMAND, PROMPTS, ContextPattern
 from foldline.redact.patterns import Hit
-from foldline.redact.searched_text import SearchedText
+from foldline.redact.searched_text import RuleIndex, SearchedText
 from foldline.redact.value_shape import (
     is_dense,
     is_passphrase,
@@ -47,6 +47,8 @@ _COOKIE_NAME = re.compile(
 )
 _COOKIE_ATTRIBUTE = re.compile(r"path|domain|expires|max-age|samesite|priority|version", re.IGNORECASE)
 
+_ROWS = RuleIndex(row.marks for row in CONTEXT_PATTERNS)
+
 
 def find_in_context(searched: SearchedText) -> Iterator[Hit]:
     """Values that match one of `CONTEXT_PATTERNS`, outputs of commands that print secrets, and Discord tokens."""
@@ -55,7 +57,8 @@ def find_in_context(searched: SearchedText) -> Iterator[Hit]:
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 29), tail.start())
         if head:
             yield Hit(head.start(1), tail.end(), "discord token")
-    for row in CONTEXT_PATTERNS:
+    for number in _ROWS.rules_of(searched):
+        row = CONTEXT_PATTERNS[number]
         for region in searched.regions(row.marks):
             for found in row.pattern.finditer(text, *region):
                 yield from _hits_of_row(text, found, row)
