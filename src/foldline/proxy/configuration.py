@@ -41,10 +41,6 @@ class ProxySettings:
     """Whether all credentials belong to one person, so that a renewed credential finds its sessions again."""
     holdout_ratio: float = 0.0
     """The share of new sessions that are only observed, to measure savings."""
-    recall: bool = False
-    """Whether the model is offered the recall tool, which the proxy answers."""
-    answer_compaction: bool = False
-    """Whether the client's own compaction requests are answered from the ledger."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
