@@ -69,7 +69,20 @@ _TEST_NAME = re.compile(rf"Test|test_|\S*/|{patterns.TECHNICAL_WORD.pattern}", r
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d[A-Za-z]")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[.:?!]?")
 _HARMLESS_STARTS = (
-    *("public", "publishable", "idempotency", "cache", "partition", "sort", "primary", "foreign", "unique", "config"),
+    *(
+        "public",
+        "publishable",
+        "idempotency",
+        "websocket",
+        "cache",
+        "partition",
+        "sort",
+        "primary",
+        "foreign",
+        "unique",
+        "config",
+    ),
+    "websocket",
     *("translation", "i18n", "row", "range", "hash", "index", "lookup", "object", "group", "dedup", "etag", "site"),
     *(
         "next",

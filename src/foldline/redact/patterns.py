@@ -239,7 +239,7 @@ TYPE_WORD = re.compile(
 )
 PLACEHOLDER_VALUE = re.compile(
     r"https?://|op://|vault:|ssm:|arn:|sm://|keyring:|file://|\$|%\(?\w+\)?[s%]|\{|<|\W?\*{3}|x{4}|X{4}|\.{3}|…|your[_-]|YOUR[_-]|example|placeholder|process\.env|os\.environ|"
-    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|(?i:insert|put|enter|add|paste)[_-]|[\w-]{1,40}[_-](?:here|HERE)$|[A-Z][a-z]+-[A-Z][A-Za-z]+$|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
+    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|(?i:insert|put|enter|add|paste)[_-]|[\w-]{1,40}[_-](?:here|HERE)$|[A-Z][a-z]+(?:To|From)?-[A-Z][A-Za-z]+$|-[A-Z][A-Za-z]+$|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
 )
 """Values that stand for another value."""
 TECHNICAL_WORD = re.compile(
