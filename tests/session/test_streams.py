@@ -271,7 +271,8 @@ def cut_streams(draw: st.DrawFn) -> tuple[str, list[Any]]:
     """The first events of a streamed reply of blocks that requests may have, as their JSON values."""
     format = draw(st.sampled_from(sorted(MODELS)))
     replies = REPLIES[format].filter(lambda reply: "new_use" not in str(reply))
-    events = [value for _, value in stream(format, draw(replies), by(draw(st.integers(1, 9))))]
+    made = stream(format, draw(replies), by(draw(st.integers(1, 9))))
+    events = [value for _, value in made if value != "[DONE]"]
     return format, events[: draw(st.integers(0, len(events)))]
 
 

@@ -54,10 +54,18 @@ _GROUP_SIZE = 3
 _FIT_ATTEMPTS = 4
 """Maximum number of times that the carryover is chosen to fill the budget."""
 _SAFE = 0.985
+_MAX_SHARE = 0.75
+"""The largest size of a digest, as a share of the tokens that leave the view."""
 _MAX_SKIPPED = 8
 """A section counts as full when more than this number of lines did not fit."""
 
 CountTokens = Callable[[str], int]
+
+
+def local_limit(max_tokens: int, covered_tokens: int) -> int:
+    """The largest size of a local digest in tokens, so that a fold of few messages makes the view smaller too."""
+    smaller = int(_MAX_SHARE * covered_tokens)
+    return min(max_tokens, smaller) if smaller >= _MIN_TOKENS else max_tokens
 
 
 def write_local_digest(

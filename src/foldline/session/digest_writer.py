@@ -13,7 +13,7 @@ from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
 from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.extract.facts import Facts, extract_facts
-from foldline.digest.local import write_local_digest
+from foldline.digest.local import local_limit, write_local_digest
 from foldline.digest.markup import SESSION, body_of
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, DigestPrompt, cumulative_prompt
 from foldline.errors import InputError
@@ -125,10 +125,11 @@ class DigestWriter:
         leaves = [index for index in range(timeline.cut, fold.cut) if index not in kept]
         before = timeline.fold
         covered = sum(map(timeline.tokens, leaves)) + (before.digest_tokens if before else 0)
+        reserve = digest_reserve(policy, state.usable)
         return DigestRequest(
             messages=[timeline.messages[index] for index in leaves],
             count_tokens=lambda text: state.size(user(text)),
-            max_tokens=digest_reserve(policy, state.usable),
+            max_tokens=local_limit(reserve, covered) if options.local or digester is None else reserve,
             covered_tokens=0 if options.must else covered,
             facts=self._facts_so_far(state),
             cut=fold.cut,
