@@ -55,7 +55,10 @@ def test_every_view_is_one_that_every_provider_takes(policy: Policy, model: str,
 
 
 def assert_sendable_everywhere(view: View) -> None:
-    """The view is valid in every format; a view of nothing but blank and system messages is an error."""
+    """The view is valid in every format, apart from types from the future, which foldline sends as they are.
+
+    A view of nothing but blank and system messages is an error.
+    """
     for provider in REQUEST_FORMATS:
         try:
             body = view.render(provider).body
@@ -63,7 +66,7 @@ def assert_sendable_everywhere(view: View) -> None:
             talk = [message for message in view.messages if message.role != "system"]
             assert not any(message.text.strip() or message.calls or message.results for message in talk)
         else:
-            assert not check(provider, body)
+            assert not [each for each in check(provider, body) if "item_from_the_future" not in str(each)]
 
 
 @pytest.mark.promise("I1", "I2")
