@@ -28,6 +28,9 @@ _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=]
 _SAMPLE = re.compile(r"[\w-]{0,12}?(?:([xX*0_-])\1{9,}|\w{0,20}EXAMPLE(?:KEY)?$)")
 """A key in documentation: one character repeated, or the word `EXAMPLE` at its end."""
 
+_NO_WORD = re.compile(r"[a-z]{28}|[A-Z]{28}")
+"""More letters of one case in a row than a word has."""
+
 
 def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
     """Keys at the start of a word.
@@ -49,7 +52,8 @@ def _is_harmless(text: str, start: int, end: int, prefix: str) -> bool:
     if prefix == "eyJ" and text.startswith(";base64,", start - 8):
         return True
     return end - start <= 80 and (
-        _SAMPLE.match(text, start + len(prefix), end) is not None or is_words(text[start:end])
+        _SAMPLE.match(text, start + len(prefix), end) is not None
+        or (is_words(text[start:end]) and not _NO_WORD.search(text, start, end))
     )
 
 

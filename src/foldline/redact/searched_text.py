@@ -16,7 +16,7 @@ _MAX_NEW_WORDS = 200
 """If a text has more words that were not seen before, they are not looked up one by one."""
 _MAX_KNOWN_WORDS = 50_000
 """The number of words to remember."""
-_LETTERS = re.compile(r"[a-z]{2,64}|[^\W\d_]{2,}")
+_LETTERS = re.compile(r"[a-z]{2,64}|[^\W\d_]{2,64}")
 
 
 class SearchedText:
