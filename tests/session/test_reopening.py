@@ -184,18 +184,24 @@ def test_events_tell_what_is_a_fact() -> None:
     assert all("question" not in str(event) for event in told)
 
 
+def fold_of_a_long_turn(session: Session) -> Fold:
+    """The fold that a session makes in a turn of many calls."""
+    session.add(user("first"), assistant("yes"), user("the task"))
+    for number in range(34):
+        session.add(assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")))
+        session.add(tool(f"c{number}", f"step {number} " + "so " * 120))
+    session.add(user("and then?"))
+    session.view()
+    fold = session.timeline.fold
+    assert fold is not None
+    return fold
+
+
 @pytest.mark.promise("S3.38", "I8", "I14")
 def test_the_newest_prompt_stays_where_a_branch_ends_before_the_one_that_a_fold_kept(tmp_path: Path) -> None:
     with foldline.open(tmp_path / "a.db") as ledger:
         session = ledger.session("s", policy=TIGHT)
-        session.add(user("first"), assistant("yes"), user("the task"))
-        for number in range(34):
-            session.add(assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")))
-            session.add(tool(f"c{number}", f"step {number} " + "so " * 120))
-        session.add(user("and then?"))
-        session.view()
-        fold = session.timeline.fold
-        assert fold is not None
+        fold = fold_of_a_long_turn(session)
         assert 3 < fold.cut < len(session.timeline) - 3
         other = session.branch("try", at=fold.cut + 1)
         assert "the task" in [message.text for message in other.view().messages]
@@ -227,14 +233,7 @@ def test_a_branch_that_ends_inside_a_fold_sends_the_same_after_it_grew(in_ledger
     with foldline.open(tmp_path / "a.db") as ledger:
         policy = TIGHT.but(prune_fold_tokens=100)
         session = ledger.session("s", policy=policy) if in_ledger else Session(policy=policy)
-        session.add(user("first"), assistant("yes"), user("the task"))
-        for number in range(34):
-            session.add(assistant("", ToolCall(id=f"c{number}", name="run", arguments="{}")))
-            session.add(tool(f"c{number}", f"step {number} " + "so " * 120))
-        session.add(user("and then?"))
-        session.view()
-        fold = session.timeline.fold
-        assert fold is not None
+        fold = fold_of_a_long_turn(session)
         other = session.branch("try", at=fold.cut + 1)
         while len(other.timeline) <= fold.made_at:
             other.add(assistant("go on?"), user(f"yes, {len(other.timeline)}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from foldline import InputError, Policy, Session
 from foldline.recall.tools import Tools
 from foldline.testing import SimulatedProvider
 from foldline.testing.provider import call
+from support.vendor_models import MODELS
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")
@@ -28,18 +28,6 @@ TOOLS: dict[str, dict[str, Any]] = {
         "functionDeclarations": [{"name": "read", "description": "Read a file.", "parametersJsonSchema": SCHEMA}]
     },
 }
-MODELS = {
-    "anthropic": "claude-sonnet-5",
-    "openai": "gpt-5",
-    "openai-responses": "gpt-5",
-    "gemini": "gemini-2.5-pro",
-}
-
-
-@pytest.fixture
-def provider() -> Iterator[SimulatedProvider]:
-    with SimulatedProvider() as running:
-        yield running
 
 
 def ask(provider: SimulatedProvider, format: str, request: dict[str, Any]) -> Any:

@@ -18,6 +18,7 @@ from foldline.testing import SimulatedProvider, assert_sendable
 from foldline.testing.provider import ScriptedReply, fail
 from support.replies import REPLIES
 from support.streams import by, stream
+from support.vendor_models import MODELS
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")
@@ -27,18 +28,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientS
 
 TOOL = {"name": "read", "description": "Read a file.", "input_schema": {"type": "object"}}
 REPLY = ScriptedReply(text="I will read two files now.", calls=(("read", {"path": "a.py"}), ("read", {"path": "b.py"})))
-MODELS = {
-    "anthropic": "claude-sonnet-5",
-    "openai": "gpt-5",
-    "openai-responses": "gpt-5",
-    "gemini": "gemini-2.5-pro",
-}
-
-
-@pytest.fixture
-def provider() -> Iterator[SimulatedProvider]:
-    with SimulatedProvider() as running:
-        yield running
 
 
 def asked(format: str, *, words: int = 1) -> Session:

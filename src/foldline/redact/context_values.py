@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from foldline.redact import patterns
-from foldline.redact.context_patterns import CONTEXT_PATTERNS, PRINTING_COMMAND, PROMPTS, ContextPattern
+from foldline.redact.command_patterns import PRINTING_COMMAND, PROMPTS
+from foldline.redact.context_patterns import CONTEXT_PATTERNS
+from foldline.redact.pattern_rows import ContextPattern
 from foldline.redact.patterns import Hit
 from foldline.redact.searched_text import RuleIndex, SearchedText
 from foldline.redact.value_shape import (
