@@ -18,7 +18,7 @@ from foldline.fold import Fold
 from foldline.ledger import branches as branch_table
 from foldline.ledger import chains, export_import, log, retention, verify
 from foldline.ledger.chains import ChainPosition, ChainWriter, Tenant
-from foldline.ledger.connections import Connection, ConnectionPool
+from foldline.ledger.connections import Connection, ConnectionPool, Values
 from foldline.ledger.index_feed import MessageIndex, add_unindexed
 from foldline.ledger.jobs import Claim, Jobs
 from foldline.ledger.log import NewEntry
@@ -309,10 +309,19 @@ class Store:
 
         self.tx.write(work)
 
-    def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000) -> list[StoredEvent]:
-        """The recorded events of a branch, oldest first."""
-        sql = "SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ? AND id > ? ORDER BY id LIMIT ?"
-        rows = self.tx.read(lambda connection: connection.run(sql, (self.tx.owner.id, branch.id, after, limit)))
+    def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000, kind: str = "") -> list[StoredEvent]:
+        """The recorded events of a branch, oldest first; with `kind`, only those of this kind."""
+        only, values = (" AND kind = ?", (kind,)) if kind else ("", ())
+        return self._events(branch, f"{only} AND id > ? ORDER BY id LIMIT ?", (*values, after, limit))
+
+    def last_event(self, branch: Branch, kind: str) -> StoredEvent | None:
+        """The newest event of a branch of this kind; None if there is none."""
+        found = self._events(branch, " AND kind = ? ORDER BY id DESC LIMIT 1", (kind,))
+        return found[0] if found else None
+
+    def _events(self, branch: Branch, condition: str, values: Values) -> list[StoredEvent]:
+        sql = f"SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ?{condition}"  # noqa: S608  # constants
+        rows = self.tx.read(lambda connection: connection.run(sql, (self.tx.owner.id, branch.id, *values)))
         return [StoredEvent._make((*row, body and json.loads(unpack(body)))) for *row, body in rows]
 
     # Maintenance

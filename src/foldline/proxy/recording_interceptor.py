@@ -19,12 +19,12 @@ from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.content_codings import NotDecodable, decode_body
 from foldline.proxy.conversations import ConversationGroup, Conversations
 from foldline.proxy.credentials import hash_key, tenant_of
+from foldline.proxy.exchange_counters import ExchangeCounters
 from foldline.proxy.exchange_recorder import ExchangeRecorder
 from foldline.proxy.forwarded_headers import header
 from foldline.proxy.interception import ClientRequest, OutgoingRequest, ReceivedResponse
 from foldline.proxy.overflow_signals import is_overflow
 from foldline.proxy.planned_request import RequestPlanner, Ticket
-from foldline.proxy.receipts import Receipts
 from foldline.proxy.session_names import client_session_id
 from foldline.redact.redact import redact_error
 
@@ -45,7 +45,7 @@ class RecordingInterceptor:
         self.settings, self.conversations = settings, conversations
         self.planner = RequestPlanner(settings, conversations)
         self.recorder = ExchangeRecorder(settings, self.planner)
-        self.receipts = Receipts()
+        self.counters = ExchangeCounters()
         self._key = hash_key(conversations.store)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
         self._stuck: set[ConversationGroup] = set()
@@ -108,7 +108,7 @@ class RecordingInterceptor:
 
     def _pass_on(self, request: ClientRequest, error: BaseException) -> OutgoingRequest:
         """The client's own request, after a fault of foldline's own."""
-        self.receipts.add(faults=1)
+        self.counters.add(faults=1)
         LOG.warning("a request is passed on unchanged: %s: %s", type(error).__name__, redact_error(error))
         return OutgoingRequest(body=request.body, notes=(("fault", type(error).__name__),))
 
@@ -135,7 +135,7 @@ class RecordingInterceptor:
             return None
         if folded is None:
             return None
-        self.receipts.add(retried=1)
+        self.counters.add(retried=1)
         return self._outgoing(request, folded, ticket)
 
     # Recording
@@ -144,7 +144,7 @@ class RecordingInterceptor:
         """Begin to record an exchange, behind all earlier work on its group."""
         ticket = sent.ticket
         if request.call.kind != "count":
-            self.receipts.add(requests=1, folded=int(sent.is_rewritten))
+            self.counters.add(requests=1, folded=int(sent.is_rewritten))
         if not isinstance(ticket, Ticket):
             return
         sizes = len(sent.body), len(request.body)
@@ -156,9 +156,9 @@ class RecordingInterceptor:
         try:
             reply = await self._run(ticket.group, lambda: self._write(ticket, response))
             if reply is not None and reply.meta.usage is not None:
-                self.receipts.add_usage(reply.meta.usage, sent_bytes=sizes[0], client_bytes=sizes[1])
+                self.counters.add_usage(reply.meta.usage, sent_bytes=sizes[0], client_bytes=sizes[1])
         except Exception as error:  # noqa: BLE001 (the client has its response)
-            self.receipts.add(faults=1)
+            self.counters.add(faults=1)
             LOG.warning("an exchange was not recorded: %s: %s", type(error).__name__, redact_error(error))
 
     def _write(self, ticket: Ticket, response: ReceivedResponse) -> Message | None:

@@ -49,9 +49,9 @@ def build(settings: ProxySettings) -> Application:
     if settings.mode == "off":
         return Application(settings, PassThrough(), OwnApi(settings))
     interceptor = RecordingInterceptor(settings, Conversations(settings.ledger))
-    receipts = interceptor.receipts
-    reads = {"receipt": lambda _path, _query: (200, asdict(receipts.totals()))}
-    return Application(settings, interceptor, OwnApi(settings, reads=reads, metrics=receipts.metrics))
+    counters = interceptor.counters
+    reads = {"receipt": lambda _path, _query: (200, asdict(counters.totals()))}
+    return Application(settings, interceptor, OwnApi(settings, reads=reads, metrics=counters.metrics))
 
 
 def server(application: Application, *, tls: TlsFiles | None = None) -> uvicorn.Server:

@@ -9,7 +9,7 @@ from foldline.message import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptTotals:
+class ExchangeTotals:
     """The sums of all exchanges since the proxy started."""
 
     requests: int = 0
@@ -27,12 +27,12 @@ class ReceiptTotals:
     """An estimate of the prompt tokens of the client's own requests, from the ratio of the bytes."""
 
 
-class Receipts:
+class ExchangeCounters:
     """The totals, which several threads add to."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sums = asdict(ReceiptTotals())
+        self._sums = asdict(ExchangeTotals())
 
     def add(self, **counts: int) -> None:
         """Add to some of the totals."""
@@ -51,10 +51,10 @@ class Receipts:
             untouched_tokens=untouched,
         )
 
-    def totals(self) -> ReceiptTotals:
+    def totals(self) -> ExchangeTotals:
         """The totals so far."""
         with self._lock:
-            return ReceiptTotals(**self._sums)
+            return ExchangeTotals(**self._sums)
 
     def metrics(self) -> str:
         """The totals in the text format of Prometheus."""

@@ -1,0 +1,151 @@
+"""The receipts of requests: what each cost, what the client's own request would have cost, and why its cache missed.
+
+A receipt is stored as an event of the branch that the request continued. It holds figures and places, never the text
+of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from foldline.ledger.records import Branch
+from foldline.ledger.store import Store
+from foldline.message import Usage
+
+RECEIPT = "receipt"
+"""The kind of event in which a receipt is stored."""
+MissCause: TypeAlias = Literal[
+    "expired", "tools", "system", "history", "model", "settings", "fold", "lookback", "provider"
+]
+"""Why a prompt cache was not read:
+
+- `expired`: the pause since the previous request was longer than the cache's time to live
+- `tools`, `system`, `settings`, `model`: the client changed this field of the request
+- `history`: the client changed messages that it had sent before
+- `fold`: foldline replaced messages by a digest
+- `lookback`: too many blocks were added between two breakpoints
+- `provider`: the request begins like the previous one, and the provider did not read its cache
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheMiss:
+    """Tokens that were in the prompt cache after the previous request and were not read from it."""
+
+    cause: MissCause
+    tokens: int
+    usd: float | None = None
+    """What the miss cost more than reading these tokens; None if the model has no known price."""
+    path: str = ""
+    """The first part of the request that differs from the previous one, such as `messages[3]`; "" if none does."""
+    offset: int = -1
+    """Index of the first byte of the request's body that differs from the previous one; -1 if none does."""
+    pause_s: float = 0.0
+    """Seconds since the previous request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The bill of one request, beside the bill of the request that the client sent."""
+
+    usage: Usage
+    """The provider's figures for the request that was sent."""
+    untouched: Usage
+    """An estimate of the figures for the client's own request, if all requests had been sent as the client wrote them.
+
+    It is the same as `usage` while nothing is folded.
+    """
+    model: str = ""
+    format: str = ""
+    usd: float | None = None
+    """The price of the request and its reply in US dollars; None if the model has no known price."""
+    untouched_usd: float | None = None
+    untouched_fits: bool = True
+    """Whether the client's own request would have fitted the model's window."""
+    sent_bytes: int = 0
+    client_bytes: int = 0
+    is_folded: bool = False
+    is_retried: bool = False
+    """Whether the provider refused the request as too large before it was folded and sent again."""
+    is_held_out: bool = False
+    """Whether the session is only observed, for comparison."""
+    miss: CacheMiss | None = None
+    recall_calls: int = 0
+    """Number of calls of the recall tool that the proxy answered; `usage` is the sum of all requests."""
+    id: int = 0
+    """The number of the stored receipt; it grows with time. 0 if it is not stored."""
+    at: float = 0.0
+    """When the receipt was stored, in seconds since 1970."""
+    branch: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptSum:
+    """The sum of receipts. Money is summed over the receipts with known prices."""
+
+    requests: int
+    folded: int
+    usage: Usage
+    untouched: Usage
+    usd: float
+    untouched_usd: float
+    unpriced: int
+    """Number of receipts of models without a known price."""
+    misses: Mapping[str, int]
+    """Missed tokens by cause."""
+
+
+def add_receipt(store: Store, branch: Branch, receipt: Receipt) -> None:
+    """Store the receipt of a request that continued a branch."""
+    value = {key: found for key, found in asdict(receipt).items() if key not in ("id", "at", "branch")}
+    store.event(branch, RECEIPT, {**value, "usage": list(receipt.usage), "untouched": list(receipt.untouched)})
+
+
+def read_receipts(store: Store, session: str, *, after: int = 0, limit: int = 1_000) -> list[Receipt]:
+    """The receipts of all branches of a session, oldest first, from those with an id above `after` on."""
+    found = [
+        replace(_receipt(event.body), id=event.id, at=event.at, branch=branch.name)
+        for branch in store.branches(session)
+        for event in store.events(branch, after=after, limit=limit, kind=RECEIPT)
+    ]
+    return sorted(found, key=lambda receipt: receipt.id)[:limit]
+
+
+def last_receipt(store: Store, branch: Branch) -> Receipt | None:
+    """The newest receipt of a branch; None if it has none."""
+    event = store.last_event(branch, RECEIPT)
+    return replace(_receipt(event.body), id=event.id, at=event.at, branch=branch.name) if event is not None else None
+
+
+def sum_receipts(receipts: Iterable[Receipt]) -> ReceiptSum:
+    """The sum of receipts."""
+    total: dict[str, Any] = {"requests": 0, "folded": 0, "usd": 0.0, "untouched_usd": 0.0, "unpriced": 0}
+    usage, untouched, misses = Usage(), Usage(), dict[str, int]()
+    for one in receipts:
+        total["requests"] += 1
+        total["folded"] += one.is_folded
+        usage, untouched = added(usage, one.usage), added(untouched, one.untouched)
+        if one.usd is None or one.untouched_usd is None:
+            total["unpriced"] += 1
+        else:
+            total["usd"] += one.usd
+            total["untouched_usd"] += one.untouched_usd
+        if one.miss is not None:
+            misses[one.miss.cause] = misses.get(one.miss.cause, 0) + one.miss.tokens
+    return ReceiptSum(**total, usage=usage, untouched=untouched, misses=misses)
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """The sum of two usages."""
+    return Usage(*(left + right for left, right in zip(one, other, strict=True)))
+
+
+def _receipt(body: Any) -> Receipt:
+    """The receipt in the body of an event. Fields that this version does not know are left out."""
+    known = {key: value for key, value in body.items() if key in Receipt.__dataclass_fields__}
+    miss = known.get("miss")
+    if miss is not None:
+        known["miss"] = CacheMiss(**{key: miss[key] for key in CacheMiss.__dataclass_fields__ if key in miss})
+    return Receipt(**{**known, "usage": Usage(*known["usage"]), "untouched": Usage(*known["untouched"])})
