@@ -6,11 +6,10 @@ They show how the tools are called, with full paths, and where the agent looked 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import log
 from typing import Any, NamedTuple
 
-from foldline.redact.redact import clean_text
 from foldline.tool_calls import InterpretedCall
 
 _MAX_PLACES = 80
@@ -37,19 +36,20 @@ class MadeCall(NamedTuple):
 class CallLog:
     """Collects the calls while messages are read."""
 
-    def __init__(self, prior: Mapping[str, MadeCall]) -> None:
-        self.calls = dict(prior)
+    def __init__(self, prior: Mapping[str, MadeCall], clean: Callable[[str], str]) -> None:
+        """`clean` removes secrets from a text."""
+        self.calls, self._clean = dict(prior), clean
 
     def add(self, index: int, name: str, arguments: Mapping[str, Any], call: InterpretedCall) -> None:
         """Add a call that reads, searches or runs something."""
         if call.kind == "edit" or call.tasks:
             return
         shown = {key: value for key, value in arguments.items() if _is_short(value) and key != "description"}
-        place = clean_text(call.path or call.command or str(shown.get("path") or ""))
+        place = self._clean(call.path or call.command or str(shown.get("path") or ""))
         if not place or len(shown) + ("description" in arguments) < len(arguments):
             return
         old = self.calls.pop(place, None)
-        text = clean_text(f"{name} {json.dumps(shown, ensure_ascii=False)}")
+        text = self._clean(f"{name} {json.dumps(shown, ensure_ascii=False)}")
         if len(text) <= _CALL_CHARS:
             self.calls[place] = MadeCall(text, index, old.times + 1 if old else 1, is_folder=_is_folder(place))
         if len(self.calls) > _MAX_PLACES:

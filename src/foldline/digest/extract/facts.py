@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from foldline.call_outcomes import FAILED, PASSED, REFUSED, CallOutcome, call_outcome
@@ -48,6 +49,8 @@ MAX_PER_KIND = 120
 """Maximum number of facts kept per kind; beyond it the oldest are dropped, except those of the first prompt."""
 _SENTENCE_KINDS = ("request", "constraint", "decision")
 """For these kinds, repeated facts are merged into one fact, which names the messages of all of them."""
+_CLEANED_TEXTS = 1024
+"""The number of texts to remember without their secrets, so that a text that is read again is not searched again."""
 _MAX_INDEXES = 4
 """Maximum number of messages that a fact names. If a fact has more messages, it names the first one and the newest
 ones.
@@ -145,12 +148,13 @@ def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None =
 class _FactExtractor:
     def __init__(self, prior: Facts) -> None:
         self.prior = prior
+        self.clean = lru_cache(_CLEANED_TEXTS)(clean_text)  # an argument is a value, and also a path or a command
         self.found = dict(prior.facts)
         self.identifiers = IdentifierIndex(prior.identifiers, prior.forgotten)
         self.files = FilesInWork(prior.files)
         self.pending = dict(prior.pending)
         self.task_count, self.first_prompt = prior.task_count, prior.first_prompt
-        self.turns, self.calls = TurnLog(prior.turns), CallLog(prior.calls)
+        self.turns, self.calls = TurnLog(prior.turns), CallLog(prior.calls, self.clean)
         self.earlier_digest = prior.earlier_digest
         self.last_commit, self.last_check = prior.last_commit, prior.last_check
         self.counts = Counter(fact.kind for fact in self.found.values())
@@ -180,13 +184,13 @@ class _FactExtractor:
             return
         for part in message.parts:
             if isinstance(part, Text):
-                self._read_text(index, message, clean_text(part.text))
+                self._read_text(index, message, self.clean(part.text))
             elif isinstance(part, ToolCall):
                 self._read_call(index, message, part)
             elif isinstance(part, ToolResult):
                 self._read_result(index, part)
             elif isinstance(part, Opaque) and (summary := native_summary(part)):
-                self._read_native_summary(index, clean_text(summary))
+                self._read_native_summary(index, self.clean(summary))
         self.identifiers.finish_message(index)
         while len(self.pending) > MAX_PER_KIND:
             del self.pending[next(iter(self.pending))]
@@ -263,25 +267,25 @@ class _FactExtractor:
         interpreted = interpret_call(call, message.text)
         self.calls.add(index, call.name, arguments_of(call) or {}, interpreted)
         for text in interpreted.values:
-            self.identifiers.read(index, clean_text(text), Origin.CALL, source=interpreted.path, is_call=True)
+            self.identifiers.read(index, self.clean(text), Origin.CALL, source=interpreted.path, is_call=True)
         added: list[IdentifiedLine] | None = [] if interpreted.kind == "edit" else None
         origin = Origin.RESULT if added is None else Origin.WRITE
-        old = tuple(map(clean_text, interpreted.replaced))
+        old = tuple(map(self.clean, interpreted.replaced))
         for text in old:
             self.identifiers.read(index, text, origin, source=interpreted.path)
         for text in interpreted.contents:
-            self.identifiers.read(index, clean_text(text), origin, source=interpreted.path, lines=added)
+            self.identifiers.read(index, self.clean(text), origin, source=interpreted.path, lines=added)
         interpreted = interpreted._replace(
-            path=clean_text(interpreted.path),
-            command=clean_text(interpreted.command),
-            purpose=clean_text(interpreted.purpose),
+            path=self.clean(interpreted.path),
+            command=self.clean(interpreted.command),
+            purpose=self.clean(interpreted.purpose),
             values=(),
             contents=(),
             replaced=old,
         )
         if interpreted.tasks:
             self._put_tasks(index, interpreted)
-        self.pending[call.id] = PendingCall(index, interpreted, tuple(added or ()), call_words(call))
+        self.pending[call.id] = PendingCall(index, interpreted, tuple(added or ()), call_words(call, self.clean))
 
     def _put_tasks(self, index: int, interpreted: InterpretedCall) -> None:
         """Store tasks and their status.
@@ -299,11 +303,11 @@ class _FactExtractor:
                 note = status or (old.note if old else "")
                 indexes = _merge_indexes(old.indexes if old else (), (index,))
                 kind = "done" if note in FINISHED else "open"
-                self._put(key, Fact(kind, clean_text(text) or (old.text if old else ""), indexes, note))
+                self._put(key, Fact(kind, self.clean(text) or (old.text if old else ""), indexes, note))
 
     def _read_result(self, index: int, result: ToolResult) -> None:
         called_at, interpreted, added, words = self.pending.pop(result.call_id, PendingCall(index))
-        text = clean_text(result.text)
+        text = self.clean(result.text)
         self._read_report(f"{words}\n{text}")
         if not result.is_error and (started := background_id(text)):
             named = f"{words or 'background work'}: {started}{NO_REPORT}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from foldline.message import ToolCall
-from foldline.redact.redact import clean_text
 
 OPEN_WORK_CHARS = 500
 """Maximum length of an entry for a call without a result or for background work without a report."""
@@ -29,9 +29,9 @@ _GOES_ON = re.compile(r"<status>running|\bstill running\b", re.IGNORECASE)
 _HEAD_CHARS = 2_000
 
 
-def call_words(call: ToolCall) -> str:
-    """The name and the arguments of a call on one line, without secrets and shortened."""
-    words = " ".join(f"{call.name} {clean_text(call.arguments[:_READ_CHARS])}".split())
+def call_words(call: ToolCall, clean: Callable[[str], str]) -> str:
+    """The name and the arguments of a call on one line, without secrets and shortened. `clean` removes secrets."""
+    words = " ".join(f"{call.name} {clean(call.arguments[:_READ_CHARS])}".split())
     return words if len(words) <= _CALL_CHARS else f"{words[:_CALL_CHARS]} …"
 
 
