@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -119,12 +120,17 @@ def _settings() -> Iterator[str]:
     yield from (f"| `{name}` | `FOLDLINE_{name.upper()}` | {text} |" for name, text in KEYS.items())
 
 
+def _api() -> Iterator[str]:
+    yield from runpy.run_path(str(ROOT / "scripts" / "api_reference.py"))["reference"]()
+
+
 MAKERS: dict[str, Callable[[], Iterator[str]]] = {
     "knobs": _knobs,
     "presets": _presets,
     "commands": _commands,
     "exit_codes": _exit_codes,
     "settings": _settings,
+    "api": _api,
 }
 
 
