@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from foldline.wire.session_logs.claude_code_requests import content_hash
 from support.command import BAD, EXAMPLE, foldline, one_sentence
 from support.shapes import documented, wrong
 
@@ -90,3 +92,152 @@ def test_control_characters_are_not_printed(tmp_path: Path) -> None:
     done = foldline("inspect", str(file))
     assert "\x1b" not in done.stdout
     assert "[red]hello[/red]" in done.stdout
+
+
+def test_an_agents_own_compaction_is_not_counted_as_what_the_model_sees(tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl"
+    file.write_text(claude_code_session(old=40, new=3))
+    report = json.loads(foldline("inspect", str(file), "--json").stdout)
+    assert not wrong(report, documented("inspect"))
+    assert report["messages"] == 44
+    assert report["compacted"] == 40
+    assert report["reported"] == 9_000
+    assert report["tokens"] == pytest.approx(9_000, abs=100)  # all of the last request, and the messages after it
+    assert sum(report["blocks"].values()) == report["tokens"]
+    assert report["blocks"]["system prompt and tools (not in the file)"] > 8_000
+    assert all(row["message"] > 40 for row in report["largest"])
+    text = foldline("inspect", str(file)).stdout
+    assert "the agent compacted #1-40: the model sees only #41-44" in text
+    assert "cost so far $" in text
+
+
+def test_a_codex_rollout_is_measured_against_the_window_that_it_names(tmp_path: Path) -> None:
+    file = tmp_path / "rollout.jsonl"
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+    lines = [
+        {"type": "turn_context", "payload": {"model": "gpt-5.4"}},
+        {"type": "event_msg", "payload": {"type": "task_started", "model_context_window": 258_400}},
+        {"type": "response_item", "payload": item},
+    ]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    report = json.loads(foldline("inspect", str(file), "--json").stdout)
+    assert report["window"] == 258_400
+    assert report["window_source"] == "the file"
+    chosen = json.loads(foldline("inspect", str(file), "--json", "--window", "50000").stdout)
+    assert chosen["window"] == 50_000
+
+
+def test_another_notation_of_the_same_history_is_not_called_broken(tmp_path: Path) -> None:
+    file = tmp_path / "session.json"
+    use = [{"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {}} for number in (1, 2)]
+    results = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "ok"}]}
+        for number in (1, 2)
+    ]
+    file.write_text(json.dumps([{"role": "user", "content": "go"}, {"role": "assistant", "content": use}, *results]))
+    done = foldline("inspect", str(file), "--json")
+    report = json.loads(done.stdout)
+    assert not report["broken"]
+    assert [row["code"] for row in report["adjusted"]] == ["results-joined"]
+    assert "broken" not in foldline("inspect", str(file)).stdout.replace("not broken", "")
+
+
+def test_tokens_are_listed_by_tool_mcp_server_and_file(tmp_path: Path) -> None:
+    file = tmp_path / "session.json"
+    calls = [("1", "mcp__github__create_issue", {"title": "a bug"}), ("2", "Read", {"file_path": "src/worker.py"})]
+    body = {
+        "model": "claude-sonnet-5",
+        "tools": [{"name": "Read", "description": "Read a file.", "input_schema": {"type": "object"}}],
+        "messages": [
+            {"role": "user", "content": "go"},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": i, "name": n, "input": a} for i, n, a in calls],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": i, "content": "line\n" * 50} for i, _, _ in calls],
+            },
+        ],
+    }
+    file.write_text(json.dumps(body))
+    report = json.loads(foldline("inspect", str(file), "--json").stdout)
+    assert report["by_tool"]["mcp__github__create_issue"]["server"] == "github"
+    assert report["by_tool"]["Read"]["definition"] > 0
+    assert list(report["by_file"]) == ["src/worker.py"]
+    assert "MCP server" in foldline("inspect", str(file)).stdout
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_the_request_that_claude_code_really_sent_is_rebuilt_and_proven(is_changed: bool, tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl"
+    shape = {
+        "system": [{"type": "text", "text": "You are careful. " * 300}],
+        "tools": [{"name": "Read", "input_schema": {}}],
+    }
+    sent = [{"role": "user", "content": f"question {number}"} for number in range(3)]
+    names = [content_hash(message) for message in sent]
+    stored = [{**message, "content": "altered"} if is_changed else message for message in sent]
+    lines: list[dict[str, Any]] = [
+        {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s", "message": sent[0]},
+        {"type": "api-request-shape", "sessionId": "s", "shapeHash": content_hash(shape), "shape": shape},
+        *(
+            {"type": "api-request-blob", "sessionId": "s", "hash": name, "message": message}
+            for name, message in zip(names, stored, strict=True)
+        ),
+        {
+            "type": "api-request",
+            "sessionId": "s",
+            "id": "r1",
+            "shapeHash": content_hash(shape),
+            "params": {"model": "claude-opus-5"},
+            "base": None,
+            "keep": 0,
+            "tail": names[:2],
+        },
+        {
+            "type": "api-request",
+            "sessionId": "s",
+            "id": "r2",
+            "shapeHash": content_hash(shape),
+            "params": {"model": "claude-opus-5"},
+            "base": "r1",
+            "keep": 2,
+            "tail": names[2:],
+        },
+    ]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    report = json.loads(foldline("inspect", str(file), "--json").stdout)
+    assert report["sent"] == ("unproven" if is_changed else "proven")
+    assert report["blocks"]["system prompt"] > 800
+    assert report["by_tool"]["Read"]["definition"] > 0
+    assert "system prompt and tools (not in the file)" not in report["blocks"]
+
+
+def claude_code_session(*, old: int, new: int) -> str:
+    """A session file with `old` messages, a compaction, its digest and `new` messages; the last one has a usage."""
+    usage = {"input_tokens": 1_000, "cache_read_input_tokens": 8_000, "output_tokens": 10}
+    lines: list[dict[str, Any]] = []
+
+    def add(role: str, content: Any, **fields: Any) -> None:
+        message = {"role": role, "content": content}
+        if role == "assistant":
+            message |= {"id": f"msg_{len(lines)}", "type": "message", "model": "claude-opus-5", "usage": usage}
+        above = f"u{len(lines) - 1}" if lines else None
+        lines.append(
+            {
+                "type": role,
+                "uuid": f"u{len(lines)}",
+                "parentUuid": above,
+                "sessionId": "s",
+                "message": message,
+                **fields,
+            }
+        )
+
+    for number in range(old):
+        add("assistant" if number % 2 else "user", f"message {number} " * 200)
+    add("user", "This session is being continued.", isCompactSummary=True)
+    for number in range(new):
+        add("user" if number % 2 else "assistant", f"newer {number}")
+    return "\n".join(map(json.dumps, lines))

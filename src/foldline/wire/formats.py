@@ -90,6 +90,18 @@ BROKEN_LINE = "broken line left out: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentRequest:
+    """A request that an agent sent, as its log recorded it: the values of the request body."""
+
+    messages: tuple[dict[str, Any], ...]
+    system: Any = None
+    tools: tuple[Any, ...] = ()
+    model: str = ""
+    is_proven: bool = False
+    """Whether all its values have the hashes that the log names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
     """A conversation that was read.
 
@@ -102,6 +114,10 @@ class Transcript:
     """Tool definitions as they are on the wire."""
     model: str = ""
     notes: tuple[ReadNote, ...] = ()
+    window: int = 0
+    """The model's window that the log names; 0 if it names none."""
+    sent: SentRequest | None = None
+    """The newest request that the agent sent; None if the log does not hold it."""
 
     @property
     def broken_lines(self) -> tuple[ReadNote, ...]:

@@ -13,6 +13,7 @@ messages of a file, including those before a compaction. `segments` returns the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -24,6 +25,8 @@ from foldline.wire.anthropic.framing import FRAMING
 from foldline.wire.anthropic.render import render
 from foldline.wire.field_access import block_types, object_at, string_at
 from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
+from foldline.wire.session_logs.claude_code_requests import LINE_TYPES as REQUEST_LINE_TYPES
+from foldline.wire.session_logs.claude_code_requests import RequestLog
 from foldline.wire.session_logs.claude_code_writer import SESSION_WRITER
 
 NAME = "claude-code"
@@ -54,7 +57,8 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
     Messages of sub-agents are left out, unless all messages are from sub-agents.
     """
     notes: list[ReadNote] = []
-    records = objects(lines, notes)
+    requests = RequestLog()
+    records = objects(requests.watch(lines), notes)
     main = without_subagents(records, lambda value: value.get("isSidechain") is True, notes)
     abandoned = _abandoned_places(main)
     if abandoned:
@@ -62,7 +66,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
         notes.append(ReadNote(first, f"{len(abandoned)} messages left out: a later prompt or reply replaced them"))
     kept = [line for place, line in enumerate(main) if place not in abandoned]
     digests = {line.number for line in kept if line.value.get("isCompactSummary") is True}
-    return transcript(NAME, kept, notes, digests)
+    return replace(transcript(NAME, kept, notes, digests), sent=requests.last())
 
 
 def segments(found: Transcript) -> tuple[tuple[Message, ...], ...]:
@@ -283,6 +287,7 @@ def _seconds(value: Any) -> float | None:
 
 _LINE_TYPES = {"user", "assistant", "system", "progress", "attachment"}
 _OWN_LINE_TYPES = {"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "agent-name", "pr-link"}
+_OWN_LINE_TYPES |= {*REQUEST_LINE_TYPES}
 
 
 def _is_line(item: Mapping[str, Any]) -> bool:

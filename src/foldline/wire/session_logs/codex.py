@@ -110,6 +110,7 @@ class _RolloutReader:
         self.copies: list[Message] = []
         self.notes: list[ReadNote] = []
         self.model = ""
+        self.window = 0
         self._replies: list[_ReplyRun] = []
         self._open: _ReplyRun | None = None
         self._ahead: Usage | None = None
@@ -169,6 +170,8 @@ class _RolloutReader:
 
     def _event(self, event: dict[str, Any], line: JsonLine) -> None:
         kind = event.get("type")
+        window = event.get("model_context_window") or object_at(event, "info").get("model_context_window")
+        self.window = window if type(window) is int and window > 0 else self.window
         if kind == "token_count":
             self._count(event)
         elif kind == "thread_rolled_back":
@@ -216,7 +219,9 @@ class _RolloutReader:
         if self.copies and all(message.role == "system" for message in messages):
             self.notes.append(ReadNote(0, "no items, only events: the messages are taken from those"))
             messages = messages + self.copies
-        return Transcript(format=NAME, messages=tuple(messages), model=self.model, notes=tuple(self.notes))
+        return Transcript(
+            format=NAME, messages=tuple(messages), model=self.model, notes=tuple(self.notes), window=self.window
+        )
 
 
 def read(lines: Iterable[JsonLine]) -> Transcript:
